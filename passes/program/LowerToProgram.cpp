@@ -1,7 +1,6 @@
 // Lowers planned subprograms (level 2) to tile programs (level 3): each subprogram becomes a tile program with explicit
 // movement. Movement decides on loop nests and staging; PartBuilder carries the decision out for one subprogram.
-// Adjacent
-// subprograms with the same name become parts of one program.
+// Adjacent subprograms with the same name become parts of one program.
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/target/TargetOrError.h"

@@ -49,8 +49,7 @@ SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
 }
 
 /// Returns true if, at every point of the consumer's tile, the element it reads is the one that the producer computes
-/// at
-/// the same point of the iteration space.
+/// at the same point of the iteration space.
 static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   if (consumer.getGuard(input))
     return false;
@@ -68,8 +67,7 @@ static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsi
 }
 
 /// Returns true if the consumer reads the producer's value at the same point and nothing is reduced. The value can then
-/// be
-/// handed over in a register of one nest.
+/// be handed over in a register of one nest.
 static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   return !producer.isReduction() && readsOwnPlace(consumer, input, producer, result);
 }
@@ -179,8 +177,7 @@ private:
   static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
 
   /// Adds the root to the first nest that has the same dims and runs after everything that the root reads, else to a
-  /// new
-  /// last nest.
+  /// new last nest.
   void place(ExprOp root) {
     SmallVector<int64_t> dims = sortedDims(root), reductions;
     for (int64_t dim : root.getReductions())
@@ -215,8 +212,7 @@ private:
   }
 
   /// Returns true if the producer is relative to a maximum that the root may use as well: the value is then handed over
-  /// in
-  /// a register.
+  /// in a register.
   bool sharesReference(ExprOp root, ExprOp producer, ExprOp &reference) {
     ExprOp own = maxima.references.lookup(producer);
     if (own && maxima.mayUse(root, own))
@@ -262,8 +258,7 @@ private:
   }
 
   /// Buffers a result. A value that is stored relative to a maximum so far is corrected once the maximum is final, so
-  /// that
-  /// maximum is buffered, too.
+  /// that maximum is buffered, too.
   void buffer(Value tensor, ExprOp producer) {
     movement.buffered.insert(tensor);
     ExprOp maximum = maxima.references.lookup(producer);
@@ -292,8 +287,7 @@ private:
   }
 
   /// Decides on staging: an input that several nests read is staged by the first of them; an input that every tile
-  /// reads is
-  /// staged by the workgroup.
+  /// reads is staged by the workgroup.
   void stageInputs() {
     struct Reader {
       unsigned first, last;
@@ -304,8 +298,7 @@ private:
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
           // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
-          // tiles
-          // runs before those tiles.
+          // tiles runs before those tiles.
           if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });

@@ -71,8 +71,7 @@ static ComputeOp contractionSummedInto(Value slice) {
 static Type sumsType(ComputeOp contraction) { return contraction.getBodyBlock().getArgument(0).getType(); }
 
 /// Returns true if the accumulators are those of a single matrix: all operands are then read before the first
-/// accumulator
-/// is handed over.
+/// accumulator is handed over.
 static bool isOneMatrix(ComputeOp contraction) {
   SmallVector<LoadOp> operands(contraction.getBodyBlock().getOps<LoadOp>());
   llvm::SmallDenseSet<Value> spanned;
@@ -144,8 +143,7 @@ static AffineMap writtenMap(ComputeOp contraction) {
 }
 
 /// Returns `nest` as a reader of the accumulators, which the contraction stores with the map `written`, if the points
-/// of
-/// the nest are exactly those of the contraction.
+/// of the nest are exactly those of the contraction.
 static std::optional<EpilogueNest> readerAlike(ComputeOp contraction, AffineMap written, ComputeOp nest, Value buffer) {
   EpilogueNest reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
   SmallVector<bool> covered(contraction.getSizes().size(), false);

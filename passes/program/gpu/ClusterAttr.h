@@ -1,4 +1,4 @@
-// How a tile program says which blocks form a cluster.
+// The attribute with which a tile program states which blocks form a cluster.
 #ifndef TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 #define TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 
@@ -6,11 +6,11 @@
 
 namespace tilewright {
 
-/// Of a part and of its kernel function: how many neighbouring blocks write each other's shared memory; of a copy, that
-/// they share it.
+/// On a part and its kernel function: number of neighbouring blocks that write each other's shared memory. On a copy:
+/// number of blocks that share it.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 
-/// The attribute's blocks; 1 without it.
+/// Returns the number of blocks that the attribute states; 1 without it.
 inline int64_t clusterOf(mlir::Operation *op) {
   auto blocks = op->getAttrOfType<mlir::IntegerAttr>(kClusterAttr);
   return blocks ? blocks.getInt() : 1;

@@ -13,7 +13,7 @@ using namespace tilewright::tile;
 
 static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
 
-/// The reduced dim along which an operand lies, else the longest.
+/// Returns the reduced dim along which an operand is contiguous, else the longest one.
 static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
   for (LoadOp load : {contraction.rows, contraction.lanes})
     for (int64_t dim : contraction.reduced)
@@ -43,8 +43,8 @@ bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
   return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
 }
 
-/// Why bulk copies cannot bring what the contraction says lies in images: nobody else could read that. Empty: they can,
-/// or it says nothing.
+/// Returns why bulk copies cannot read the swizzled layout that the contraction states for an operand; other copies
+/// cannot read it at all. Returns an empty string if they can, or if the contraction states none.
 static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan) {
   if (!compute->hasAttr(kSwizzledAttr))
     return "";
@@ -66,8 +66,8 @@ static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan
   return "";
 }
 
-/// Whether the operand, of one matrix, is the same in all iterations of a loop around, and lies in global memory:
-/// others write it in another phase.
+/// Returns true if the operand, of a single matrix, is the same in all iterations of the loop around and lies in global
+/// memory, where other parts write it in another phase.
 static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadOp load) {
   auto loop = dyn_cast<scf::ForOp>(compute->getParentOp());
   auto part = compute->getParentOfType<ParallelOp>();
@@ -87,7 +87,8 @@ static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadO
   return !isWritten;
 }
 
-/// Whether no SM has more than one of the part's blocks, and that no nest that sums but this one.
+/// Returns true if no SM runs more than one of the part's blocks, and this is the only nest of the block that
+/// accumulates.
 static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
   auto part = compute->getParentOfType<ParallelOp>();
   if (isInBuffer(contraction.rows) || isInBuffer(contraction.lanes) || isa<scf::ForOp>(compute->getParentOp()) ||
@@ -108,7 +109,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   };
   std::optional<Contraction> contraction = matchContraction(compute);
   if (!contraction)
-    return refuse("it is no sum of products of two loads");
+    return refuse("it is not a sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
     return refuse("sums that go on from their slice have no code generation on GPUs");
   std::string instead;

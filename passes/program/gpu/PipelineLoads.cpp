@@ -1,6 +1,6 @@
-// Souffle 6.5 on tile programs: which contractions find their first operands already in shared memory, because the
-// copies began while the contraction before them was multiplied. The slots of both are live at once then, so it is done
-// where a block has room for them and no fewer blocks are resident.
+// Implements Souffle 6.5 on tile programs: decides which contractions find the first steps of their operands already in
+// shared memory, because their copies started while the contraction before them was multiplied. The slots of both are
+// live at once, so this is done only if a block has room for both and no fewer blocks are resident.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/program/gpu/Prefetch.h"
@@ -23,7 +23,7 @@ namespace {
 struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
   using PipelineLoadsBase::PipelineLoadsBase;
 
-  /// What a block of the program takes, over all of its parts.
+  /// Returns the resources of a block, over all parts of the program.
   static BlockWork blockOf(ProgramOp program, const Target &machine) {
     BlockWork block;
     block.blocks = program.getWorkgroups();

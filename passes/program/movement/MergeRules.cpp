@@ -92,8 +92,7 @@ std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, A
 }
 
 /// Returns the source that the reader of a hand-over can read instead of what `store` copied, or none with the reason
-/// in
-/// `why`.
+/// in `why`.
 std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
   auto refuse = [&](std::string reason) {
     why = std::move(reason);
@@ -222,8 +221,7 @@ bool touches(ComputeOp nest, Value slice) {
 }
 
 /// Returns true if each point of the two nests hands over only its own element of the slice, which one of them writes,
-/// or
-/// if they hand over nothing.
+/// or if they hand over nothing.
 bool eachPointHasItsOwn(ComputeOp first, ComputeOp second, Value slice) {
   if (!touches(first, slice) || !touches(second, slice))
     return true;
