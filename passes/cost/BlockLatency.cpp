@@ -1,3 +1,6 @@
+// Adds up the cycles of a warp over its loop nests: the latency of loads, instructions by class, and combining
+// accumulators. A kernel takes the longest of the waves of blocks times those cycles, its DRAM bytes at the rate that
+// Little's law allows, and its L2 traffic through the ports of the SMs.
 #include "passes/cost/BlockLatency.h"
 
 using namespace llvm;

@@ -1,3 +1,6 @@
+// Evaluates the maximum's operand symbolically at a general point of its domain. Each undecided comparison of indices
+// is then assumed to be true and to be false. If one of the assumptions makes the operand a mask, the margin of the
+// comparison gives the end of the points that count.
 #include "passes/graph/CausalBound.h"
 
 #include "passes/graph/Triangles.h"

@@ -1,3 +1,5 @@
+// A weight may be reshaped, transposed and repeated before a contraction reads it. These functions look through such
+// copies.
 #include "passes/graph/ConstantOperand.h"
 
 #include "passes/graph/Eligibility.h"

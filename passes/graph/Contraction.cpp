@@ -1,3 +1,5 @@
+// Matches bodies of the form acc + a * b, where both operands may be widened, and derives the roles of the dims from
+// the accesses that depend on them.
 #include "passes/graph/Contraction.h"
 
 #include "dialects/tile/TileDialect.h"

@@ -23,7 +23,7 @@ struct ElementDependence {
   llvm::SmallVector<int64_t> output;    ///< shape of the output, the range of the map's dims
   llvm::SmallVector<int64_t> reduction; ///< extents of the reduction variables, the map's symbols; empty: one-on-one
   mlir::AffineMap map;                  ///< from output index and reduction variables to input index
-  mlir::IntegerSet guard;               ///< where the dependence exists, over the same variables; null: everywhere
+  mlir::IntegerSet guard;               ///< points that have the dependence, over the same variables; null: all
   std::optional<AffineForm> affine;     ///< set for one-relies-on-one without division or mod
 
   bool oneReliesOnOne() const { return reduction.empty(); }

@@ -1,3 +1,5 @@
+// The checks go from the domain to the body: number of points, micro kernel of a contraction, windows of a reduction,
+// element types, ops of the body. The first failure is the reason.
 #include "passes/graph/Eligibility.h"
 
 #include "dialects/tile/TileDialect.h"

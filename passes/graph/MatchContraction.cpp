@@ -1,3 +1,5 @@
+// Starts from the yielded sum of products, requires both operands to be loads, and derives the roles of the dims from
+// the maps of those loads.
 #include "passes/graph/MatchContraction.h"
 
 #include "passes/graph/Contraction.h"

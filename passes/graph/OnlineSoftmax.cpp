@@ -1,3 +1,5 @@
+// Propagates relations through each body op by op, and from expression to expression in program order. Unknown ops give
+// `other`, which is always safe.
 #include "passes/graph/OnlineSoftmax.h"
 
 #include "passes/graph/Rounding.h"

@@ -36,7 +36,7 @@ bool isRowMaximum(const TensorExpr &expr, int64_t least);
 
 /// Returns how many points of a row share a reference: as many as the machine's vector registers hold.
 int64_t pointsPerReference(int64_t vectorBytes, int64_t vectorRegisters);
-/// Shorter rows, in references, are read again from the innermost cache just as quickly.
+/// The fewest references per row: shorter rows are read again from the innermost cache just as quickly.
 inline constexpr int64_t kLeastReferences = 4;
 
 } // namespace tilewright

@@ -1,3 +1,4 @@
+// Queries, checks and printing of chains. FindChains.cpp derives chains from the graph.
 #include "passes/graph/OperatorChain.h"
 
 #include "llvm/ADT/STLExtras.h"

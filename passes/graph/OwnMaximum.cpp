@@ -1,3 +1,5 @@
+// Reshapes between a maximum and its subtraction are looked through, because exports add and remove dims of one point
+// there.
 #include "passes/graph/OwnMaximum.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

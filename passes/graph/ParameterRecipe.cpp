@@ -1,3 +1,5 @@
+// The first half checks, prints and serializes recipes. The second half reads them backwards from the op that makes the
+// weight.
 #include "passes/graph/ParameterRecipe.h"
 
 #include "passes/graph/SwizzledLayout.h"

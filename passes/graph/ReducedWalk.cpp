@@ -1,3 +1,5 @@
+// Assigns each root to a phase (before, inside or after the walk), finds the maximum that is used while it grows, and
+// checks each root and each read. The first violation is the reason for a refusal.
 #include "passes/graph/ReducedWalk.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -148,7 +150,7 @@ private:
   ArrayRef<WalkedRoot> roots;
   int64_t dim;
   llvm::function_ref<SmallVector<Relation>(unsigned maximum)> relate;
-  SmallVector<Relation> relations; ///< of each root to the maximum
+  SmallVector<Relation> relations; ///< relation of each root to the maximum
   Walk walk;
 };
 } // namespace

@@ -37,7 +37,7 @@ struct WalkedRoot {
 enum class WalkPhase { before, inside, after };
 
 struct Walk {
-  std::string refused;                  ///< why the dim cannot be walked; empty: it can
+  std::string refused;                  ///< reason why the dim cannot be walked; empty: it can
   llvm::SmallVector<WalkPhase> phases;  ///< by root
   llvm::SmallVector<unsigned> grown;    ///< roots that reduce the dim
   int64_t maximum = -1;                 ///< the one of those that others use while it grows; -1: none

@@ -1,3 +1,5 @@
+// The users of a value decide whether it may stay unrounded: arithmetic tolerates a more accurate operand, while
+// comparisons of two values, conversions to integers and accumulated extrema do not.
 #include "passes/graph/Rounding.h"
 
 #include "dialects/tile/TileDialect.h"

@@ -9,7 +9,7 @@ namespace tilewright {
 /// The grid of tiles that base expressions range over.
 struct TileGrid {
   mlir::MLIRContext *context;
-  llvm::SmallVector<Interval> index; ///< of the tile's index, per grid dim
+  llvm::SmallVector<Interval> index; ///< range of the tile's index, per grid dim
 };
 
 TileDim wholeDim(const TileGrid &grid, int64_t extent);

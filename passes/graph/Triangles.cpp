@@ -1,3 +1,4 @@
+// Guesses the diagonal from the first row that holds two numbers, and then checks all elements.
 #include "passes/graph/Triangles.h"
 
 #include "mlir/IR/BuiltinAttributes.h"

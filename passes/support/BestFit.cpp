@@ -1,3 +1,4 @@
+// Sorts the buffers by size and puts each one into the tightest gap that is free during its live range.
 #include "passes/support/BestFit.h"
 
 #include "llvm/ADT/STLExtras.h"

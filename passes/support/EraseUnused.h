@@ -1,3 +1,4 @@
+// Removal of dead ops after a rewrite.
 #ifndef TILEWRIGHT_SUPPORT_ERASEUNUSED_H
 #define TILEWRIGHT_SUPPORT_ERASEUNUSED_H
 

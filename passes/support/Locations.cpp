@@ -1,3 +1,4 @@
+// Unwraps nested locations until one of them has a text.
 #include "passes/support/Locations.h"
 
 #include "mlir/IR/BuiltinAttributes.h"

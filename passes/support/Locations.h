@@ -1,3 +1,4 @@
+// Readable text for MLIR locations.
 #ifndef TILEWRIGHT_SUPPORT_LOCATIONS_H
 #define TILEWRIGHT_SUPPORT_LOCATIONS_H
 
