@@ -22,7 +22,7 @@ static LogicalResult checkPrefetch(ProgramOp program, const Target &target) {
   return failure(checked.wasInterrupted());
 }
 
-/// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.
+/// Checks that every block of the grid is in a cluster, and that each block runs its nests for at most one tile.
 static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
   int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
   if (blocks == 1)
@@ -61,7 +61,7 @@ static int64_t integer(func::FuncOp function, StringRef name) {
   return function->getAttrOfType<IntegerAttr>(name).getInt();
 }
 
-/// Registers of a thread in any of the parts.
+/// Returns the greatest number of registers per thread of any part.
 static int64_t mostRegisters(ProgramOp program, int64_t threads, const Target &target) {
   int64_t registers = 0;
   for (auto part : program.getBody().getOps<ParallelOp>())

@@ -5,7 +5,7 @@
 
 namespace tilewright {
 
-/// A kernel declares up to this many bytes of shared memory itself; more has to be asked for at the launch.
+/// Bytes of shared memory that a kernel may declare statically; more has to be requested at the launch.
 constexpr int64_t kStaticSharedBytes = 48 * 1024;
 
 } // namespace tilewright

@@ -14,7 +14,7 @@ std::unique_ptr<AccumulatorFragment> tilewright::makeShare(const ShareInputs &in
   return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
 }
 
-/// Of a register that holds the value, in assembly for PTX. No sum is narrower than 32 bits.
+/// Returns the PTX assembly constraint of a register that holds the value. Accumulators have at least 32 bits.
 static char constraintOf(Type type) {
   bool isWide = type.getIntOrFloatBitWidth() > 32;
   return isa<FloatType>(type) ? (isWide ? 'd' : 'f') : (isWide ? 'l' : 'r');

@@ -20,7 +20,7 @@ SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling,
 }
 
 namespace {
-/// A row of the buffer, as the thread accesses it.
+/// A row of the buffer of partial sums, as accessed by the thread.
 class PartialRow {
 public:
   PartialRow(ContractionFrame &frame, Value partials)
@@ -28,7 +28,8 @@ public:
         run(type.getDimSize(3)), vector(VectorType::get({run}, type.getElementType())),
         thread(holders() < frame.threads ? frame.modulo(frame.thread, holders()) : frame.thread) {}
 
-  /// Null: each thread does; otherwise those beyond hold the same sums again.
+  /// Returns the condition for the thread to hold accumulators of its own, or null if every thread does. Threads beyond
+  /// the holders hold duplicates.
   Value isHolder() {
     return holders() < frame.threads ? frame.isBelow(frame.thread, frame.constant(holders())) : Value();
   }
@@ -84,7 +85,7 @@ void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, V
   where(share.isLast, [&] { share.meet(builder); });
   where(share.begins, [&] {
     Value end = share.endRow;
-    if (Value holds = row.isHolder()) // the others store nothing
+    if (Value holds = row.isHolder()) // threads with duplicates store nothing, so they skip the loop
       end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
     auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), sums);
     {
