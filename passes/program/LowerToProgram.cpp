@@ -3,8 +3,8 @@
 // Adjacent subprograms with the same name become parts of one program.
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
-#include "passes/target/TargetOrError.h"
 #include "passes/program/PartBuilder.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

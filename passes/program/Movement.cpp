@@ -2,9 +2,9 @@
 
 #include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/cost/BufferedSlice.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -74,9 +74,9 @@ static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, uns
 
 namespace {
 /// Knows which roots may use a maximum while it is being accumulated (online softmax), and records which do.
-class RunningMaxima {
+class OnlineMaxima {
 public:
-  RunningMaxima(SubprogramOp subprogram, int64_t block) {
+  OnlineMaxima(SubprogramOp subprogram, int64_t block) {
     std::optional<NumericsAttr> numerics = subprogram.getNumerics();
     allowed = numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kRunningMaximum; });
     least = kLeastReferences * block;
@@ -345,7 +345,7 @@ private:
 
   SubprogramOp subprogram;
   int64_t workgroupStaging;
-  RunningMaxima maxima;
+  OnlineMaxima maxima;
   llvm::DenseMap<Operation *, WalkPhase> phases; ///< phase of each root, if the tile walks a dim
   Movement movement;
 };

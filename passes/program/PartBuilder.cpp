@@ -1,12 +1,12 @@
 #include "passes/program/PartBuilder.h"
 
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
-#include "passes/graph/Rounding.h"
 #include "passes/graph/OnlineSoftmax.h"
+#include "passes/graph/Rounding.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/plan/space/IterationSpace.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PROGRAM_PARTBUILDER_H
 #define TILEWRIGHT_PROGRAM_PARTBUILDER_H
 
-#include "passes/program/PartSlices.h"
 #include "passes/plan/apply/Roundings.h"
+#include "passes/program/PartSlices.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

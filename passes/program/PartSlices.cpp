@@ -1,10 +1,10 @@
 #include "passes/program/PartSlices.h"
 
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
-#include "passes/graph/Contraction.h"
 #include "passes/cost/BufferLines.h"
 #include "passes/cost/BufferedSlice.h"
+#include "passes/graph/Contraction.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 using namespace tilewright;

@@ -59,7 +59,7 @@ static bool sameRange(ComputeOp a, int64_t i, ComputeOp b, int64_t j) {
 }
 
 /// Returns the contraction that accumulates in the buffer, or null.
-static ComputeOp contractionSummedInto(Value slice) {
+static ComputeOp contractionAccumulatingIn(Value slice) {
   if (slice.getDefiningOp<AllocOp>())
     for (Operation *user : slice.getUsers())
       if (auto compute = dyn_cast<ComputeOp>(user);
@@ -125,7 +125,7 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   // A nest that reads accumulators of two contractions could have only one of them in registers.
   for (ComputeOp reader : readers)
     for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())
-      if (load.getSlice() != buffer && contractionSummedInto(load.getSlice()))
+      if (load.getSlice() != buffer && contractionAccumulatingIn(load.getSlice()))
         return {};
   return readers;
 }
@@ -234,7 +234,7 @@ static bool isAddedTo(Value slice) {
            auto nest = dyn_cast<ComputeOp>(user->getParentOp());
            return nest && isa<scf::ForOp>(nest->getParentOp()) && isa<StoreOp>(user) &&
                   llvm::any_of(nest.getBodyBlock().getOps<LoadOp>(),
-                               [](LoadOp load) { return contractionSummedInto(load.getSlice()); });
+                               [](LoadOp load) { return contractionAccumulatingIn(load.getSlice()); });
          });
 }
 
@@ -242,7 +242,7 @@ static bool isAddedTo(Value slice) {
 /// registers.
 static bool readsOthers(ComputeOp nest, Value slice) {
   return llvm::any_of(nest.getBodyBlock().getOps<LoadOp>(), [&](LoadOp load) {
-    return load.getSlice() != slice && (isAddedTo(load.getSlice()) || contractionSummedInto(load.getSlice()));
+    return load.getSlice() != slice && (isAddedTo(load.getSlice()) || contractionAccumulatingIn(load.getSlice()));
   });
 }
 
@@ -271,7 +271,7 @@ std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffe
   if (!grown.joining || !grown.starting || behind.empty())
     return std::nullopt;
   for (LoadOp load : grown.joining.getBodyBlock().getOps<LoadOp>())
-    if (ComputeOp contraction = contractionSummedInto(load.getSlice()))
+    if (ComputeOp contraction = contractionAccumulatingIn(load.getSlice()))
       grown.contraction = contraction;
   Operation *loop = grown.joining->getParentOp();
   std::optional<RegisterHandover> handover = grown.contraction ? handoverOf(grown.contraction) : std::nullopt;
@@ -311,7 +311,8 @@ std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffe
 SmallVector<GrowingAccumulators> tilewright::grownIn(scf::ForOp loop) {
   SmallVector<GrowingAccumulators> all;
   for (auto buffer : loop->getBlock()->getOps<AllocOp>())
-    if (std::optional<GrowingAccumulators> grown = growingAccumulators(buffer); grown && grown->joining->getParentOp() == loop)
+    if (std::optional<GrowingAccumulators> grown = growingAccumulators(buffer);
+        grown && grown->joining->getParentOp() == loop)
       all.push_back(*grown);
   return all;
 }
@@ -322,18 +323,21 @@ std::optional<GrowingAccumulators> tilewright::grownBeside(ComputeOp nest) {
     auto store = dyn_cast<StoreOp>(op);
     Value slice = load ? load.getSlice() : store ? store.getSlice() : Value();
     auto buffer = slice ? slice.getDefiningOp<AllocOp>() : AllocOp();
-    if (std::optional<GrowingAccumulators> grown = buffer ? growingAccumulators(buffer) : std::nullopt; grown && grown->joining != nest)
+    if (std::optional<GrowingAccumulators> grown = buffer ? growingAccumulators(buffer) : std::nullopt;
+        grown && grown->joining != nest)
       return grown;
   }
   return std::nullopt;
 }
 
 static ComputeOp contractionInto(Value slice) {
-  ComputeOp contraction = contractionSummedInto(slice);
+  ComputeOp contraction = contractionAccumulatingIn(slice);
   return contraction && handoverOf(contraction) ? contraction : ComputeOp();
 }
 
-bool tilewright::staysInRegisters(AllocOp buffer) { return contractionInto(buffer.getSlice()) || growingAccumulators(buffer); }
+bool tilewright::staysInRegisters(AllocOp buffer) {
+  return contractionInto(buffer.getSlice()) || growingAccumulators(buffer);
+}
 
 ComputeOp tilewright::contractionHandedTo(ComputeOp reader) {
   for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())

@@ -3,18 +3,18 @@
 // hand-over between nests is a buffer in shared memory and a barrier with the scope of its tile.sync.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/RegisterHandover.h"
 #include "passes/codegen/common/ProgramConverter.h"
-#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/codegen/gpu/LaunchBounds.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
-#include "passes/codegen/gpu/gemm/ContractionBlock.h"
-#include "passes/codegen/gpu/nest/GridBarrier.h"
-#include "passes/program/gpu/Prefetch.h"
-#include "passes/program/gpu/PartWork.h"
-#include "passes/program/gpu/ScratchOffsets.h"
-#include "passes/codegen/gpu/gemm/RowEpilogue.h"
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
+#include "passes/codegen/gpu/gemm/ContractionBlock.h"
+#include "passes/codegen/gpu/gemm/RowEpilogue.h"
+#include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/codegen/gpu/nest/GridBarrier.h"
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -136,7 +136,8 @@ private:
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: the contraction is computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
-    std::optional<HeldAccumulators> sums = emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+    std::optional<HeldAccumulators> sums =
+        emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
     if (sums)
       held.insert_or_assign(compute, std::move(*sums));
     return success();
@@ -323,7 +324,8 @@ private:
   LogicalResult convertSteps(OpBuilder &builder, ParallelOp part, Value workgroup, Value low, Value high,
                              IRMapping values) override {
     if (!part.getPartials())
-      return part.emitError("the part shares tiles but has no buffer for partial sums: run tile-allocate-partials first");
+      return part.emitError(
+          "the part shares tiles but has no buffer for partial sums: run tile-allocate-partials first");
     Location loc = part.getLoc();
     Value steps = arith::ConstantIndexOp::create(builder, loc, *part.getSteps());
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -388,10 +390,10 @@ private:
   std::optional<StepShare> share; ///< share of the current tile, if workgroups share it
   BlockShape shape;               ///< block shape of the current part
   Value thread;
-  ScratchOffsets places;                            ///< scratch of the current part
-  llvm::DenseMap<Operation *, HeldAccumulators> held;      ///< accumulators in registers, by contraction
-  llvm::DenseMap<Value, SmallVector<Value>> grown; ///< tiles that grow in registers, by slice
-  int64_t firstScratch = 0;                        ///< offset of the first scratch, behind the buffers
+  ScratchOffsets places;                              ///< scratch of the current part
+  llvm::DenseMap<Operation *, HeldAccumulators> held; ///< accumulators in registers, by contraction
+  llvm::DenseMap<Value, SmallVector<Value>> grown;    ///< tiles that grow in registers, by slice
+  int64_t firstScratch = 0;                           ///< offset of the first scratch, behind the buffers
 };
 
 struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {

@@ -5,8 +5,8 @@
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/program/gpu/ClusterAttr.h"
-#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/ThreadMapping.h"
 
 using namespace mlir;
@@ -28,29 +28,29 @@ static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Targ
   if (blocks == 1)
     return success();
   if (!llvm::isPowerOf2_64(blocks) || blocks > most)
-    return part.emitError("clusters of ")
-           << blocks << " blocks: target '" << target.name
-           << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
+    return part.emitError("clusters have ")
+           << blocks << " blocks, but target '" << target.name
+           << (most > 1 ? "' supports powers of two up to " + std::to_string(most) : "' has no clusters");
   bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
   if (!alone || workgroups != part.getNumTiles())
     return part.emitError("clusters of ")
-           << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
-           << " tiles: one a workgroup, and no other part beside it";
+           << blocks << " blocks need one tile per workgroup and no other part in the program; this part has "
+           << workgroups << " workgroups for " << part.getNumTiles() << " tiles";
   return success();
 }
 
 LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
   if (target.backend != Backend::cuda)
-    return program.emitError("target '") << target.name << "' is no GPU";
+    return program.emitError("target '") << target.name << "' is not a GPU";
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     BlockShape shape = blockShapeOf(part);
     bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&
                 shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
                 (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
     if (!fits)
-      return part.emitError("blocks of ")
-             << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
-             << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+      return part.emitError("blocks have ")
+             << shape.threads << " threads in groups of " << shape.group << ", but target '" << target.name
+             << "' supports powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
     if (failed(checkCluster(program, part, target)))
       return failure();
   }
@@ -95,7 +95,7 @@ LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp funct
   Operation *meeting = hasGridSync(program) ? (*gridSyncsOf(program).begin()).getOperation() : program;
   if (blocks > most)
     return meeting->emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                      << " threads, " << registers << " registers a thread and " << bytes
+                                      << " threads, " << registers << " registers per thread and " << bytes
                                       << " bytes of shared memory wait for each other; target '" << target.name
                                       << "' is sure to have " << most
                                       << " resident: plan fewer workgroups, or scope launch";
@@ -109,6 +109,6 @@ LogicalResult tilewright::checkBlockBytes(func::FuncOp function, const Target &t
   int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
   if (bytes <= target.blockBytes)
     return success();
-  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name
-                                              << "' has " << target.blockBytes << ": plan smaller tiles";
+  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name << "' has "
+                                              << target.blockBytes << ": plan smaller tiles";
 }

@@ -3,9 +3,9 @@
 // know about it.
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
-#include "passes/plan/grid/Bindings.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/forms/PackedCopy.h"
+#include "passes/plan/grid/Bindings.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -233,7 +233,7 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
 
   static LogicalResult refuse(LLVM::LLVMFuncOp kernel, int64_t count, const Target &machine) {
     return kernel.emitError("the kernel has ") << count << " bindings; target '" << machine.name << "' takes "
-                                       << machine.maxBindings << ": plan smaller kernels";
+                                               << machine.maxBindings << ": plan smaller kernels";
   }
 
   LogicalResult carryOut(LLVM::LLVMFuncOp kernel, ArrayRef<LaunchOp> launches, const Target &machine) {

@@ -1,9 +1,9 @@
 // Gives kernels IREE's ABI for CUDA: the bindings as 64-bit pointers, then constants, of which static shapes need none.
 // The driver takes block sizes and dynamic shared memory from the export (SpliceIree.cpp).
 #include "passes/Passes.h"
+#include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"
-#include "passes/codegen/gpu/SharedMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -18,10 +18,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSharedAlignment = 64; ///< bytes; alignment of buffers
-constexpr int64_t kDescribedAlignment =
-    1024;                                 ///< bytes; wgmma operands: the widest swizzle repeats after this many
-constexpr int64_t kBindingAlignment = 16; ///< bytes; for vector accesses; IREE aligns buffers to more
+constexpr int64_t kSharedAlignment = 64;      ///< bytes; alignment of buffers
+constexpr int64_t kDescribedAlignment = 1024; ///< bytes; wgmma operands: the widest swizzle repeats after this many
+constexpr int64_t kBindingAlignment = 16;     ///< bytes; for vector accesses; IREE aligns buffers to more
 constexpr unsigned kSharedSpace = 3;
 constexpr llvm::StringLiteral kDynamicShared = "tile_dynamic_shared";
 
@@ -79,7 +78,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     workgroup.replaceAllUsesWith(LLVM::ZExtOp::create(builder, loc, workgroup.getType(), block));
     int64_t bytes = kernel->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
     if (!memory.use_empty() && bytes <= 0)
-      return kernel.emitError("uses memory of its block, of which it has ") << bytes << " bytes";
+      return kernel.emitError("the kernel uses shared memory, but declares ") << bytes << " bytes of it";
     if (!memory.use_empty())
       memory.replaceAllUsesWith(LLVM::AddressOfOp::create(builder, loc, sharedMemory(module, kernel, bytes)));
     keepArguments(kernel, bindings);

@@ -4,8 +4,8 @@
 // the nest is vectorised along that dim instead.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
-#include "passes/program/cpu/InterleaveK.h"
 #include "passes/program/Slices.h"
+#include "passes/program/cpu/InterleaveK.h"
 #include "passes/target/TargetOrError.h"
 
 namespace tilewright {

@@ -51,18 +51,20 @@ static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan
   const GemmTiling &tiling = plan.tiling;
   LoadOp lanes = plan.contraction.lanes;
   SliceType type = lanes.getSlice().getType();
-  std::optional<SwizzledShape> image = swizzledShapeOf(compute);
-  if (!image || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != image->lines ||
-      type.getShape()[2] != image->step)
-    return "its operand along the lanes is none of the images that '" + kSwizzledAttr.str() + "' says";
+  std::optional<SwizzledShape> layout = swizzledShapeOf(compute);
+  if (!layout || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != layout->lines ||
+      type.getShape()[2] != layout->step)
+    return "its N operand does not have the swizzled layout that '" + kSwizzledAttr.str() + "' states";
   if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
-    return "images of tiles are of warpgroups that round nothing, and '" + plan.kernel.name + "' computes it";
+    return "only warpgroups that do not round their operands read swizzled layouts, but '" + plan.kernel.name +
+           "' computes it";
   int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
   int64_t needed = (llvm::divideCeil(compute.getExtents()[lane], size) - 1) * size + tiling.lanes;
   bool isCut = size < compute.getExtents()[lane] && size % kSwizzleLines != 0;
-  if (image->step != tiling.step || image->lines < needed || isCut || !hasOneLoop(compute, plan))
-    return "tiles of " + std::to_string(size) + " lanes in steps of " + std::to_string(tiling.step) +
-           " terms are no images of " + std::to_string(image->lines) + " lines of " + std::to_string(image->step);
+  if (layout->step != tiling.step || layout->lines < needed || isCut || !hasOneLoop(compute, plan))
+    return "tiles of N = " + std::to_string(size) + " in steps of K = " + std::to_string(tiling.step) +
+           " do not fit a swizzled layout of " + std::to_string(layout->lines) + " lines of " +
+           std::to_string(layout->step);
   return "";
 }
 
@@ -111,7 +113,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   if (!contraction)
     return refuse("it is not a sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
-    return refuse("sums that go on from their slice have no code generation on GPUs");
+    return refuse("accumulators that start from the values of their slice have no code generation on GPUs");
   std::string instead;
   StringRef named = *compute.getMicroKernel();
   int64_t terms = chooseKDim(compute, *contraction);
@@ -124,15 +126,15 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
   GemmTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
-               sizes[contraction->lane],
-               sizes[plan.terms],
-               bytesOf(contraction->rows),
-               bytesOf(contraction->lanes),
-               !liesAlong(contraction->rows, contraction->row),
-               isAlone(compute, *contraction, target),
-               !liesAlong(contraction->lanes, contraction->lane),
-               beginsInsideWords(compute, contraction->rows, contraction->row, terms),
-               beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
+                sizes[contraction->lane],
+                sizes[plan.terms],
+                bytesOf(contraction->rows),
+                bytesOf(contraction->lanes),
+                !liesAlong(contraction->rows, contraction->row),
+                isAlone(compute, *contraction, target),
+                !liesAlong(contraction->lanes, contraction->lane),
+                beginsInsideWords(compute, contraction->rows, contraction->row, terms),
+                beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
   std::string why;
   std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, plan.kernel, &why, kSlicesOf(named));
   if (!tiling)

@@ -3,10 +3,10 @@
 // is room.
 #include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
-#include "passes/support/BestFit.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/program/gpu/StagedTiles.h"
+#include "passes/support/BestFit.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -23,7 +23,7 @@ using namespace tilewright::tile;
 
 namespace {
 /// A part that uses a resident tile, and the binding that the tile comes from.
-struct Keeper {
+struct TileUser {
   ParallelOp part;
   Value binding;
 };
@@ -31,11 +31,11 @@ struct Keeper {
 /// A resident tile: the part that writes it and the part that reads it.
 struct ResidentPair {
   int64_t number;
-  Keeper writer, reader;
+  TileUser writer, reader;
 };
 
 SmallVector<ResidentPair> takePairs(ProgramOp program) {
-  std::map<int64_t, SmallVector<Keeper>> byNumber;
+  std::map<int64_t, SmallVector<TileUser>> byNumber;
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     auto keeps = dyn_cast_or_null<DenseI64ArrayAttr>(part->removeAttr(kResidentAttr));
     ArrayRef<int64_t> pairs = keeps ? keeps.asArrayRef() : ArrayRef<int64_t>();
@@ -43,17 +43,17 @@ SmallVector<ResidentPair> takePairs(ProgramOp program) {
       byNumber[pairs[0]].push_back({part, program.getBody().getArgument(pairs[1])});
   }
   SmallVector<ResidentPair> pairs;
-  for (auto &[number, keepers] : byNumber)
-    if (keepers.size() == 2 && keepers[0].part != keepers[1].part)
-      pairs.push_back({number, keepers[0], keepers[1]});
+  for (auto &[number, tileUsers] : byNumber)
+    if (tileUsers.size() == 2 && tileUsers[0].part != tileUsers[1].part)
+      pairs.push_back({number, tileUsers[0], tileUsers[1]});
   return pairs;
 }
 
-SmallVector<LoadOp> loadsOf(const Keeper &keeper) {
+SmallVector<LoadOp> loadsOf(const TileUser &tileUser) {
   SmallVector<LoadOp> loads;
-  ParallelOp part = keeper.part;
+  ParallelOp part = tileUser.part;
   part.walk([&](LoadOp load) {
-    if (load.getSlice() == keeper.binding)
+    if (load.getSlice() == tileUser.binding)
       loads.push_back(load);
   });
   return loads;
@@ -133,7 +133,7 @@ public:
     AllocOp held = heldIn(written.front(), *left);
     if (int64_t shared = sharedBytesWith(*left, held); !staysResident(program, shared, target))
       return "blocks would have " + std::to_string(shared) +
-             " bytes of shared memory, and not all be sure to be resident";
+             " bytes of shared memory, so that not all of them are sure to be resident";
     leave(pair, written.front(), *left, held);
     AllocOp buffer = allocate(pair.number, pair.reader.part, *found);
     for (LoadOp load : read) {
@@ -195,7 +195,8 @@ struct KeepResidentTiles : tilewright::impl::KeepTilesBase<KeepResidentTiles> {
       return signalPassFailure();
     for (const ResidentPair &pair : takePairs(program)) {
       bool meets = gridSync && known->gpu.guaranteedSms > 0;
-      std::string why = meets ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
+      std::string why =
+          meets ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
       ++*(why.empty() ? &numKept : &numDeclined);
       if (!why.empty())
         remark::missed(ParallelOp(pair.reader.part).getLoc(),

@@ -2,11 +2,11 @@
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
-#include "passes/support/BestFit.h"
+#include "passes/cost/GridPartition.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/ScratchOffsets.h"
-#include "passes/cost/GridPartition.h"
+#include "passes/support/BestFit.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -2,8 +2,8 @@
 #ifndef TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 #define TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 
-#include "passes/program/gpu/ThreadMapping.h"
 #include "passes/cost/BlockLatency.h"
+#include "passes/program/gpu/ThreadMapping.h"
 
 namespace tilewright {
 

@@ -4,8 +4,8 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/program/gpu/PartWork.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Builders.h"
@@ -185,8 +185,9 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
             return isApart ? WalkResult::interrupt() : WalkResult::advance();
           });
           if (checked.wasInterrupted())
-            return parts[share.stage].emitError("reads what an earlier phase keeps in shared memory, and would be "
-                                                "launched for itself");
+            return parts[share.stage].emitError(
+                "the part reads a tile that an earlier phase keeps in shared memory, but would get "
+                "a launch of its own");
         }
     return success();
   }

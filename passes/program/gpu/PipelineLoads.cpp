@@ -3,9 +3,9 @@
 // live at once, so this is done only if a block has room for both and no fewer blocks are resident.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/gpu/Prefetch.h"
-#include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -47,12 +47,12 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     setPrefetch(contraction, {});
     decline(contraction, "a block would take " + std::to_string(with.sharedBytes) +
                              " bytes of shared memory instead of " + std::to_string(without.sharedBytes) +
-                             ", and fewer of them be resident");
+                             ", so that fewer blocks would be resident");
   }
 
   void decline(ComputeOp contraction, const std::string &why) {
     remark::missed(contraction.getLoc(), remark::RemarkOpts::name("waits").category("tile-pipeline-loads"))
-        << ("the copies do not begin while the contraction before is computed: " + why);
+        << ("the operands are not prefetched while the contraction before is computed: " + why);
     ++numDeclined;
   }
 

@@ -113,8 +113,7 @@ static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Ta
   return plan && hasOneLoop(contraction, *plan);
 }
 
-Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target,
-                                          std::string *why) {
+Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target, std::string *why) {
   std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
   ComputeOp before = contractionBefore(contraction);
   if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)))
@@ -124,7 +123,7 @@ Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, co
   };
   bool keepsRows = plan->tiling.keptSteps > 0; // resident rows need not be copied again
   Prefetch loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
-                   canStart(plan->contraction.lanes, laneShape(*plan))};
+                 canStart(plan->contraction.lanes, laneShape(*plan))};
   if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
     return loads;
   if (why)

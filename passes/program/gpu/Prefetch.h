@@ -43,7 +43,7 @@ int64_t prefetchedSteps(tile::ComputeOp contraction, const ContractionPlan &plan
 /// Returns the operands whose first steps can be prefetched during the contraction before, or before the barrier. Both
 /// contractions need a single loop of steps, else `why` is set, and nothing in the kernel may write the operand.
 Prefetch possiblePrefetch(tile::ComputeOp contraction, int64_t threads, const Target &target,
-                              std::string *why = nullptr);
+                          std::string *why = nullptr);
 
 /// Returns an empty string, or what is wrong with the attribute: no other contraction would copy the operands that it
 /// names.

@@ -1,10 +1,10 @@
 #include "passes/program/gpu/ScratchOffsets.h"
 
 #include "passes/program/RegisterHandover.h"
-#include "passes/program/gpu/ThreadMapping.h"
 #include "passes/program/gpu/ContractionPlan.h"
-#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ThreadMapping.h"
 
 using namespace mlir;
 using namespace tilewright;

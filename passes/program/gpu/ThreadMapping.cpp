@@ -2,11 +2,11 @@
 
 #include "dialects/tile/BufferOffsets.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
-#include "passes/program/Slices.h"
-#include "passes/program/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/WarpPasses.h"
+#include "passes/program/Slices.h"
+#include "passes/program/gpu/TileCopy.h"
+#include "passes/support/AffineAlgebra.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -96,9 +96,9 @@ private:
   SmallVector<IntegerSet> guards;
 };
 
-class Dealer {
+class BitAssigner {
 public:
-  Dealer(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape), vector(compute.getVector()) {
+  BitAssigner(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape), vector(compute.getVector()) {
     mapping.threads = shape.threads;
     // In every nest, rows belong to the same groups of threads, so no thread takes several rows at once.
     bool alongRows = shape.group > 0 && vector >= 0 && isGrid(vector);
@@ -106,8 +106,8 @@ public:
     opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   }
 
-  NestMapping deal() {
-    dealBits();
+  NestMapping assign() {
+    assignBits();
     if (shape.group == 0)
       spreadLines();
     return mapping;
@@ -116,25 +116,25 @@ public:
 private:
   /// Assigns bits to dims. `lines` is the dim that gets the bits after those of the vector dim; -1 for the innermost
   /// dim.
-  void dealBits(int64_t lines = -1) {
+  void assignBits(int64_t lines = -1) {
     unsigned total = llvm::Log2_64(shape.threads), group = shape.group > 0 ? llvm::Log2_64(shape.group) : total;
     int64_t rank = compute.getSizes().size();
     mapping.bits.assign(rank, {});
     mapping.reduced = next = 0;
     if (vector >= 0 && (shape.group == 0 || !isGrid(vector)))
-      give(vector, group);
+      assignTo(vector, group);
     if (lines >= 0)
-      give(lines, group);
+      assignTo(lines, group);
     // Threads that share a point split the reduced dims first.
     for (bool reduced : {true, false})
       for (int64_t dim = rank - 1; dim >= 0; --dim)
         if (compute.isReduced(dim) == reduced && (shape.group == 0 || !isGrid(dim)))
-          give(dim, group);
+          assignTo(dim, group);
     next = group;
     if (shape.group > 0)
       for (int64_t dim = rank - 1; dim >= 0; --dim)
         if (isGrid(dim))
-          give(dim, total);
+          assignTo(dim, total);
     unsigned used = 0;
     for (auto [dim, bits] : llvm::enumerate(mapping.bits)) {
       used |= bits.mask();
@@ -147,7 +147,7 @@ private:
   bool isGrid(int64_t dim) { return llvm::is_contained(compute.getOffsetDims(), dim); }
 
   /// Gives the dim as many of the bits below `end` as it has vectors for.
-  void give(int64_t dim, unsigned end) {
+  void assignTo(int64_t dim, unsigned end) {
     if (mapping.bits[dim].count > 0 || (opaque && compute.isReduced(dim)))
       return;
     int64_t vectors = compute.getSizes()[dim] / (dim == vector ? mapping.lanes : 1);
@@ -170,7 +170,7 @@ private:
       if (lines == vector || (reduces && mapping.bits[lines].first != behind))
         continue;
       if (!reduces)
-        dealBits(lines);
+        assignBits(lines);
       BitRange &range = mapping.bits[lines];
       for (range.turned = 0; range.turned < std::max(1u, range.count); ++range.turned)
         if (double own = passes(); own < least)
@@ -250,7 +250,8 @@ std::string NestMapping::verify() const {
       return "two dims share a bit of the thread index";
     seen |= range.mask();
   }
-  return seen == static_cast<unsigned>(threads - 1) ? "" : "a bit of the thread index belongs to no dim and is not idle";
+  return seen == static_cast<unsigned>(threads - 1) ? ""
+                                                    : "a bit of the thread index belongs to no dim and is not idle";
 }
 
 void NestMapping::print(llvm::raw_ostream &os) const {
@@ -268,7 +269,7 @@ BlockShape tilewright::blockShapeOf(ParallelOp part) {
   return {threads ? threads.getInt() : kDefaultThreads, group ? group.getInt() : 0};
 }
 
-NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return Dealer(compute, shape).deal(); }
+NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return BitAssigner(compute, shape).assign(); }
 
 Type tilewright::storedAs(Type element) {
   MLIRContext *context = element.getContext();

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_COPY_CLUSTERCOPY_H
 #define TILEWRIGHT_CODEGEN_GPU_COPY_CLUSTERCOPY_H
 
-#include "passes/program/gpu/ClusterAttr.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/program/gpu/ClusterAttr.h"
 
 namespace tilewright {
 

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_ACCUMULATORFRAGMENT_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_ACCUMULATORFRAGMENT_H
 
-#include "passes/codegen/gpu/gemm/ContractionOperand.h"
 #include "passes/codegen/gpu/gemm/AccumulatorLayout.h"
+#include "passes/codegen/gpu/gemm/ContractionOperand.h"
 #include "passes/cost/GemmTiling.h"
 
 #include <memory>

@@ -12,11 +12,11 @@ struct AccumulatorOffset {
 };
 
 struct AccumulatorLayout {
-  mlir::Value firstRow, firstLane;    ///< offset of the thread's first accumulator in the tile, along M and N
+  mlir::Value firstRow, firstLane;             ///< offset of the thread's first accumulator in the tile, along M and N
   llvm::SmallVector<AccumulatorOffset> places; ///< offsets of its accumulators, in the order in which they are carried
-  int64_t run = 1;                    ///< number of consecutive accumulators that are neighbours along N
-  unsigned rowBits = 0;               ///< bits of the thread index in which threads differ that share rows of
-                                      ///< accumulators
+  int64_t run = 1;                             ///< number of consecutive accumulators that are neighbours along N
+  unsigned rowBits = 0;                        ///< bits of the thread index in which threads differ that share rows of
+                                               ///< accumulators
 };
 
 } // namespace tilewright

@@ -1,13 +1,13 @@
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
+#include "passes/codegen/gpu/gemm/Epilogue.h"
+#include "passes/codegen/gpu/gemm/FragmentExchange.h"
+#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
+#include "passes/cost/BlockLatency.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/Prefetch.h"
-#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
-#include "passes/codegen/gpu/gemm/Epilogue.h"
-#include "passes/codegen/gpu/gemm/FragmentExchange.h"
-#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
-#include "passes/cost/BlockLatency.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -476,13 +476,13 @@ private:
 } // namespace
 
 std::optional<HeldAccumulators> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
-                                                    const UpcomingContraction *next, const IRMapping &values,
-                                                    Value thread, int64_t threads) {
+                                                            const UpcomingContraction *next, const IRMapping &values,
+                                                            Value thread, int64_t threads) {
   return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
 }
 
-AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
-                                Value thread, int64_t threads) {
+AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction,
+                                                const IRMapping &values, Value thread, int64_t threads) {
   return *StepOperands(builder, contraction, values, thread, threads).makeShare();
 }
 

@@ -4,9 +4,9 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONBLOCK_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONBLOCK_H
 
+#include "passes/codegen/gpu/gemm/AccumulatorLayout.h"
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 #include "passes/codegen/gpu/gemm/StreamKTile.h"
-#include "passes/codegen/gpu/gemm/AccumulatorLayout.h"
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -43,16 +43,16 @@ struct HeldAccumulators {
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> tiles;
 };
 
-AccumulatorLayout accumulatorLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,
-                    mlir::Value thread, int64_t threads);
+AccumulatorLayout accumulatorLayout(mlir::OpBuilder &builder, const PlacedContraction &contraction,
+                                    const mlir::IRMapping &values, mlir::Value thread, int64_t threads);
 
 /// Emits the contraction. `thread` is the index of the thread in its block, an i32. Turns of copying that its own steps
 /// leave free prefetch the first steps of `next`, for the operands that its attribute names (Prefetch). If the nests
 /// behind it read the accumulators more than once or reduce them, returns the accumulators (RowEpilogue.h); otherwise
 /// stores them.
 std::optional<HeldAccumulators> emitContraction(mlir::OpBuilder &builder, const PlacedContraction &contraction,
-                                        const UpcomingContraction *next, const mlir::IRMapping &values,
-                                        mlir::Value thread, int64_t threads);
+                                                const UpcomingContraction *next, const mlir::IRMapping &values,
+                                                mlir::Value thread, int64_t threads);
 
 /// Emits the copies that start before a grid barrier.
 void emitFirstCopies(mlir::OpBuilder &builder, const PlacedContraction &contraction, const mlir::IRMapping &values,

@@ -4,9 +4,9 @@
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/program/gpu/OperandCopies.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/program/gpu/OperandCopies.h"
 
 namespace tilewright {
 

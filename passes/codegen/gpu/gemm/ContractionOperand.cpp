@@ -4,10 +4,10 @@
 // neighbouring offsets of one, then access different banks.
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 
-#include "passes/support/AffineAlgebra.h"
+#include "passes/cost/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
-#include "passes/cost/BufferLines.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

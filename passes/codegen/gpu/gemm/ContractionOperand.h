@@ -109,7 +109,7 @@ private:
   mlir::Value shared;   ///< all slots, as elements
   mlir::Value barriers; ///< one mbarrier per slot of a swizzled layout
   int64_t stages = 1;
-  mlir::Value currentStep, current;          ///< step that is multiplied, and its first K element
+  mlir::Value currentStep, current;       ///< step that is multiplied, and its first K element
   int64_t slotElements = 0, kOfSlice = 0; ///< elements of a slot; K elements of a slice, or 0 if there is only one
                                           ///< slice
 };

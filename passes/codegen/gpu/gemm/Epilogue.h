@@ -2,9 +2,9 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_EPILOGUE_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_EPILOGUE_H
 
-#include "passes/program/RegisterHandover.h"
 #include "passes/codegen/common/Reciprocal.h"
 #include "passes/codegen/gpu/gemm/ContractionFrame.h"
+#include "passes/program/RegisterHandover.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tilewright {

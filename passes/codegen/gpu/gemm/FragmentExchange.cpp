@@ -1,7 +1,7 @@
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
 
-#include "passes/program/Slices.h"
 #include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -77,7 +77,8 @@ AccumulatorLayout tilewright::withLongerRuns(ContractionFrame &frame, const Accu
   return longer;
 }
 
-SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout, ValueRange sums) {
+SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
+                                             ValueRange sums) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Value isOdd =

@@ -7,8 +7,8 @@
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_FRAGMENTEXCHANGE_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_FRAGMENTEXCHANGE_H
 
-#include "passes/program/RegisterHandover.h"
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
+#include "passes/program/RegisterHandover.h"
 
 namespace tilewright {
 
@@ -19,7 +19,8 @@ bool gainsByLongerRuns(const ContractionPlan &plan, tile::ComputeOp contraction,
 
 AccumulatorLayout withLongerRuns(ContractionFrame &frame, const AccumulatorLayout &layout);
 /// Returns the accumulators of a thread in the order of `withLongerRuns`. All threads of the warp must execute it.
-llvm::SmallVector<mlir::Value> exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout, mlir::ValueRange sums);
+llvm::SmallVector<mlir::Value> exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
+                                             mlir::ValueRange sums);
 
 } // namespace tilewright
 

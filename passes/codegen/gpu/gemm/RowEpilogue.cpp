@@ -1,9 +1,9 @@
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 
 #include "passes/codegen/common/NestEmitter.h"
-#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
+#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,8 +20,8 @@ using namespace tilewright::tile;
 namespace {
 class RowEpilogue {
 public:
-  RowEpilogue(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values, Value thread,
-          int64_t threads)
+  RowEpilogue(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values,
+              Value thread, int64_t threads)
       : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
         loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
         body(frame, reader, plan.contraction.lane), count(together()) {}
@@ -238,7 +238,8 @@ private:
 } // namespace
 
 /// Returns the accumulators with longer runs, limited to tiles that the nest reads or that no later nest reads.
-static HeldAccumulators inLongerRuns(ContractionFrame &frame, const HeldAccumulators &held, const EpilogueNest &reader) {
+static HeldAccumulators inLongerRuns(ContractionFrame &frame, const HeldAccumulators &held,
+                                     const EpilogueNest &reader) {
   HeldAccumulators longer{held.contraction, withLongerRuns(frame, held.layout), {}};
   auto take = [&](Value slice) {
     if (auto tile = held.tiles.find(slice); tile != held.tiles.end() && !longer.tiles.contains(slice))
@@ -262,8 +263,8 @@ static bool leavesHeld(const HeldAccumulators &held, ComputeOp nest) {
   });
 }
 
-void tilewright::emitEpilogueNest(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values,
-                               Value thread, int64_t threads) {
+void tilewright::emitEpilogueNest(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader,
+                                  const IRMapping &values, Value thread, int64_t threads) {
   const PlacedContraction &contraction = held.contraction;
   if (!leavesHeld(held, reader.nest) &&
       gainsByLongerRuns(contraction.plan, contraction.compute, held.layout, &reader)) {

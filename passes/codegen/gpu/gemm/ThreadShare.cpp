@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastK = 4; ///< K elements, at least, in the body of the loop over a step
+constexpr int64_t kLeastK = 4;     ///< K elements, at least, in the body of the loop over a step
 constexpr int64_t kHalfBanks = 64; ///< bytes
 
 /// The points of one operand that a thread has.

@@ -23,15 +23,15 @@ constexpr int64_t kColumnPair = 2 * kColumns; ///< columns of the N operand that
 class WarpShare : public AccumulatorFragment, ShareInputs {
 public:
   explicit WarpShare(const ShareInputs &inputs)
-      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
-        bytes(2 * kAtomBytes / depth), deals(bytes == 1 && !lanes.liesAlongK()) {
+      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth), bytes(2 * kAtomBytes / depth),
+        splits(bytes == 1 && !lanes.liesAlongK()) {
     lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.rowUnits * tiling.laneUnits);
     warpRow = frame.multiply(frame.divide(warp, tiling.laneUnits), tiling.ownRows);
     warpLane = frame.multiply(frame.modulo(warp, tiling.laneUnits), tiling.ownLanes);
     firstK = firstKOf(frame, tiling);
     firstRow = frame.add(warpRow, frame.divide(lane, 4));
-    run = deals ? 4 : 2;
+    run = splits ? 4 : 2;
     firstLane = frame.add(warpLane, frame.multiply(frame.modulo(lane, 4), run));
     rowBits = 3 | (tiling.laneUnits - 1) * kLanes;
     for (int64_t row = 0; row < tiling.ownRows; row += kRows)
@@ -79,8 +79,8 @@ private:
   /// the next columns.
   SmallVector<Value> loadColumns(Value slot, int64_t column, Value term) {
     Value point = frame.add(warpLane, column);
-    if (deals)
-      return dealColumns(slot, point, term);
+    if (splits)
+      return splitColumns(slot, point, term);
     if (lanes.isShifted() || (!lanes.liesAlongK() && bytes != 2))
       return gather(lanes, slot, point, term, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
@@ -95,7 +95,7 @@ private:
     (transposed ? term : point) = frame.add(transposed ? term : point, frame.modulo(lane, kMatrix));
     SmallVector<Value> words =
         loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), term), transposed);
-    return llvm::map_to_vector(words, [&](Value word) { return asFactor(word); });
+    return llvm::map_to_vector(words, [&](Value word) { return asOperand(word); });
   }
 
   /// Maps rows that are not stored to rows of the tile, because their accumulators are not used.
@@ -111,7 +111,7 @@ private:
     term = frame.add(term, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
     return llvm::map_to_vector(places, [&](std::pair<int64_t, int64_t> place) {
       if (operand.isShifted() && operand.liesAlongK())
-        return asFactor(
+        return asOperand(
             operand.readWord(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second)));
       SmallVector<Value> elements;
       for (int64_t i = 0; i < kWord / bytes; ++i) {
@@ -122,14 +122,14 @@ private:
       Value packed =
           vector::FromElementsOp::create(builder, loc, VectorType::get({kWord / bytes}, operand.element()), elements);
       Value words = vector::BitCastOp::create(builder, loc, VectorType::get({1}, builder.getI32Type()), packed);
-      return asFactor(vector::ExtractOp::create(builder, loc, words, 0));
+      return asOperand(vector::ExtractOp::create(builder, loc, words, 0));
     });
   }
 
-  /// Loads columns of bytes that are dealt to two blocks. A line of a matrix is one K element of 16 columns, in pairs.
-  /// Of each four K elements that a lane needs, matrices 0 and 1 have two each, in lines that differ modulo 8 and
-  /// therefore do not conflict in banks. For this, half of the lanes swap the two matrices.
-  SmallVector<Value> dealColumns(Value slot, Value point, Value term) {
+  /// Loads columns of bytes that are split into two blocks. A line of a matrix is one K element of 16 columns, in
+  /// pairs. Of each four K elements that a lane needs, matrices 0 and 1 have two each, in lines that differ modulo 8
+  /// and therefore do not conflict in banks. For this, half of the lanes swap the two matrices.
+  SmallVector<Value> splitColumns(Value slot, Value point, Value term) {
     Value line = frame.modulo(lane, kMatrix), matrix = frame.divide(lane, kMatrix);
     Value later = frame.modulo(frame.add(frame.divide(line, 4), frame.modulo(matrix, 2)), 2);
     Value own = frame.add(frame.multiply(frame.divide(line, 2), 4), frame.modulo(line, 2));
@@ -157,7 +157,7 @@ private:
   }
 
   /// Returns a word of shared memory with the type that the instruction takes.
-  Value asFactor(Value word) {
+  Value asOperand(Value word) {
     if (rows.element().isF16())
       return LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, builder.getF16Type()), word);
     if (!rows.element().isF32())
@@ -176,11 +176,11 @@ private:
         .Default(NVVM::MMATypes::u8);
   }
 
-  /// Returns the index of a block's accumulator among all: four in a row if columns are dealt to two blocks.
+  /// Returns the index of a block's accumulator among all: four in a row if columns are split into two blocks.
   int64_t indexOf(int64_t i, int64_t j, int64_t part) const {
     int64_t columns = tiling.ownLanes / kColumns, half = part / 2, next = part % 2;
-    return deals ? ((i * columns + j / 2 * 2) * 2 + half * 2) * 2 + next * 2 + j % 2
-                 : (i * columns + j) * 4 + half * 2 + next;
+    return splits ? ((i * columns + j / 2 * 2) * 2 + half * 2) * 2 + next * 2 + j % 2
+                  : (i * columns + j) * 4 + half * 2 + next;
   }
 
   void multiplyBlock(ValueRange a, ValueRange b, int64_t i, int64_t j, MutableArrayRef<Value> sums) {
@@ -202,7 +202,7 @@ private:
   OpBuilder &builder;
   Location loc;
   int64_t depth, bytes; ///< K elements per instruction; bytes per element of an operand
-  bool deals;           ///< true if even and odd columns are dealt to two blocks
+  bool splits;          ///< true if even and odd columns are split into two blocks
   Value lane, warpRow, warpLane, firstK;
 };
 } // namespace
