@@ -1,3 +1,6 @@
+// Roots are placed into nests in program order, each into the earliest nest that fits; nests are then ordered by phase.
+// Buffers and staging follow from the nests: results read by another nest are buffered, inputs read by several nests
+// are staged.
 #include "passes/program/Movement.h"
 
 #include "dialects/tile/BufferOffsets.h"

@@ -1,3 +1,5 @@
+// A buffer lives from its first use to the first sync after its last one. Positions are those of the ops in the tile's
+// body.
 #include "passes/program/PartBuffers.h"
 
 #include "dialects/tile/BufferOffsets.h"

@@ -1,3 +1,5 @@
+// Emits, for each nest, the copies of the inputs staged before it, a sync of the block, one tile.compute with the
+// bodies of its roots, and the code that completes an online maximum or merges a block of a walk.
 #include "passes/program/PartBuilder.h"
 
 #include "passes/Passes.h"

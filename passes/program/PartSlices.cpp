@@ -1,3 +1,5 @@
+// Buffer shapes get the padding that contractions on GPUs need (BufferLines.h); on processors the vectorised dim is
+// moved to the end so that lanes are contiguous.
 #include "passes/program/PartSlices.h"
 
 #include "passes/Passes.h"

@@ -1,3 +1,6 @@
+// Readers must follow the contraction, visit exactly its points, and be pointwise or reduce along rows in any order.
+// Then each thread finds all elements it needs among its own accumulators, or combines rows with the threads that share
+// them.
 #include "passes/program/RegisterHandover.h"
 
 #include "passes/Passes.h"

@@ -1,3 +1,5 @@
+// Each check computes what the kernel needs (threads, cluster, shared memory, registers) and compares it with the
+// target. Co-residency is proved with the registers that launch bounds then enforce.
 #include "passes/codegen/gpu/LaunchBounds.h"
 
 #include "dialects/tile/Phases.h"

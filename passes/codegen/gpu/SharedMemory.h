@@ -1,3 +1,4 @@
+// The limit up to which CUDA kernels may declare shared memory statically.
 #ifndef TILEWRIGHT_CODEGEN_GPU_SHAREDMEMORY_H
 #define TILEWRIGHT_CODEGEN_GPU_SHAREDMEMORY_H
 

@@ -1,3 +1,5 @@
+// Enumerates the addresses of the first warp for every alignment that tiles may have, counts distinct sectors, and
+// multiplies the mean by the number of accesses of all warps.
 #include "passes/program/gpu/AccessSectors.h"
 
 #include "passes/program/Slices.h"

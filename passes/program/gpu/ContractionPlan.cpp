@@ -1,3 +1,6 @@
+// Matches the contraction, picks the micro kernel (or a replacement if the target lacks it), and lets GemmTiling choose
+// the tiling. Then finds operands that are not copied at every step: those that another nest left in shared memory, and
+// those that are the same in all iterations of a loop.
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "passes/cost/BlockLatency.h"

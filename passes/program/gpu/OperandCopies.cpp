@@ -1,3 +1,5 @@
+// A run is aligned if its length divides the offset of the access and the strides of all other dims. If a tile has to
+// contain it completely, its length must also divide the tile size and the extent.
 #include "passes/program/gpu/OperandCopies.h"
 
 #include "passes/cost/BufferLines.h"

@@ -1,3 +1,5 @@
+// Adds up, nest by nest, instructions, loads and combining steps from the thread mapping, and shared memory and
+// registers from the plans of contractions.
 #include "passes/program/gpu/PartWork.h"
 
 #include "dialects/tile/BufferOffsets.h"

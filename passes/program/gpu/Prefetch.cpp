@@ -1,3 +1,5 @@
+// The contraction before is the neighbour in program order, cyclically inside a loop. Both need a single loop of steps,
+// because the turns of the last steps copy for the next contraction.
 #include "passes/program/gpu/Prefetch.h"
 
 #include "dialects/tile/Phases.h"

@@ -1,3 +1,5 @@
+// Each nest's scratch is live for a range of nests; first fit in program order. Prefetches extend the range back to the
+// contraction before, loops to the whole loop.
 #include "passes/program/gpu/ScratchOffsets.h"
 
 #include "passes/program/RegisterHandover.h"

@@ -1,3 +1,5 @@
+// Considers inputs, then outputs: finds the tile by all accesses, compares the sectors that nests and a copy would
+// touch, and stages the tile if the copy touches fewer and the block still has room and stays resident.
 #include "passes/program/gpu/StagedTiles.h"
 #include "passes/support/BestFit.h"
 

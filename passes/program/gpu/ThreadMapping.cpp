@@ -1,3 +1,6 @@
+// First chooses the elements per access, then assigns bits: to the vector dim, to reduced dims, to other dims from the
+// inside out. If lines of buffers then conflict in banks, tries other dims and rotations and takes the one with the
+// fewest passes.
 #include "passes/program/gpu/ThreadMapping.h"
 
 #include "dialects/tile/BufferOffsets.h"

@@ -1,3 +1,4 @@
+// A tile copy is a nest with one load and one store of equal shape, marked by the alignment of its buffer.
 #include "passes/program/gpu/TileCopy.h"
 
 #include "dialects/tile/BufferOffsets.h"

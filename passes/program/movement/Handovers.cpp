@@ -1,3 +1,5 @@
+// Goes through the ops in order: for each op, the widest scope at which it conflicts with an earlier op that no placed
+// sync orders yet becomes a sync in front of it.
 #include "passes/program/movement/Handovers.h"
 
 #include "dialects/tile/BufferOffsets.h"

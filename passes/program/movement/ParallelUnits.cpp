@@ -1,3 +1,5 @@
+// Derives from the thread mapping of a nest which bits of the thread index an element's indices decide. Two accesses
+// need a sync at the level of the highest bit in which they differ.
 #include "passes/program/movement/ParallelUnits.h"
 
 #include "llvm/Support/raw_ostream.h"

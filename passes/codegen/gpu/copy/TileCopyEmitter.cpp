@@ -1,3 +1,5 @@
+// A contiguous tile is copied in three parts: single elements up to the first whole sector, vectors, and single
+// elements after the last whole sector. A tile of several runs consists of whole sectors and takes vectors only.
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
 
 #include "dialects/tile/BufferOffsets.h"

@@ -1,3 +1,5 @@
+// Code that fragments of all kinds share: choosing the kind for a micro kernel, pinning accumulators in registers, and
+// ldmatrix.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 
 #include "passes/target/Warpgroups.h"

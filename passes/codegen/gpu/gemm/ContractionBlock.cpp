@@ -1,3 +1,5 @@
+// Multiplies the steps along K in a software pipeline over slots of shared memory, adds up the accumulators of K slices,
+// and then stores them, runs the epilogue on them, or returns them for nests that read rows.
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"

@@ -1,3 +1,6 @@
+// Clones the body op by op. Loads of slices in registers become the registers, other loads are emitted at the current
+// point, and ops on several neighbours become vector ops. Loads that are constant along a row are hoisted to the row,
+// and divisions by them become multiplications by a reciprocal where that is allowed.
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 
 #include "passes/program/RegisterHandover.h"

@@ -1,3 +1,5 @@
+// The threads of a quad exchange pairs with their neighbour by shuffles: an even thread keeps its pair of the even
+// block and receives the pair that continues it; an odd thread does the same for the next block.
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
 
 #include "passes/codegen/gpu/nest/BlockThreads.h"

@@ -1,3 +1,5 @@
+// Emits the body of the nest once per run of neighbouring accumulators, with the nest's own accumulators carried from
+// run to run of a row. Afterwards BlockThreads combines the rows of all threads that share them.
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 
 #include "passes/codegen/common/NestEmitter.h"

@@ -1,3 +1,5 @@
+// The threads of the first K slice keep their accumulators and add those of the other slices in order, which store
+// theirs to shared memory first.
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
 
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"

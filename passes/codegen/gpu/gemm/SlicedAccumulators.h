@@ -8,9 +8,11 @@
 
 namespace tilewright {
 
+/// Adds two scalars or vectors of floats or integers.
+mlir::Value plus(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
+
 /// Returns the complete accumulators, for the threads that store them: the first `accumulatorThreads`. All threads must
 /// have finished the last step.
-mlir::Value plus(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
 llvm::SmallVector<mlir::Value> addUp(ContractionFrame &frame, const GemmTiling &tiling, mlir::ValueRange sums);
 
 } // namespace tilewright

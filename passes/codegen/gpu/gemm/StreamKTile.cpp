@@ -1,3 +1,6 @@
+// Stream-K (Osama et al., PPoPP 2023) with a grid barrier in place of flags. A workgroup stores its partial sums of a
+// tile that another one begins. It waits at the barrier in its last tile, the only one that it may begin and others
+// continue, and adds their partial sums in order.
 #include "passes/codegen/gpu/gemm/StreamKTile.h"
 
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"

@@ -1,3 +1,5 @@
+// A reduction across threads takes one butterfly shuffle per bit of the lane, then one exchange through shared memory
+// for all bits of the warp. Values that are not 32 bits wide are shuffled as words.
 #include "passes/codegen/gpu/nest/BlockThreads.h"
 
 #include "passes/cost/BlockLatency.h"

@@ -1,3 +1,5 @@
+// The barrier is a function in MLIR text that is parsed into the module when it is first called. Each kernel has a
+// counter in global memory.
 #include "passes/codegen/gpu/nest/GridBarrier.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
