@@ -162,8 +162,7 @@ static std::optional<int64_t> laneOfContraction(ExprOp root) {
 /// Returns the dim along which most accesses of a nest are contiguous, with more weight on global memory. `bound` dims
 /// are excluded, because threads cannot share them. `preferred` wins ties, and if nothing is contiguous.
 static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
-  constexpr int64_t kGlobalWeight = 16; // an uncoalesced global access costs sectors of eight words; one of a buffer
-                                        // costs passes over banks
+  constexpr int64_t kGlobalWeight = 16; // eight words per sector against passes over banks
   SmallVector<int64_t> votes(rank, 0);
   auto vote = [&](SliceType type, AffineMap map) {
     if (map.getNumResults() == 0)

@@ -1,5 +1,5 @@
-// Multiplies the steps along K in a software pipeline over slots of shared memory, adds up the accumulators of K slices,
-// and then stores them, runs the epilogue on them, or returns them for nests that read rows.
+// Multiplies the steps along K in a software pipeline over slots of shared memory, adds up the accumulators of K
+// slices, and then stores them, runs the epilogue on them, or returns them for nests that read rows.
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
@@ -427,8 +427,7 @@ private:
     emit();
   }
 
-  /// Returns the condition for this thread to store: one of the threads that hold the same accumulators does. Null if
-  /// no two threads hold the same.
+  /// Returns the condition for this thread to store, or null; of threads with the same accumulators, only one stores.
   Value storesAtAll() {
     int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();

@@ -352,8 +352,7 @@ void ContractionOperand::initBarriers() {
     for (int64_t stage = 0; stage < stages; ++stage)
       NVVM::MBarrierInitOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)), one,
                                    Value());
-    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // bulk copies access the mbarriers through the async
-                                                                 // proxy
+    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // bulk copies use the async proxy
   });
 }
 
