@@ -1,3 +1,6 @@
+// Adds up the cycles of a warp over its loop nests: the latency of loads, instructions by class, and combining
+// accumulators. A kernel takes the longest of the waves of blocks times those cycles, its DRAM bytes at the rate that
+// Little's law allows, and its L2 traffic through the ports of the SMs.
 #include "passes/cost/BlockLatency.h"
 
 using namespace llvm;
@@ -43,7 +46,7 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
 
 int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
   int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
-  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes); // in warps
+  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes);
   int64_t byThreads = gpu.threadsPerSm / threads;
   int64_t byRegisters = kSchedulers * warpsOfScheduler / divideCeil(threads, gpu.warpLanes);
   int64_t perBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);

@@ -1,3 +1,5 @@
+// Walks the loops of a block order from the innermost outwards, for each tensor (Chimera, Algorithm 1): the first loop
+// that indexes the tensor ends its reuse, and every loop outside it multiplies the movement.
 #include "passes/cost/BlockMovement.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,3 +1,4 @@
+// Compares the issue cycles of the warp instructions saved with the seconds the L2 takes for the padding.
 #include "passes/cost/BulkCopies.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -1,3 +1,4 @@
+// Starts from the largest portable cluster and halves it until few blocks of the last cluster are surplus.
 #include "passes/cost/Clusters.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -1,3 +1,5 @@
+// Chooses the grid of units, then the step along K, then the number of stages. The limits are the accumulators per
+// thread, idle threads, and the bytes of shared memory.
 #include "passes/cost/GemmTiling.h"
 
 #include "passes/cost/BufferLines.h"

@@ -1,3 +1,5 @@
+// A greedy search: each stage is tried in the current kernel, whose phases are given their blocks (shareOut) and whose
+// time is predicted (predict). If either speaks against it, the stage begins a new kernel.
 #include "passes/cost/GridPartition.h"
 
 #include "llvm/Support/Format.h"

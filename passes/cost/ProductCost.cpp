@@ -1,3 +1,5 @@
+// Counts the cycles of each resource (multiply-add units, L2 port, shared memory, issue slots for copies), takes the
+// largest, and adds what does not overlap: the barrier of each step, and combining accumulators at the end.
 #include "passes/cost/ProductCost.h"
 
 #include "passes/cost/BlockLatency.h"

@@ -1,3 +1,5 @@
+// Adds up the work of the groups of a launch, picks the memory level that holds the working set, and divides each
+// resource's work by its rate (Chimera eq. 3).
 #include "passes/cost/TrafficCost.h"
 
 #include <map>

@@ -16,7 +16,7 @@ struct GroupWork {
   double blockBytes = 0;                  ///< traffic in buffers of workgroups
   double footprintBytes = 0;              ///< buffers of one workgroup, which decide the memory level they live in
   double arithmetic = 0;                  ///< plain operations
-  double elementwise = 0;                 ///< operations outside contractions, those of polynomials included
+  double elementwise = 0;                 ///< operations outside contractions, polynomials included
   double special = 0;                     ///< transcendental functions, square roots and divisions
   double barriers = 0;                    ///< barriers at block scope, per workgroup
   double latencySeconds = 0;              ///< lower bound from waves of blocks on a GPU (BlockLatency.h)

@@ -1,3 +1,4 @@
+// Enumerates the addresses of the lanes and counts distinct cache lines, sectors and words per bank.
 #include "passes/cost/WarpPasses.h"
 
 #include "llvm/ADT/STLExtras.h"

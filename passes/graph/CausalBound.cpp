@@ -1,7 +1,10 @@
+// Evaluates the maximum's operand symbolically at a general point of its domain. Each undecided comparison of indices
+// is then assumed to be true and to be false. If one of the assumptions makes the operand a mask, the margin of the
+// comparison gives the end of the points that count.
 #include "passes/graph/CausalBound.h"
 
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Triangles.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -13,16 +16,16 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kMask = -0x1p100;    ///< from here down a finite number hides what it is added to
+constexpr double kMask = -0x1p100;    ///< a finite number this low hides whatever it is added to
 constexpr double kScore = 0x1p98;     ///< constants up to this size are part of a score
-constexpr unsigned kMostSteps = 4096; ///< of evaluation, before all is taken to count
+constexpr unsigned kMostSteps = 4096; ///< steps of evaluation before all points are assumed to count
 
-/// What is known of a value at a point of the maximum's domain.
+/// The knowledge about a value at a point of the maximum's domain.
 struct Known {
   enum Kind { nothing, score, masked, number, index, truth } kind = nothing;
-  double value = 0;   ///< of a number; of what is masked: -infinity, or finite
-  AffineExpr expr;    ///< of an index, over the domain
-  bool holds = false; ///< of a truth
+  double value = 0;   ///< value of a number; of a masked value: -infinity, or finite
+  AffineExpr expr;    ///< value of an index, over the domain
+  bool holds = false; ///< value of a truth
   static Known ofNumber(double value) { return {number, value, {}, false}; }
   static Known ofTruth(bool holds) { return {truth, 0, {}, holds}; }
   static Known ofIndex(AffineExpr expr) { return {index, 0, expr, false}; }
@@ -31,19 +34,21 @@ struct Known {
   bool is(Kind other) const { return kind == other; }
 };
 
-/// Whether a value is so low that it counts for nothing beside a score.
+/// Returns true if a value is so low that it does not count beside a score.
 bool isMask(const Known &of) { return of.is(Known::masked) || (of.is(Known::number) && of.value <= kMask); }
 
-/// What is known of elements of a graph's tensors at all points of a domain, where one comparison comes out as given.
+/// Evaluates elements of a graph's tensors at all points of a domain at once, assuming one comparison to be true or
+/// false.
 class Evaluator {
 public:
   Evaluator(const TensorGraph &graph, ArrayRef<int64_t> domain) : graph(graph), domain(domain) {}
 
-  SmallVector<AffineExpr> margins; ///< of the comparisons met: each asks whether one of them is at least zero
-  AffineExpr given;                ///< the one of them that is assumed, or null
-  bool holds = false;              ///< how that comes out
+  /// Margins of the comparisons found, each of which tests whether its margin is at least zero.
+  SmallVector<AffineExpr> margins;
+  AffineExpr given;   ///< margin whose comparison is assumed, or null
+  bool holds = false; ///< assumed result of that comparison
 
-  /// The element of `tensor` at `place`, a map from the domain.
+  /// Evaluates the element of `tensor` at `place`, a map from the domain.
   Known at(Value tensor, AffineMap place) {
     if (++steps > kMostSteps)
       return {};
@@ -100,14 +105,15 @@ private:
     return result.is(Known::index) && mayWrap(result.expr, op->getResult(0).getType()) ? Known() : result;
   }
 
-  /// Whether the type does not hold the index everywhere. No more than 32 bits, so that what is made of two is bounded.
+  /// Returns true if the type cannot hold the index everywhere. At most 32 bits are assumed, so that combinations of
+  /// two indices stay bounded.
   bool mayWrap(AffineExpr index, Type type) const {
     unsigned width = type.isInteger() ? std::min(type.getIntOrFloatBitWidth(), 32u) : 32;
     tilewright::Interval range = boundExpr(index, domainRanges(domain));
     return range.low < llvm::minIntN(width) || range.high > llvm::maxIntN(width);
   }
 
-  /// An element of a constant of two triangles is chosen by a comparison of its indices.
+  /// Evaluates an element of a constant of two triangles, which a comparison of its indices selects.
   Known inTriangles(Value tensor, AffineMap place) {
     std::optional<Triangles> triangles = trianglesOf(tensor);
     if (!triangles)
@@ -120,7 +126,7 @@ private:
     return getElementTypeOrSelf(tensor.getType()).isInteger(1) ? Known::ofTruth(value != 0) : Known::ofNumber(value);
   }
 
-  /// A splat is an operand that the body reads but no access.
+  /// Evaluates a splat, which is an operand that the body reads without an access.
   static Known ofScalarOperand(const TensorExpr &expr, BlockArgument argument) {
     unsigned number = argument.getArgNumber();
     if (number >= expr.op->getNumOperands())
@@ -197,7 +203,7 @@ private:
     return of[0].is(Known::truth) && of[1].is(Known::truth) ? of[0] : Known();
   }
 
-  /// What a mask is added to is hidden, if it is no other mask, or the mask -infinity.
+  /// Adds two values. A mask hides what it is added to, unless that is another mask or the mask is -infinity.
   static Known sum(const Known &a, const Known &b) {
     for (auto [mask, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
       if (!isMask(*mask))
@@ -212,7 +218,7 @@ private:
     return scaled({a, b});
   }
 
-  /// A score with another one, or with an ordinary number.
+  /// Combines a score with another score or with an ordinary number.
   static Known scaled(ArrayRef<Known> of) {
     bool anyScore = false;
     for (const Known &operand : of) {
@@ -291,7 +297,7 @@ int64_t tilewright::largestOver(AffineExpr linear, ArrayRef<int64_t> low, ArrayR
   return cast<AffineConstantExpr>(linear.replaceDimsAndSymbols(corner, {})).getValue();
 }
 
-/// Whether an expression has no other operations than sums and multiples.
+/// Returns true if an expression contains only sums and multiples.
 static bool isLinear(AffineExpr expr) {
   return !expr.walk([](AffineExpr inner) {
                 using Kind = AffineExprKind;
@@ -302,7 +308,7 @@ static bool isLinear(AffineExpr expr) {
               .wasInterrupted();
 }
 
-/// The end of the points along `dim` at which `margin` is at least zero, if it is one.
+/// Returns the end of the points along `dim` at which `margin` is at least zero, if they have one end.
 static std::optional<AffineExpr> endAlong(AffineExpr margin, unsigned dim, unsigned numDims) {
   AffineExpr rest = simplifyAffineExpr(margin + getAffineDimExpr(dim, margin.getContext()), numDims, 0);
   if (rest.isFunctionOfDim(dim) || !isLinear(rest))

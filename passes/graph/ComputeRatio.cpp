@@ -1,5 +1,5 @@
-// Counts elements, not bytes, as the paper does: the class of an expression does not change with its element type.
-// A tensor read through several accesses counts each region, up to its size.
+// The ratio counts elements, not bytes, as the paper does: the class of an expression does not depend on its element
+// type. A tensor read through several accesses counts each region, up to its size.
 #include "passes/graph/ComputeRatio.h"
 
 #include "passes/support/AffineAlgebra.h"
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tilewright {
 namespace {
-/// A bound on the elements an access touches: the box of its index, and no more than it has points.
+/// Returns an upper bound of the elements an access touches: the box of its index, and at most its number of points.
 int64_t elementsTouched(const TensorAccess &access, ArrayRef<int64_t> domain) {
   SmallVector<Interval> ranges = guardedRanges(access.guard, domain);
   int64_t points = 1, box = 1;

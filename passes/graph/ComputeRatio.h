@@ -1,4 +1,4 @@
-// Arithmetic per element moved (Souffle 5.3): what makes an expression memory- or compute-intensive.
+// Arithmetic per element moved (Souffle 5.3), which classifies an expression as memory- or compute-intensive.
 #ifndef TILEWRIGHT_GRAPH_COMPUTERATIO_H
 #define TILEWRIGHT_GRAPH_COMPUTERATIO_H
 
@@ -10,12 +10,12 @@ class raw_ostream;
 
 namespace tilewright {
 
-/// Souffle's threshold: below it an expression is memory-intensive.
+/// Souffle's threshold, in operations per element. Below it an expression is memory-intensive.
 inline constexpr double kComputeRatioThreshold = 3.0;
 
 struct ComputeRatio {
   int64_t arithmetic = 0;   ///< operations
-  int64_t elementsRead = 0; ///< distinct elements of the inputs, at most
+  int64_t elementsRead = 0; ///< upper bound of the distinct input elements
   int64_t elementsWritten = 0;
   double threshold = kComputeRatioThreshold;
 

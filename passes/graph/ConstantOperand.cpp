@@ -1,3 +1,5 @@
+// A weight may be reshaped, transposed and repeated before a contraction reads it. These functions look through such
+// copies.
 #include "passes/graph/ConstantOperand.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -13,7 +15,7 @@ bool tilewright::isProjection(AffineMap map) {
   return llvm::all_of(map.getResults(), [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); });
 }
 
-/// A linalg op that copies every element from where a dim or a constant says.
+/// Returns true if a linalg op only copies, and reads each element at an index of dims and constants.
 static bool isPlainCopy(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
     return false;
@@ -47,7 +49,7 @@ bool tilewright::hasConstantLanes(const TensorGraph &graph, const std::vector<bo
   return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
 }
 
-/// Any parameter: whether its file is at hand is another matter.
+/// Accepts any parameter; whether its file is available does not matter here.
 static std::optional<ParameterRecipe> loadedParameter(Value tensor) {
   Operation *load = tensor.getDefiningOp();
   if (!load || load->getName().getStringRef() != "util.global.load")

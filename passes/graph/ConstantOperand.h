@@ -1,4 +1,4 @@
-// Operands of contractions that are known when a program is loaded, as weights are.
+// Operands of contractions that are known when a program is loaded, such as weights.
 #ifndef TILEWRIGHT_GRAPH_CONSTANTOPERAND_H
 #define TILEWRIGHT_GRAPH_CONSTANTOPERAND_H
 
@@ -8,26 +8,26 @@
 
 namespace tilewright {
 
-/// The access without transposes and broadcasts in front of it: what a batch repeats is packed once.
+/// Skips transposes and broadcasts in front of an access, so that a weight that a batch repeats is packed once.
 TensorAccess throughCopies(TensorAccess access);
 
-/// Whether every index is a dim of the domain, or a single point.
+/// Returns true if every index is a dim of the domain or a constant.
 bool isProjection(mlir::AffineMap map);
 
-/// The roles of a contraction that a register block can compute and that does not depend on weights alone.
+/// Returns the roles of a contraction that a register block can compute and that depends on more than weights.
 std::optional<ContractionRoles> blockRoles(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr);
 
-/// Whether the operand that lies along the lanes is a weight, and no splat.
+/// Returns true if rhs, the operand along the lanes, is a weight and not a splat.
 bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                       const ContractionRoles &roles);
 
-/// Whether nothing but movement makes the tensor of parameters, so that it can be stored in any layout.
+/// Returns true if the tensor is made of parameters by movement only, so that it can be stored in any layout.
 bool isMadeOfParameters(mlir::Value tensor);
 
-/// For every expression, whether it does nothing but lay parameters out as `tile-store-weights` has them stored.
+/// Returns, for every expression, whether it only lays out parameters that `tile-store-weights` stores in that layout.
 std::vector<bool> layOutWeights(const TensorGraph &graph);
 
-/// Erases what made a value that nobody reads any more.
+/// Erases the ops that made a value that is no longer used.
 void eraseUnused(mlir::Value value);
 
 } // namespace tilewright

@@ -1,3 +1,5 @@
+// Matches bodies of the form acc + a * b, where both operands may be widened, and derives the roles of the dims from
+// the accesses that depend on them.
 #include "passes/graph/Contraction.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -13,7 +15,7 @@ static std::string nameOf(Type type) {
   return name;
 }
 
-/// The factor before it was widened.
+/// Stores an operand as it was before it was widened.
 static void setFactor(SumOfProducts &found, unsigned i, Value factor) {
   Operation *op = factor.getDefiningOp();
   found.factors[i] = factor;
@@ -35,7 +37,7 @@ static std::string whyNotThese(const SumOfProducts &found) {
   auto isByte = [](StringRef type) { return type == "si8" || type == "ui8"; };
   return sum.isInteger(32) && isByte(found.types[0]) && isByte(found.types[1])
              ? ""
-             : "it multiplies integers, and not i8 for sums in i32";
+             : "it multiplies integers other than i8 with i32 accumulators";
 }
 
 std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value accumulator, std::string *reason) {
@@ -58,7 +60,7 @@ std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value
       return refuse(why);
     return found;
   }
-  return refuse("it is no sum of products");
+  return refuse("it is not a sum of products");
 }
 
 static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::string *reason = nullptr) {
@@ -76,8 +78,8 @@ std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
     return reason;
   for (Value factor : found->factors)
     if (auto argument = dyn_cast<BlockArgument>(factor); !argument || argument.getArgNumber() == 2)
-      return "it is no sum of products";
-  return found->factors[0] == found->factors[1] ? "it is no sum of products" : "";
+      return "it is not a sum of products";
+  return found->factors[0] == found->factors[1] ? "it is not a sum of products" : "";
 }
 
 ProductTypes tilewright::productTypes(const TensorExpr &expr, const ContractionRoles &roles) {
@@ -112,15 +114,14 @@ std::optional<ContractionRoles> tilewright::contractionRoles(const TensorExpr &e
 }
 
 std::optional<PackedK> tilewright::packedK(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
-                                                   ArrayRef<int64_t> extents,
-                                                   llvm::function_ref<bool(int64_t)> isReduced) {
+                                           ArrayRef<int64_t> extents, llvm::function_ref<bool(int64_t)> isReduced) {
   if (lanes.getNumResults() < 2 || !lanes.getResult(lanes.getNumResults() - 2).isFunctionOfDim(lane))
     return std::nullopt;
   AffineExpr index = lanes.getResults().back();
   int64_t depth = shape.back();
   if (depth != 2 && depth != 4)
     return std::nullopt;
-  // Where one step has all terms, or there is one, the cut of the dim has been simplified away.
+  // If one step takes all of K, or K is 1, the division of the dim has been simplified away.
   if (auto constant = dyn_cast<AffineConstantExpr>(index))
     return constant.getValue() == 0 ? std::optional(PackedK{-1, depth}) : std::nullopt;
   auto cut = dyn_cast<AffineBinaryOpExpr>(index);

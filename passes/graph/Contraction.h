@@ -1,5 +1,6 @@
-// Contractions that a register block can compute: sums of products whose row operand is one number for all lanes and
-// whose lane operand lies along them. Read off maps alone, so that planning can ask before and after maps are composed.
+// Contractions that a register block can compute: sums of products in which one operand (lhs, "rows") is the same for
+// all lanes and the other (rhs, "lanes") is contiguous along them. Only the maps are read, so that planning can ask
+// before and after maps are composed. The row dim is M, the lane dim is N, and the reduced dims are K.
 #ifndef TILEWRIGHT_GRAPH_CONTRACTION_H
 #define TILEWRIGHT_GRAPH_CONTRACTION_H
 
@@ -12,45 +13,44 @@ namespace tilewright {
 
 /// The roles of a contraction's dims and inputs.
 struct ContractionRoles {
-  unsigned rowInput, laneInput; ///< the input that is the same for all lanes, and the one that changes along them
-  int64_t row = -1;             ///< the longest dim of the row input and the result alone; -1: vector times matrix
-  int64_t lane;                 ///< the innermost dim of the result
+  unsigned rowInput, laneInput; ///< lhs, the same for all lanes; rhs, which varies along them
+  int64_t row = -1;             ///< M: the longest dim of lhs and the result alone; -1: vector times matrix
+  int64_t lane;                 ///< N: the innermost dim of the result
 };
 
-/// accumulator + first * second in a body, with the factors before they were widened.
+/// The op acc + first * second in a body, with its operands before they are widened.
 struct SumOfProducts {
   mlir::Operation *sum, *product;
   mlir::Value factors[2];
-  mlir::Operation *widening[2]; ///< null: of the type of the sum
+  mlir::Operation *widening[2]; ///< null: already of the accumulator's type
   std::string types[2], sumType;
 
   ProductTypes productTypes(unsigned rowFactor) const { return {types[rowFactor], types[1 - rowFactor], sumType}; }
 };
 
-/// The sum of products that is yielded, if it is one of a micro kernel's types.
+/// Matches a yielded sum of products of types that a micro kernel can have. `reason` explains a failure.
 std::optional<SumOfProducts> matchSumOfProducts(mlir::Value yielded, mlir::Value accumulator,
                                                 std::string *reason = nullptr);
 
-/// Why the body is no sum of products with an accumulator that keeps its precision, or nothing.
+/// Returns why the body is not a sum of products whose accumulator keeps its precision, or an empty string.
 std::string whyNoSumOfProducts(const TensorExpr &expr);
 
-/// The roles, where exactly one input changes along the innermost dim of the result. `maps` are those of the two inputs
-/// over the domain, which may have been composed with movement.
+/// Returns the roles, if exactly one input varies along the innermost dim of the result. `first` and `second` are the
+/// maps of the two inputs over the domain, possibly composed with movement.
 std::optional<ContractionRoles> contractionRoles(const TensorExpr &expr, mlir::AffineMap first, mlir::AffineMap second);
 
-/// What it multiplies and sums, of a contraction that a register block can compute.
+/// Returns the types of a contraction that a register block can compute.
 ProductTypes productTypes(const TensorExpr &expr, const ContractionRoles &roles);
 
-/// Terms of a sum that lie side by side in a packed lane operand, innermost of all.
+/// The part of K that is contiguous, innermost of all, in a packed rhs.
 struct PackedK {
-  int64_t dim; ///< the reduced dim; -1: all of them have one point
+  int64_t dim; ///< the reduced dim; -1: every reduced dim has one point
   int64_t depth;
 };
 
-/// How an operand of `shape`, read at `lanes`, is packed in terms; nothing if its lanes lie innermost.
+/// Returns how an rhs of `shape`, read at `lanes`, is packed along K, or nothing if its lanes are innermost.
 std::optional<PackedK> packedK(mlir::AffineMap lanes, llvm::ArrayRef<int64_t> shape, int64_t lane,
-                                       llvm::ArrayRef<int64_t> extents,
-                                       llvm::function_ref<bool(int64_t dim)> isReduced);
+                               llvm::ArrayRef<int64_t> extents, llvm::function_ref<bool(int64_t dim)> isReduced);
 
 } // namespace tilewright
 

@@ -1,5 +1,5 @@
-// A movement op is a map per operand over the result's index space, with a guard where the operand covers only part of
-// it. What the rest of the result holds (padding, the other pieces) is the raising's business.
+// A movement op has one map per operand over the result's index space, with a guard where the operand covers only part
+// of it. The raising decides what the rest of the result holds (padding, the other pieces).
 #include "passes/graph/DescribeMovement.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -44,12 +44,12 @@ namespace {
 
 AffineExpr dim(Operation *op, unsigned position) { return getAffineDimExpr(position, op->getContext()); }
 
-/// A guarded access over the result's index space, dim by dim.
+/// Builds a guarded access over the result's index space, dim by dim.
 struct AccessBuilder {
   SmallVector<AffineExpr> indices, constraints;
   SmallVector<bool> equalities;
 
-  /// Reads along `index` where it lies in [0, size).
+  /// Guards the access so that `index` is in [0, size).
   void require(AffineExpr index, int64_t size) {
     constraints.append({index, size - 1 - index});
     equalities.append({false, false});
@@ -102,7 +102,7 @@ LogicalResult describeInsert(tensor::InsertSliceOp op, TensorExpr &expr, std::st
       source.indices.push_back(index);
   }
   source.finish(expr, op.getSourceMutable());
-  // What is not overwritten of an empty tensor has no value.
+  // Elements of an empty tensor that are not overwritten have no value.
   if (op.getDest().getDefiningOp<tensor::EmptyOp>())
     return success();
   AccessBuilder dest;

@@ -1,4 +1,4 @@
-// The half of describe() that reads reshapes, slices, pads and concats, and the checks both halves share.
+// The half of describe() that reads reshapes, slices, pads and concats, and the checks that both halves share.
 #ifndef TILEWRIGHT_GRAPH_DESCRIBEMOVEMENT_H
 #define TILEWRIGHT_GRAPH_DESCRIBEMOVEMENT_H
 
@@ -6,15 +6,15 @@
 
 namespace tilewright {
 
-/// Fails, with the reason for whoever wants it.
+/// Fails, and stores the reason if the caller wants it.
 llvm::LogicalResult refuse(std::string *reason, const llvm::Twine &why);
 
 bool isSupportedElement(mlir::Type type);
 
-/// Whether a tensor is one we can compute with: static, not empty, of a type we know.
+/// Succeeds if Tilewright can compute with the tensor: it is static, not empty, and of a known type.
 llvm::LogicalResult checkTensor(mlir::Type type, std::string *reason);
 
-/// Ops that copy elements of their operands to a result over its whole index space.
+/// Describes an op that copies elements of its operands to the result's whole index space.
 llvm::LogicalResult describeMovement(mlir::Operation *op, TensorExpr &expr, std::string *reason);
 
 } // namespace tilewright

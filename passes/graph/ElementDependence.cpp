@@ -1,5 +1,5 @@
-// The maps of an expression go from its domain; the relation goes from the output. Results are projected permutations,
-// so substituting output dims for parallel dims and symbols for reduced ones is exact.
+// The maps of an expression start from its domain; the relation starts from the output. Results are projected
+// permutations, so substituting output dims for parallel dims and symbols for reduced ones is exact.
 #include "passes/graph/ElementDependence.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 namespace tilewright {
 namespace {
 
-/// Each dim of the domain as an output dim, a reduction symbol, or zero where its extent is 1.
+/// Returns each dim of the domain as an output dim, a reduction symbol, or zero if its extent is 1.
 SmallVector<AffineExpr> domainFromOutput(const TensorExpr &expr, AffineMap result) {
   MLIRContext *context = result.getContext();
   SmallVector<AffineExpr> dims(expr.domain.size(), getAffineConstantExpr(0, context));
@@ -21,7 +21,7 @@ SmallVector<AffineExpr> domainFromOutput(const TensorExpr &expr, AffineMap resul
   return dims;
 }
 
-/// Reads coefficients off a sum of constant multiples of dims; false at anything else.
+/// Reads the coefficients of a sum of constant multiples of dims; returns false for anything else.
 bool readLinear(AffineExpr expr, int64_t factor, SmallVector<int64_t> &row, int64_t &offset) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
     offset += factor * constant.getValue();

@@ -1,3 +1,5 @@
+// The checks go from the domain to the body: number of points, micro kernel of a contraction, windows of a reduction,
+// element types, ops of the body. The first failure is the reason.
 #include "passes/graph/Eligibility.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -13,11 +15,11 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// What code generation takes
+// Operations that code generation supports
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Functions that are expanded into polynomials in f32; there is no f64 one.
+/// Returns true for functions that are expanded into polynomials in f32. There are no such polynomials in f64.
 bool isTranscendental(Operation *op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp, math::Log10Op,
              math::TanhOp, math::ErfOp, math::SinOp, math::CosOp, math::TanOp, math::AsinOp, math::AcosOp, math::AtanOp,
@@ -60,7 +62,7 @@ std::string whyNotInBody(Operation &op) {
     return "math.ipowi calls a function, unless its exponent is a constant";
   if (isTranscendental(&op) && op.getResult(0).getType().isF64())
     return op.getName().getStringRef().str() + " in f64 has no code generation";
-  // Rounded to f32 between, it would be rounded twice.
+  // Going through f32 would round twice.
   if (auto narrowed = dyn_cast<arith::TruncFOp>(op); narrowed && narrowed.getIn().getType().isF64() &&
                                                      !narrowed.getType().isF32() &&
                                                      !matchPattern(narrowed.getIn(), m_Constant()))
@@ -72,7 +74,7 @@ bool isQuasiProjection(AffineMap map) {
   return llvm::all_of(map.getResults(), [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); });
 }
 
-/// A dim may also be cut into blocks.
+/// Returns true for projections, including dims that are split into blocks.
 bool isProjectionOrPacked(AffineMap map) {
   return llvm::all_of(map.getResults(), [](AffineExpr expr) {
     auto cut = dyn_cast<AffineBinaryOpExpr>(expr);
@@ -82,19 +84,20 @@ bool isProjectionOrPacked(AffineMap map) {
   });
 }
 
-/// Register blocks take matmuls. Where windows are still summed over, `tile-convolution-to-matmul` left them alone.
+/// Returns why a contraction has no micro kernel. Register blocks take matmuls only; `tile-convolution-to-matmul` has
+/// left alone any contraction that still sums over windows.
 std::string whyNoMicroKernel(const TensorExpr &expr) {
   if (std::string why = whyNoSumOfProducts(expr); !why.empty())
     return why;
   if (llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isProjectionOrPacked(access.map); }))
     return "it reads windows";
   if (!contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map))
-    return "both inputs, or none, change along the innermost dim of its result";
+    return "both inputs, or neither, vary along the innermost dim of its result";
   return "";
 }
 } // namespace
 
-/// Points, and what is computed at each, are counted in 64 bits from here on.
+/// Later stages count points, and the operations at each of them, in 64 bits.
 static bool hasTooManyPoints(const TensorExpr &expr) {
   constexpr int64_t most = int64_t(1) << 56;
   int64_t points = 1;
@@ -107,11 +110,11 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
     return "it has more than 2^56 points";
   if (expr.kind == ExprKind::contraction)
     if (std::string why = whyNoMicroKernel(expr); !why.empty())
-      return "a contraction that is IREE's own: " + why;
-  // Windows of pooling read each element many times; IREE tiles them as it does convolutions.
+      return "a contraction without a micro kernel: " + why;
+  // Pooling windows read each element many times; IREE tiles them as it does convolutions.
   if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
       llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))
-    return "a reduction over windows: IREE's own";
+    return "a reduction over windows, as in pooling";
   for (Type type :
        llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()), SmallVector<Type>(expr.op->getResultTypes())))
     if (!isSupportedElement(getElementTypeOrSelf(type)))
@@ -124,7 +127,7 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
 }
 
 bool tilewright::isSpecial(Operation &op) {
-  bool integerPower = isa<math::FPowIOp>(op); // a few multiplications
+  bool integerPower = isa<math::FPowIOp>(op); // an integer power is a few multiplications
   return (isTranscendental(&op) && !integerPower) ||
          isa<math::SqrtOp, math::RsqrtOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemFOp, arith::RemSIOp,
              arith::RemUIOp>(op);
@@ -132,7 +135,7 @@ bool tilewright::isSpecial(Operation &op) {
 
 int64_t tilewright::specialOps(const TensorExpr &expr) {
   Block *body = expr.body();
-  auto isPlain = [](Operation &op) { // multiplied by the reciprocal
+  auto isPlain = [](Operation &op) { // a division by a constant becomes a multiplication by its reciprocal
     return isa<arith::DivFOp>(op) && matchPattern(op.getOperand(1), m_Constant());
   };
   return body ? llvm::count_if(*body, [&](Operation &op) { return isSpecial(op) && !isPlain(op); }) : 0;

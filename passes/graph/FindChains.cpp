@@ -1,6 +1,7 @@
-// Chains of contractions out of the tensor dependence graph (Chimera 4.1). The last contraction's dims are loops; what
-// it reads is followed backwards, and each expression on the way has its dims named by the loops that index its result.
-// A dim that only a producer reduces is a loop of its own. A window (a convolution's h + r) becomes a sum of loops.
+// Finds chains of contractions in the tensor dependence graph (Chimera 4.1). The dims of the last contraction become
+// loops. Its inputs are followed backwards, and the dims of each expression on the way are named by the loops that
+// index its result. A dim that only a producer reduces is a loop of its own. A window (a convolution's h + r) becomes a
+// sum of loops.
 #include "passes/graph/OperatorChain.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -13,9 +14,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kMostLoops = 6; ///< of which every order is tried
+constexpr int64_t kMostLoops = 6; ///< largest number of loops of which every order is tried
 
-/// `expr` as a sum of dims with positive strides, or nothing. Constants only shift a window.
+/// Returns `expr` as a sum of dims with positive strides, or nothing. Constants only shift a window and are dropped.
 std::optional<ChainIndex> linearForm(AffineExpr expr) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return ChainIndex{{dim.getPosition(), 1}};
@@ -44,7 +45,8 @@ std::optional<ChainIndex> linearForm(AffineExpr expr) {
   return left;
 }
 
-/// A dim that a packed tensor has in blocks is the number of a block and a place in it: together as long as the dim.
+/// A dim that is split into blocks in a packed tensor has a block number and an offset in the block. Together they are
+/// as long as the dim, so the block number becomes the dim and the offset zero.
 AffineExpr withoutBlocks(AffineExpr index) {
   auto binary = dyn_cast<AffineBinaryOpExpr>(index);
   if (binary && index.getKind() == AffineExprKind::FloorDiv)
@@ -56,10 +58,10 @@ class ChainBuilder {
 public:
   ChainBuilder(const TensorGraph &graph, ArrayRef<unsigned> members) : graph(graph), members(members) {}
 
-  /// The chain of the members (in program order, the last a contraction), or why there is none.
+  /// Builds the chain of the members (in program order, ending with a contraction), or returns why there is none.
   std::optional<OperatorChain> build(std::string &reason) {
     for (unsigned id : llvm::reverse(members))
-      if (!place(id, reason))
+      if (!nameDims(id, reason))
         return std::nullopt;
     for (unsigned id : members)
       if (isContraction(id))
@@ -85,8 +87,8 @@ private:
     return {{static_cast<unsigned>(alias.back()), 1}};
   }
 
-  /// Names the dims of an expression by what its readers in the chain index its result with.
-  bool place(unsigned id, std::string &reason) {
+  /// Names the dims of an expression by the loops with which its readers in the chain index its result.
+  bool nameDims(unsigned id, std::string &reason) {
     const TensorExpr &expr = graph.exprs()[id];
     std::vector<std::optional<ChainIndex>> dims(expr.domain.size());
     for (unsigned number : graph.outEdges(id)) {
@@ -132,7 +134,8 @@ private:
     return form;
   }
 
-  /// Two readers have to index it alike. The loop of a reduction between contractions is the loop it reduces.
+  /// Returns true if two readers index it alike. The loop of a reduction between contractions is merged with the loop
+  /// it reduces.
   bool agree(std::optional<ChainIndex> &known, const ChainIndex &form) {
     if (!known) {
       known = form;
@@ -165,7 +168,7 @@ private:
     op.loops.assign(loops.begin(), loops.end());
     for (const TensorAccess &access : expr.inputs)
       op.tensors.push_back(tensorOf(access.tensor, access.map, id));
-    // What stands between two contractions reads its other operands with the later one.
+    // Expressions between two contractions read their other operands together with the later one.
     for (unsigned other : pendingBefore(id))
       for (const TensorAccess &access : graph.exprs()[other].inputs)
         if (int64_t producer = producerOf(access.tensor); producer < 0)
@@ -188,7 +191,7 @@ private:
     return id >= 0 && llvm::is_contained(members, static_cast<unsigned>(id)) ? id : -1;
   }
 
-  /// The contraction whose result reaches a tensor of the chain through what stands between.
+  /// Follows a tensor of the chain back to the contraction whose result reaches it.
   unsigned sourceOf(unsigned id) const {
     while (!isContraction(id))
       for (const TensorAccess &access : graph.exprs()[id].inputs)
@@ -230,35 +233,36 @@ private:
     return chain.tensors.size() - 1;
   }
 
-  /// Without the loops that turned out to be others.
+  /// Removes the loops that were merged with others.
   void renameLoops() {
-    std::vector<unsigned> place(chain.loops.size());
+    std::vector<unsigned> newIndex(chain.loops.size());
     std::vector<ChainLoop> kept;
     for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
       if (alias[loop] == loop) {
-        place[loop] = kept.size();
+        newIndex[loop] = kept.size();
         kept.push_back(chain.loops[loop]);
       }
     chain.loops = std::move(kept);
     for (ChainTensor &tensor : chain.tensors)
       for (ChainIndex &index : tensor.dims)
         for (ChainTerm &term : index)
-          term.loop = place[term.loop];
+          term.loop = newIndex[term.loop];
     for (ChainOp &op : chain.ops)
       for (unsigned &loop : op.loops)
-        loop = place[loop];
+        loop = newIndex[loop];
   }
 
   const TensorGraph &graph;
   ArrayRef<unsigned> members;
   OperatorChain chain;
-  llvm::DenseMap<unsigned, std::vector<ChainIndex>> forms; ///< of the dims of placed expressions
-  std::vector<unsigned> origin, alias;                     ///< by loop: the expression it came with, the loop it is
+  llvm::DenseMap<unsigned, std::vector<ChainIndex>> forms; ///< dims of the expressions placed so far
+  /// By loop: the expression that introduced it, and the loop it is merged with.
+  std::vector<unsigned> origin, alias;
   llvm::MapVector<unsigned, unsigned> results;
   llvm::DenseSet<unsigned> taken;
 };
 
-/// Why members are no chain: all but the last are for `readers` alone.
+/// Returns why members are no chain: the results of all but the last may be read by `readers` only.
 std::string whyLeaves(const TensorGraph &graph, ArrayRef<unsigned> members, ArrayRef<unsigned> readers) {
   for (unsigned id : members) {
     if (id == members.back())
@@ -284,7 +288,7 @@ public:
   }
 
 private:
-  /// Takes in the contractions that feed the chain, step by step, as long as one chain can be made of all.
+  /// Adds the contractions that feed the chain, step by step, as long as all of them form one chain.
   void grow(unsigned last) {
     SmallVector<unsigned> members{last};
     FoundChain result{last, {}, ""};
@@ -310,7 +314,7 @@ private:
       found.push_back(std::move(result));
   }
 
-  /// The members, the nearest contractions before them, and what lies between.
+  /// Returns the members, the nearest contractions before them, and the expressions in between.
   SmallVector<unsigned> withProducers(ArrayRef<unsigned> members) const {
     llvm::SetVector<unsigned> reached; // backwards from the members, up to contractions
     SmallVector<unsigned> open(members);
@@ -359,7 +363,7 @@ std::optional<OperatorChain> tilewright::chainAmong(const TensorGraph &graph, Ar
   for (unsigned id : exprs)
     if (contracts(id) || (id < *last && graph.dependsOn(*last, id) && follows(id)))
       members.push_back(id);
-  // What follows the last of them may read what stands between, as a division by the sums of a softmax does.
+  // Expressions after the last member may read the ones in between, as a division by the sums of a softmax does.
   reason = whyLeaves(graph, members, exprs);
   return reason.empty() ? ChainBuilder(graph, members).build(reason) : std::nullopt;
 }

@@ -1,4 +1,4 @@
-// What a pass over the tensor graph of a function, for the target that it is told, begins with.
+// Base class of passes that rewrite the tensor graph of a function for a given target.
 #ifndef TILEWRIGHT_GRAPH_GRAPHPASS_H
 #define TILEWRIGHT_GRAPH_GRAPHPASS_H
 
@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// `Base` is the generated class of a pass on func.func with an option `target`. An unknown target is an error;
-/// functions without a body or of several blocks are left alone.
+/// `Base` is the generated class of a pass on func.func with an option `target`. An unknown target is an error.
+/// Functions without a body or with several blocks are left alone.
 template <typename Base> class GraphPass : public Base {
 protected:
   using Base::Base;

@@ -1,3 +1,5 @@
+// Starts from the yielded sum of products, requires both operands to be loads, and derives the roles of the dims from
+// the maps of those loads.
 #include "passes/graph/MatchContraction.h"
 
 #include "passes/graph/Contraction.h"
@@ -6,7 +8,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// The load that a factor is, at most widened after it, if nothing guards it.
+/// Returns the unguarded load that an operand comes from, possibly widened after it.
 static LoadOp loadOf(Value factor) {
   auto load = factor.getDefiningOp<LoadOp>();
   return load && !load.getGuard() ? load : LoadOp();
@@ -24,7 +26,7 @@ std::optional<Contraction> tilewright::matchContraction(ComputeOp compute) {
   LoadOp loads[] = {loadOf(sum->factors[0]), loadOf(sum->factors[1])};
   if (!loads[0] || !loads[1] || loads[0] == loads[1])
     return std::nullopt;
-  // Nothing else may happen in the body: stores, further results.
+  // The body must do nothing else: no stores, no further results.
   SmallVector<Operation *> known = {sum->sum, sum->product, loads[0], loads[1], sum->widening[0], sum->widening[1]};
   if (llvm::any_of(body.without_terminator(), [&](Operation &op) { return !llvm::is_contained(known, &op); }))
     return std::nullopt;

@@ -1,4 +1,5 @@
-// A loop nest that is a sum of products, with the roles of its dims, as register blocks compute it on any target.
+// Matches a loop nest that is a sum of products and finds the roles of its dims, as register blocks need them on any
+// target.
 #ifndef TILEWRIGHT_GRAPH_MATCHCONTRACTION_H
 #define TILEWRIGHT_GRAPH_MATCHCONTRACTION_H
 
@@ -8,16 +9,16 @@
 
 namespace tilewright {
 
-/// What a tile.compute has to be: acc += row operand * lane operand.
+/// A tile.compute of the form acc += lhs * rhs.
 struct Contraction {
-  tile::LoadOp rows, lanes; ///< the operand that is one number for all lanes, and the one that lies along them
-  int64_t row = -1, lane;   ///< the dims that the register block spans; no row: a vector times a matrix
+  tile::LoadOp rows, lanes; ///< lhs, the same for all lanes; rhs, contiguous along them
+  int64_t row = -1, lane;   ///< M and N, the dims of the register block; no row: vector times matrix
   llvm::SmallVector<int64_t> batch, reduced;
   ProductTypes types;
   mlir::Operation *rowWidening, *laneWidening; ///< null: none
 };
 
-/// The nest as one, if its body does nothing else and one operand alone changes along its vector dim.
+/// Matches the nest, if its body does nothing else and exactly one operand varies along its vector dim.
 std::optional<Contraction> matchContraction(tile::ComputeOp compute);
 
 } // namespace tilewright

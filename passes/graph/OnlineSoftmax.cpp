@@ -1,3 +1,5 @@
+// Propagates relations through each body op by op, and from expression to expression in program order. Unknown ops give
+// `other`, which is always safe.
 #include "passes/graph/OnlineSoftmax.h"
 
 #include "passes/graph/Rounding.h"
@@ -11,7 +13,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-using Relations = llvm::DenseMap<Value, Relation>; ///< of the values of a body; absent: independent
+using Relations = llvm::DenseMap<Value, Relation>; ///< by value of a body; absent: independent
 
 Relation relationOf(Operation &op, const Relations &known, bool throughRoundings) {
   auto of = [&](unsigned i) { return known.lookup_or(op.getOperand(i), Relation::independent); };
@@ -30,12 +32,12 @@ Relation relationOf(Operation &op, const Relations &known, bool throughRoundings
   return Relation::other;
 }
 
-/// What is yielded, or for a reduction added up.
+/// Returns the relation of the yielded value, or of what a reduction adds up.
 Relation relationOfResult(const TensorExpr &expr, const Relations &known) {
   Value yielded = expr.op->getRegion(0).front().getTerminator()->getOperand(0);
   if (expr.oneReliesOnOne())
     return known.lookup_or(yielded, Relation::independent);
-  // The accumulator is independent; what meets it there is not, if the result is not.
+  // The accumulator is independent, so if the result is not, the value combined with it is not either.
   Operation *combine = yielded.getDefiningOp();
   if (!known.contains(yielded))
     return Relation::independent;

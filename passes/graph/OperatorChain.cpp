@@ -1,3 +1,4 @@
+// Queries, checks and printing of chains. FindChains.cpp derives chains from the graph.
 #include "passes/graph/OperatorChain.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -144,15 +145,15 @@ std::vector<OperatorChain> tilewright::separately(const OperatorChain &chain) {
   std::vector<OperatorChain> apart;
   for (const ChainOp &op : chain.ops) {
     OperatorChain one;
-    std::vector<unsigned> place(chain.loops.size());
+    std::vector<unsigned> newIndex(chain.loops.size());
     for (unsigned loop : op.loops) {
-      place[loop] = one.loops.size();
+      newIndex[loop] = one.loops.size();
       one.loops.push_back(chain.loops[loop]);
       one.loops.back().whole = false;
     }
     ChainOp alone{op.name, {}, {}, op.expr};
     for (unsigned loop : op.loops)
-      alone.loops.push_back(place[loop]);
+      alone.loops.push_back(newIndex[loop]);
     for (unsigned number : op.tensors) {
       ChainTensor tensor = chain.tensors[number];
       tensor.isIO = true;
@@ -161,7 +162,7 @@ std::vector<OperatorChain> tilewright::separately(const OperatorChain &chain) {
       for (ChainIndex &index : tensor.dims) {
         llvm::erase_if(index, [&](const ChainTerm &term) { return !llvm::is_contained(op.loops, term.loop); });
         for (ChainTerm &term : index)
-          term.loop = place[term.loop];
+          term.loop = newIndex[term.loop];
       }
       alone.tensors.push_back(one.tensors.size());
       one.tensors.push_back(std::move(tensor));

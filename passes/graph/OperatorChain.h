@@ -1,6 +1,7 @@
-// A chain of contractions as Chimera (section 4) sees it: independent loops, operators that run over some of them, and
-// tensors that they index. Tensors between two operators of the chain stay on the chip. Plain data without MLIR, so
-// that block orders can be weighed, printed and tested by themselves; derived from the tensor dependence graph.
+// A chain of contractions in the sense of Chimera (section 4): independent loops, operators that run over some of them,
+// and tensors that they index. Tensors between two operators of the chain stay on the chip. The chain is plain data
+// without MLIR, derived from the tensor dependence graph, so that block orders can be evaluated, printed and tested on
+// their own.
 #ifndef TILEWRIGHT_GRAPH_OPERATORCHAIN_H
 #define TILEWRIGHT_GRAPH_OPERATORCHAIN_H
 
@@ -14,31 +15,31 @@ namespace tilewright {
 struct ChainLoop {
   std::string name;
   int64_t extent;
-  /// A reduction between two contractions runs over it (a softmax): the second waits for all of it, unless the
-  /// reduction is done online.
+  /// True if a reduction between two contractions (a softmax) runs over the loop. The second contraction waits for all
+  /// of it, unless the reduction is done online.
   bool whole = false;
-  int64_t expr = -1; ///< in the tensor graph, whose dim it is; -1: in none
+  int64_t expr = -1; ///< expression of the tensor graph that the dim belongs to; -1: none
   unsigned dim = 0;
 };
 
-/// How far one step of a loop moves an index.
+/// The stride by which one step of a loop moves an index.
 struct ChainTerm {
   unsigned loop;
   int64_t stride = 1;
   bool operator==(const ChainTerm &other) const { return loop == other.loop && stride == other.stride; }
 };
 
-/// The index of one dim of a tensor: a sum of loops; two terms and more are the window of a convolution.
+/// The index of one dim of a tensor: a sum of loops. Two or more terms are the window of a convolution.
 using ChainIndex = std::vector<ChainTerm>;
 
 struct ChainTensor {
   std::string name;
   std::vector<ChainIndex> dims;
   int64_t elementBytes = 4;
-  /// Read from outside or written to it; others stay on the chip (Algorithm 1, IOTensors).
+  /// True if it is read from outside or written to it; other tensors stay on the chip (IOTensors in Algorithm 1).
   bool isIO = true;
-  /// Times that a tile crosses to the level below whenever it is replaced: 1 as the paper counts, 2 for results of
-  /// which caches fetch the lines before they are written back.
+  /// How often a tile crosses to the level below whenever it is replaced: 1 as in the paper, 2 for results whose lines
+  /// a cache fetches before it writes them back.
   double crossings = 1;
 
   bool uses(unsigned loop) const;
@@ -46,9 +47,9 @@ struct ChainTensor {
 
 struct ChainOp {
   std::string name;
-  std::vector<unsigned> loops;   ///< those it runs over itself
-  std::vector<unsigned> tensors; ///< operands, and last the result
-  int64_t expr = -1;             ///< in the tensor graph; -1: in none
+  std::vector<unsigned> loops;   ///< loops that the operator itself runs over
+  std::vector<unsigned> tensors; ///< operands, and the result last
+  int64_t expr = -1;             ///< expression of the tensor graph; -1: none
 };
 
 struct OperatorChain {
@@ -56,45 +57,46 @@ struct OperatorChain {
   std::vector<ChainTensor> tensors;
   std::vector<ChainOp> ops; ///< producers first
 
-  /// Whether some operator from `first` on runs over the loop.
+  /// Returns true if an operator from `first` on runs over the loop.
   bool runs(unsigned loop, size_t first = 0) const;
-  /// Loops that all operators share and none reduces: blocks that differ in them are independent.
+  /// Returns true if all operators share the loop and none reduces it: blocks that differ in it are independent.
   bool isParallel(unsigned loop) const;
-  /// Parallel loops that every tensor uses: nothing is reused along them.
+  /// Returns true for a parallel loop that every tensor uses: nothing is reused along it.
   bool isBatch(unsigned loop) const;
-  /// Loops over the points of a window: they are not cut.
+  /// Returns true for a loop over the points of a window, which is not cut.
   bool isWindow(unsigned loop) const;
-  /// Multiplications and additions, each once.
+  /// Returns the number of multiply-adds, each counted once.
   double multiplications() const;
-  /// Everything about it but names and places in a graph, written as numbers: equal where chains are equal.
+  /// Returns everything but names and positions in a graph, written as numbers; equal chains give equal numbers.
   std::vector<double> form() const;
-  /// Empty, or what is wrong: no operators, unknown loops or tensors, an extent that is not positive.
+  /// Returns an empty string, or the error: no operators, unknown loops or tensors, or an extent that is not positive.
   std::string verify() const;
   void print(llvm::raw_ostream &os) const;
 };
 
-/// The paper's example, C = A B and E = C D over m, n, k and l in this order, as it counts.
+/// Returns the paper's example, C = A B and E = C D over m, n, k and l in this order, counted as the paper does.
 OperatorChain gemmChain(int64_t m, int64_t n, int64_t k, int64_t l, int64_t elementBytes = 4);
 
-/// The same where reductions between contractions go on from block to block, as an online softmax does.
+/// Returns the chain with reductions between contractions done online, block by block, as in an online softmax.
 OperatorChain withOnlineReductions(OperatorChain chain);
 
-/// Every operator of the chain by itself, with what stayed on the chip written and read.
+/// Returns every operator of the chain as its own chain, which writes and reads the tensors that stayed on the chip.
 std::vector<OperatorChain> separately(const OperatorChain &chain);
 
-/// The chain that the contractions among the expressions (in program order) form with what lies between them, or
-/// nothing and why: several that nothing else reads, or a result between them that leaves the expressions.
+/// Returns the chain that the contractions among the expressions (in program order) form with the expressions between
+/// them. Returns nothing, and the reason, if there is none, for example because a result between them is read
+/// elsewhere.
 std::optional<OperatorChain> chainAmong(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, std::string &reason);
 
-/// A contraction that others feed, and the chain that they form, or why they form none.
+/// A contraction that others feed, with the chain that they form or the reason why they form none.
 struct FoundChain {
-  unsigned last; ///< its last contraction, in the graph
+  unsigned last; ///< the chain's last contraction, as an index in the graph
   OperatorChain chain;
   std::string declined;
 };
 
-/// The longest chains of contractions of the graph with nothing but elementwise operators and reductions between,
-/// each contraction in one of them at most.
+/// Returns the longest chains of contractions of the graph that have only elementwise operators and reductions between
+/// them. Each contraction is in one chain at most.
 std::vector<FoundChain> findChains(const TensorGraph &graph);
 
 } // namespace tilewright

@@ -1,3 +1,5 @@
+// Reshapes between a maximum and its subtraction are looked through, because exports add and remove dims of one point
+// there.
 #include "passes/graph/OwnMaximum.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -21,7 +23,7 @@ OpOperand *tilewright::inputOf(linalg::LinalgOp op, Value element) {
   return isInput ? op.getDpsInputOperand(argument.getArgNumber()) : nullptr;
 }
 
-/// Whether `op` is the maximum of its only input, which it reads in place, over some dims.
+/// Returns true if `op` is the maximum, over some dims, of its only input, which it reads in place.
 static bool isMaximum(linalg::LinalgOp op) {
   if (!op || op.getNumDpsInputs() != 1 || op->getNumResults() != 1 || op.getNumReductionLoops() == 0 ||
       !op.getIndexingMapsArray().front().isIdentity())
@@ -33,7 +35,8 @@ static bool isMaximum(linalg::LinalgOp op) {
          llvm::is_contained(largest->getOperands(), body.getArgument(1));
 }
 
-/// The dims of more than one point that a map names, in its order; dims of one point may come and go by reshapes.
+/// Returns the dims of more than one point that a map names, in its order. Reshapes may add and remove dims of one
+/// point.
 static SmallVector<unsigned> dimsOf(linalg::LinalgOp op, AffineMap map) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   SmallVector<unsigned> dims;

@@ -1,4 +1,4 @@
-// Differences of a tensor and its own maximum, which no exponential makes large.
+// Differences of a tensor and its own maximum. They are never positive, so their exponential is at most 1.
 #ifndef TILEWRIGHT_GRAPH_OWNMAXIMUM_H
 #define TILEWRIGHT_GRAPH_OWNMAXIMUM_H
 
@@ -7,17 +7,17 @@
 
 namespace tilewright {
 
-/// What `value` shows of, without reshapes.
+/// Returns the value that `value` is a reshape of, or the value itself.
 mlir::Value behindViews(mlir::Value value);
 
-/// The operand that a value of the body is an element of, or null.
+/// Returns the operand that a value of the body is an element of, or null.
 mlir::OpOperand *inputOf(mlir::linalg::LinalgOp op, mlir::Value element);
 
-/// Whether `difference`, in the body of `op`, is x - m, with m the maximum of that very x over some of its dims, both
-/// of the same point.
+/// Returns true if `difference`, in the body of `op`, is x - m, where m is the maximum of that same x over some of its
+/// dims and both belong to the same point.
 bool isBelowOwnMaximum(mlir::linalg::LinalgOp op, mlir::arith::SubFOp difference);
 
-/// Whether `op` is a maximum that is only ever taken off what it is the maximum of.
+/// Returns true if `op` is a maximum that is only ever subtracted from the tensor it is the maximum of.
 bool isOnlyTakenOffItsOwn(mlir::linalg::LinalgOp op);
 
 } // namespace tilewright

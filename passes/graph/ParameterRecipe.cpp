@@ -1,3 +1,5 @@
+// The first half checks, prints and serializes recipes. The second half reads them backwards from the op that makes the
+// weight.
 #include "passes/graph/ParameterRecipe.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -16,7 +18,7 @@ using namespace mlir;
 using namespace tilewright;
 
 //===----------------------------------------------------------------------===//
-// The structure
+// Verification and printing
 //===----------------------------------------------------------------------===//
 
 static StringRef nameOf(ParameterRecipe::Kind kind) {
@@ -37,7 +39,7 @@ static StringRef nameOf(ParameterRecipe::Kind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// Nothing where the product does not fit.
+/// Returns the number of elements, or nothing if it overflows.
 static std::optional<int64_t> elements(ArrayRef<int64_t> shape) {
   int64_t product = 1;
   for (int64_t size : shape)
@@ -61,7 +63,7 @@ static std::string verifyStep(const ParameterRecipe &step) {
     return "the rank changes";
   if (step.kind == Kind::transpose) {
     if (!isPermutationVector(step.order) || step.order.size() != to.size())
-      return "the order is no permutation";
+      return "the order is not a permutation";
     for (auto [dim, source] : llvm::enumerate(step.order))
       if (to[dim] != from[source])
         return "a transpose keeps sizes";
@@ -69,9 +71,9 @@ static std::string verifyStep(const ParameterRecipe &step) {
   }
   if (step.kind == Kind::swizzle) {
     if (from != to || to.size() < 2)
-      return "a swizzle keeps sizes, of lines";
+      return "a swizzle keeps sizes and needs two dims";
     int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
-    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines are of 1, 2, 4 or 8 atoms";
+    return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines have 1, 2, 4 or 8 atoms";
   }
   if (step.kind == Kind::pad) {
     if (step.low.size() != to.size())
@@ -151,7 +153,7 @@ llvm::json::Value ParameterRecipe::toJson() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Read off tensor ops
+// Reading recipes from tensor ops
 //===----------------------------------------------------------------------===//
 
 static ParameterRecipe step(ParameterRecipe::Kind kind, ArrayRef<int64_t> shape, ParameterRecipe of) {
@@ -171,7 +173,7 @@ static ParameterRecipe transposed(ParameterRecipe of, ArrayRef<int64_t> order) {
   return recipe;
 }
 
-/// The loops that an index walks, outermost first: d0, or d0 * size(d1) + d1.
+/// Returns the loops that an index walks, outermost first: d0, or d0 * size(d1) + d1.
 static std::optional<SmallVector<int64_t>> loopsOf(AffineExpr index, ArrayRef<int64_t> sizes) {
   if (auto dim = dyn_cast<AffineDimExpr>(index))
     return SmallVector<int64_t>{dim.getPosition()};
@@ -189,7 +191,7 @@ static std::optional<SmallVector<int64_t>> loopsOf(AffineExpr index, ArrayRef<in
   return SmallVector<int64_t>{outer.getPosition(), inner.getPosition()};
 }
 
-/// A linalg.generic that copies each element once: a reshape that splits dims, and a transpose.
+/// Reads a linalg.generic that copies each element once: a reshape that splits dims, then a transpose.
 static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLookup parameterOf) {
   if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() > 0)
     return std::nullopt;
@@ -222,7 +224,7 @@ static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLook
   return transposed(std::move(*source), order);
 }
 
-/// Of an op whose body gathers elements; the attribute says what it comes to.
+/// Reads an op whose body gathers elements. Its attribute states the swizzle.
 static std::optional<ParameterRecipe> ofSwizzle(linalg::GenericOp op, IntegerAttr atom, ParameterLookup parameterOf) {
   std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
   if (!source)
@@ -238,7 +240,7 @@ static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup pa
   Attribute zero = filling ? cast<TypedAttr>(Builder(op).getZeroAttr(filling.getType())) : Attribute();
   Attribute value;
   auto low = getConstantIntValues(op.getMixedLowPad());
-  // Only +0.0 has no bits set in any type.
+  // Only +0.0 has no bits set in every type.
   if (!filling || !matchPattern(filling, m_Constant(&value)) || value != zero || !low)
     return std::nullopt;
   std::optional<ParameterRecipe> source = recipeOf(op.getSource(), parameterOf);

@@ -1,5 +1,6 @@
-// How a stored weight is made of others: data, not code, so that whoever writes the parameter file evaluates it,
-// wherever that is. Only movement: what an element is never changes, so a recipe needs to know no more than its size.
+// A recipe that describes how a stored weight is made of other parameters. It is data, not code, so that whoever writes
+// the parameter file can evaluate it anywhere. It only moves elements and never changes them, so it needs to know their
+// size only.
 #ifndef TILEWRIGHT_GRAPH_PARAMETERRECIPE_H
 #define TILEWRIGHT_GRAPH_PARAMETERRECIPE_H
 
@@ -13,31 +14,32 @@
 
 namespace tilewright {
 
-/// One step, and what it is applied to.
+/// One step of a recipe and its inputs.
 struct ParameterRecipe {
   enum class Kind { parameter, reshape, transpose, pad, concat, swizzle };
 
   Kind kind;
-  std::vector<int64_t> shape;         ///< of what the step gives
-  std::string scope, name;            ///< parameter: where it is stored
-  std::vector<int64_t> order;         ///< transpose: per dim of the result, the dim it comes from
-  std::vector<int64_t> low;           ///< pad: zeros before the first element, by dim; after the last: what is missing
-  int64_t axis = 0;                   ///< concat: the dim along which
+  std::vector<int64_t> shape; ///< shape of the step's result
+  std::string scope, name;    ///< parameter: where it is stored
+  std::vector<int64_t> order; ///< transpose: for each dim of the result, its source dim
+  /// Pad: zeros before the first element, by dim; the shape implies those after the last.
+  std::vector<int64_t> low;
+  int64_t axis = 0;                   ///< concat: the dim along which parts are joined
   int64_t atom = 1;                   ///< swizzle: elements that stay together (graph/SwizzledLayout.h)
-  std::vector<ParameterRecipe> parts; ///< what it is applied to: none for a parameter, several for a concat
+  std::vector<ParameterRecipe> parts; ///< inputs of the step: none for a parameter, several for a concat
 
-  /// Why the steps do not fit together; empty if they do.
+  /// Returns why the steps do not fit together, or an empty string if they do.
   std::string verify() const;
-  /// On one line: "pad(model::w : 5x70, low 0x0) : 5x128".
+  /// Prints the recipe on one line: "pad(model::w : 5x70, low 0x0) : 5x128".
   void print(llvm::raw_ostream &os) const;
   std::string toString() const;
   llvm::json::Value toJson() const;
 };
 
-/// The parameter that a value is loaded from, as a recipe; nothing if it is not one that may be read.
+/// Returns the parameter that a value is loaded from as a recipe, or nothing if it is not a parameter that may be read.
 using ParameterLookup = llvm::function_ref<std::optional<ParameterRecipe>(mlir::Value)>;
 
-/// How to make a tensor of parameters, if nothing but movement makes it.
+/// Returns the recipe of a tensor that is made of parameters by movement only, or nothing.
 std::optional<ParameterRecipe> recipeOf(mlir::Value tensor, ParameterLookup parameterOf);
 
 } // namespace tilewright

@@ -1,4 +1,4 @@
-// Shows, on each op, its arithmetic per element moved and the class that follows.
+// Prints, on each op, its arithmetic per element moved and the resulting class.
 #include "passes/Passes.h"
 #include "passes/graph/ComputeRatio.h"
 

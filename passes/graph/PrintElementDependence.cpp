@@ -1,4 +1,4 @@
-// Shows, on each op, which elements its results rely on.
+// Prints, on each op, the elements that its results rely on.
 #include "passes/Passes.h"
 #include "passes/graph/ElementDependence.h"
 

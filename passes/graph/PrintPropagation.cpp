@@ -1,4 +1,4 @@
-// Shows what an output tile asks of a function: the tile of every op, then footprint and traffic on the root.
+// Prints the tiles that an output tile needs: the tile of every op, then footprint and traffic on the root.
 #include "passes/Passes.h"
 #include "passes/graph/TilePropagation.h"
 
@@ -12,7 +12,7 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// The expression behind the first returned value, or -1.
+/// Returns the expression behind the first returned value, or -1.
 int64_t rootOf(Block &block, const TensorGraph &graph) {
   Operation *terminator = block.getTerminator();
   Operation *root = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;

@@ -1,4 +1,4 @@
-// Shows the tensor dependence graph: each expression on its op, each shared tensor where it is defined.
+// Prints the tensor dependence graph: each expression on its op, and each shared tensor at its definition.
 #include "passes/Passes.h"
 #include "passes/graph/TensorGraph.h"
 

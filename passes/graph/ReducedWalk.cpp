@@ -1,3 +1,5 @@
+// Assigns each root to a phase (before, inside or after the walk), finds the maximum that is used while it grows, and
+// checks each root and each read. The first violation is the reason for a refusal.
 #include "passes/graph/ReducedWalk.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -10,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The number that a reduction starts from, if it is one.
+/// Returns the number that a reduction starts from, if it is a constant.
 FloatAttr startOf(const TensorExpr &expr) {
   if (auto structured = dyn_cast<linalg::LinalgOp>(expr.op))
     return dyn_cast_or_null<FloatAttr>(constantElement(structured.getDpsInits()[0]));
@@ -37,7 +39,7 @@ public:
           checkRead(root, read);
     }
     if (walk.refused.empty() && walk.grown.empty())
-      refuse("nothing reduces it");
+      refuse("no expression reduces it");
     walk.mayEnd = walk.refused.empty() && growsByExponentials();
     return std::move(walk);
   }
@@ -45,7 +47,7 @@ public:
 private:
   void refuse(StringRef why) { walk.refused = why.str(); }
 
-  /// Whether all that a block leaves behind are its maximum and sums of exponentials relative to it.
+  /// Returns true if a block leaves behind nothing but its maximum and sums of exponentials relative to it.
   bool growsByExponentials() const {
     for (unsigned root = 0; root < roots.size(); ++root)
       if (walk.phases[root] == WalkPhase::inside && !grows(root) && roots[root].leaves)
@@ -66,14 +68,14 @@ private:
     return waits ? WalkPhase::after : WalkPhase::before;
   }
 
-  /// What roots of the walk read while it grows.
+  /// Finds the maximum that roots of the walk read while it grows.
   void findMaximum() {
     for (unsigned root = 0; root < roots.size(); ++root)
       for (const WalkedRead &read : roots[root].reads) {
         if (walk.phases[root] != WalkPhase::inside || !grows(read.producer) || walk.maximum == read.producer)
           continue;
         if (walk.maximum >= 0 || !isRowMaximum(*roots[read.producer].expr, /*least=*/0))
-          return refuse("something reads, along the dim, what is complete after it");
+          return refuse("an expression inside the walk reads a result that is complete only after it");
         walk.maximum = read.producer;
       }
     if (walk.maximum < 0)
@@ -86,25 +88,25 @@ private:
     const WalkedRoot &root = roots[number];
     Relation relation = relations[number];
     if (relation == Relation::other)
-      return refuse("what follows from its maximum is not proportional to exp(-maximum)");
+      return refuse("a value that depends on its maximum is not proportional to exp(-maximum)");
     if (!grows(number)) {
       if (relation != Relation::independent && root.leaves)
-        refuse("what leaves the kernel must be relative to the whole maximum");
+        refuse("a result that leaves the kernel must be relative to the complete maximum");
       return;
     }
     walk.grown.push_back(number);
     if (static_cast<int64_t>(number) == walk.maximum)
       return;
-    // A block has a sum of its own, which is added to that of the blocks before.
+    // Each block has its own sum, which is added to that of the blocks before.
     FloatAttr start = startOf(*root.expr);
     if (root.expr->op->getNumResults() != 1 || combiningKinds(*root.expr).front() != vector::CombiningKind::ADD ||
         !start || !start.getValue().isZero() ||
         isNarrowFloat(getElementTypeOrSelf(root.expr->op->getResult(0).getType())))
-      return refuse("a reduction along it is no sum that starts from zero and is kept unrounded");
+      return refuse("a reduction along it is not a sum that starts from zero and stays unrounded");
     if (relation != Relation::sum)
       return;
     if (!hasRowsOf(root, roots[walk.maximum]))
-      return refuse("a sum along it has no factor of its own");
+      return refuse("a sum along it combines several rows of the maximum");
     walk.rescaled.push_back(number);
   }
 
@@ -116,21 +118,21 @@ private:
     return places;
   }
 
-  /// Whether every element of a sum belongs to one element of the maximum.
+  /// Returns true if every element of a sum belongs to one element of the maximum.
   static bool hasRowsOf(const WalkedRoot &sum, const WalkedRoot &maximum) {
     return llvm::all_of(resultPlaces(maximum),
                         [own = resultPlaces(sum)](int64_t place) { return llvm::is_contained(own, place); });
   }
 
-  /// Blocks are read where they are computed, and rows of exponentials where the maximum of that row is.
+  /// Checks that blocks are read where they are computed, and rows of exponentials where the maximum of that row is.
   void checkRead(unsigned number, const WalkedRead &read) {
     WalkPhase from = walk.phases[read.producer], to = walk.phases[number];
     if (from == WalkPhase::after && to == WalkPhase::inside)
-      return refuse("something reads, along the dim, what is complete after it");
+      return refuse("an expression inside the walk reads a result that is complete only after it");
     if (from != WalkPhase::inside)
       return;
     if (to != WalkPhase::inside && !grows(read.producer))
-      return refuse("something reads, after the dim was walked, what a block of it holds");
+      return refuse("an expression after the walk reads a value that only one block of the dim holds");
     const WalkedRoot &producer = roots[read.producer];
     bool relative = to == WalkPhase::inside && relations[read.producer] != Relation::independent;
     SmallVector<int64_t> rows;
@@ -141,14 +143,14 @@ private:
       int64_t place = at ? producer.places[at.getPosition()] : -1;
       bool mustAgree = place >= 0 && (place == dim || llvm::is_contained(rows, place));
       if (mustAgree && (!own || roots[number].places[own.getPosition()] != place || (relative && read.guarded)))
-        return refuse("something reads another row or column than its own");
+        return refuse("an expression reads another row or column than its own");
     }
   }
 
   ArrayRef<WalkedRoot> roots;
   int64_t dim;
   llvm::function_ref<SmallVector<Relation>(unsigned maximum)> relate;
-  SmallVector<Relation> relations; ///< of each root to the maximum
+  SmallVector<Relation> relations; ///< relation of each root to the maximum
   Walk walk;
 };
 } // namespace

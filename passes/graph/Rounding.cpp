@@ -1,3 +1,5 @@
+// The users of a value decide whether it may stay unrounded: arithmetic tolerates a more accurate operand, while
+// comparisons of two values, conversions to integers and accumulated extrema do not.
 #include "passes/graph/Rounding.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -43,7 +45,7 @@ bool tilewright::isSumOrProduct(std::optional<vector::CombiningKind> kind) {
   return kind == vector::CombiningKind::ADD || kind == vector::CombiningKind::MUL;
 }
 
-/// The arguments of a body that hold what was accumulated so far.
+/// Returns the arguments of a body that hold accumulated values.
 static Block::BlockArgListType accumulators(Block &body) {
   Operation *op = body.getParentOp();
   bool reduces = false;
@@ -85,7 +87,7 @@ bool tilewright::isExact(Operation *op) {
              math::CopySignOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp>(op);
 }
 
-/// A comparison that asks of one value on which side of a number it lies, or whether it is one.
+/// Returns true for a comparison of one value with a number, or a test for NaN.
 static bool toleratesUnrounded(arith::CmpFOp compare) {
   using Predicate = arith::CmpFPredicate;
   Predicate predicate = compare.getPredicate();

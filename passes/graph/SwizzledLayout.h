@@ -1,6 +1,6 @@
-// Constant operands of contractions that lie in global memory as their tiles do in shared memory, swizzle included, so
-// that a step of a tile is one bulk copy. The tensor is steps x lines x terms of a step: a line for each lane of the
-// contraction, filled up so that every tile has all of its lines, and zeros where there are no terms.
+// Constant operands of contractions that are stored in global memory in the layout that their tiles have in shared
+// memory, swizzle included, so that each step of a tile is one bulk copy. The tensor has the shape steps x lines x K
+// per step. Each lane (N) has a line; lines are padded so that every tile is complete, and K is padded with zeros.
 #ifndef TILEWRIGHT_GRAPH_SWIZZLEDLAYOUT_H
 #define TILEWRIGHT_GRAPH_SWIZZLEDLAYOUT_H
 
@@ -11,16 +11,16 @@
 
 namespace tilewright {
 
-/// What a swizzle moves: bytes that are copied and read at once.
+/// Bytes that a swizzle moves as a unit, which are copied and read at once.
 inline constexpr int64_t kSwizzleAtomBytes = 16;
-/// Lines after which the widest swizzle, of 128 bytes, repeats; and so do those of 64 and 32.
+/// Period, in lines, of the widest swizzle (128 bytes), and therefore also of those of 64 and 32 bytes.
 inline constexpr int64_t kSwizzleLines = 8;
 
 struct SwizzledShape {
   int64_t lines, step;
 };
 
-/// As the attribute says; nothing without one, or where it is none.
+/// Reads the attribute; returns nothing if it is missing or malformed.
 inline std::optional<SwizzledShape> swizzledShapeOf(mlir::Operation *contraction) {
   auto shape = contraction->getAttrOfType<mlir::DenseI64ArrayAttr>(kSwizzledAttr);
   if (!shape || shape.size() != 2)

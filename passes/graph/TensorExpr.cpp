@@ -1,14 +1,14 @@
-// Reads tensor expressions off structured ops. Everything that the raising could not carry over (values computed
-// outside a body, arbitrary initial accumulators, dynamic shapes) is refused here with its reason, so that whoever
-// plans on the result never plans something that cannot be built.
+// Reads tensor expressions from structured ops. Everything that the raising could not carry over (values computed
+// outside a body, arbitrary initial accumulators, dynamic shapes) is refused here with its reason, so that nobody plans
+// something that cannot be built.
 #include "passes/graph/TensorExpr.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/DescribeMovement.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 
@@ -16,10 +16,10 @@ namespace tilewright {
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Predicates
 //===----------------------------------------------------------------------===//
 
-/// Whether a result map is a projected permutation (zeros for unit dims) of exactly the parallel dims.
+/// Returns true if a result map is a projected permutation (zeros for unit dims) of exactly the parallel dims.
 bool isResultMap(AffineMap map, const TensorExpr &expr) {
   llvm::SmallBitVector used(expr.domain.size());
   for (AffineExpr result : map.getResults()) {
@@ -39,7 +39,7 @@ bool isResultMap(AffineMap map, const TensorExpr &expr) {
   return true;
 }
 
-/// Scalar arithmetic without regions, memory or values from outside that are no constants.
+/// Accepts scalar arithmetic without regions or memory that reads only constants from outside.
 LogicalResult checkBody(Block &body, std::string *reason) {
   for (Operation &op : body) {
     if (!isa<linalg::IndexOp, linalg::YieldOp>(op)) {
@@ -62,7 +62,7 @@ bool isCast(Operation *op) {
                          arith::SIToFPOp, arith::UIToFPOp>(op);
 }
 
-/// Whether `value` accumulates a product: acc + cast(a * b).
+/// Returns true if `value` accumulates a product: acc + cast(a * b).
 bool isMultiplyAdd(Value value) {
   Operation *add = value.getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp, arith::OrIOp>(add))
@@ -148,7 +148,7 @@ LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string 
     expr.results.push_back(map);
   }
   classify(expr, *op.getBlock());
-  // A contraction may add to a tensor (a convolution to its bias); other reductions start from constants.
+  // A contraction may add to a tensor (a convolution to its bias); other reductions must start from constants.
   bool computedInit = llvm::any_of(
       expr.inputs, [&](const TensorAccess &access) { return op.isDpsInit(&op->getOpOperand(access.operand)); });
   if (expr.kind == ExprKind::reduction && computedInit)

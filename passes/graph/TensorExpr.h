@@ -1,6 +1,6 @@
-// One tensor expression (Souffle section 3) read off an op: its domain and the quasi-affine accesses to its inputs.
-// Structured ops, reshapes, slices, pads and concats all become the same struct, so the analyses, the planner and the
-// raising to tile.expr ask one question of one place.
+// One tensor expression (Souffle section 3), read from an op: its domain and the quasi-affine accesses to its inputs.
+// Structured ops, reshapes, slices, pads and concats all become the same struct, which the analyses, the planner and
+// the raising to tile.expr share.
 #ifndef TILEWRIGHT_GRAPH_TENSOREXPR_H
 #define TILEWRIGHT_GRAPH_TENSOREXPR_H
 
@@ -12,12 +12,13 @@
 
 namespace tilewright {
 
-/// Which elements of `tensor` a point of the domain reads; nothing where the guard (null: everywhere) does not hold.
+/// The element of `tensor` that a point of the domain reads. Points where the guard (null: everywhere) does not hold
+/// read nothing.
 struct TensorAccess {
   mlir::Value tensor;
   mlir::AffineMap map;
   mlir::IntegerSet guard;
-  unsigned operand = 0; ///< which operand of the op it is
+  unsigned operand = 0; ///< number of the op's operand
 };
 
 enum class ExprKind {
@@ -33,26 +34,27 @@ struct TensorExpr {
   ExprKind kind = ExprKind::elementwise;
   llvm::SmallVector<int64_t> domain;          ///< extent per dim
   llvm::SmallVector<int64_t> reductions;      ///< reduced dims
-  llvm::SmallVector<TensorAccess> inputs;     ///< tensor operands that are read (empty and fill inits are not)
-  llvm::SmallVector<mlir::AffineMap> results; ///< result index per result, a projected permutation of the domain
+  llvm::SmallVector<TensorAccess> inputs;     ///< tensor operands that are read; empty and fill inits are not
+  llvm::SmallVector<mlir::AffineMap> results; ///< index per result, a projected permutation of the domain
 
   bool oneReliesOnOne() const { return reductions.empty(); }
-  /// What computes an element; null where elements only move.
+  /// Returns the block that computes an element; null if elements only move.
   mlir::Block *body() const;
-  /// The point of the domain that an element of a result belongs to, zero along dims that it does not tell.
+  /// Returns the point of the domain that an element of a result belongs to; dims that the element does not determine
+  /// are zero.
   mlir::AffineMap pointOf(unsigned result) const;
   int64_t domainSize() const;
-  /// Arithmetic operations of the body over the whole domain (constants, casts of index and yields are free).
+  /// Returns the arithmetic operations of the body over the whole domain. Constants, index casts and yields are free.
   int64_t arithmetic() const;
 };
 
-/// The value of a scalar constant, or of every element of a tensor that is a splat constant or filled with a constant;
-/// null for everything else.
+/// Returns the value of a scalar constant, or of every element of a tensor that is a splat constant or filled with a
+/// constant; null for everything else.
 mlir::TypedAttr constantElement(mlir::Value value);
 
-/// The tensor expression of `op`, or failure with the reason: not a structured op, dynamic shape, ...
-/// Pure: changes nothing. Understands linalg ops, tensor.expand_shape/collapse_shape/extract_slice/insert_slice/
-/// pad/concat and tile.expr.
+/// Returns the tensor expression of `op`, or failure with the reason: not a structured op, dynamic shape, ... The
+/// function changes nothing. It understands linalg ops,
+/// tensor.expand_shape/collapse_shape/extract_slice/insert_slice/pad/concat and tile.expr.
 mlir::FailureOr<TensorExpr> describe(mlir::Operation *op, std::string *reason = nullptr);
 
 } // namespace tilewright

@@ -1,5 +1,5 @@
-// One walk over the block builds everything. Dependence is a closure over all ops of the block, opaque ones included,
-// because a path through an op we leave alone is as binding as one through ours.
+// A single walk over the block builds everything. Dependence is the closure over all ops of the block, opaque ones
+// included, because a path through an op that is left alone is as binding as any other.
 #include "passes/graph/TensorGraph.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -12,10 +12,11 @@ using namespace mlir;
 namespace tilewright {
 
 namespace {
-/// The op of `block` that `op` is or lies inside; null when it lies elsewhere.
+/// Returns the op of `block` that is `op` or contains it; null if there is none.
 Operation *ancestorIn(Block &block, Operation *op) { return block.findAncestorOpInBlock(*op); }
 
-/// Whether all uses of a fill start accumulators. Such a fill is part of the expressions that start from it.
+/// Returns true if all uses of a fill initialize accumulators. Such a fill is part of the expressions that start from
+/// it.
 bool onlyStartsAccumulators(Operation *op) {
   return isa<linalg::FillOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
            auto user = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
@@ -23,7 +24,7 @@ bool onlyStartsAccumulators(Operation *op) {
          });
 }
 
-/// Whether an op makes a tensor that is used; the dialects around a program, of IREE, only hand tensors on.
+/// Returns true if an op makes a tensor that is used. IREE's dialects around a program only pass tensors on.
 bool makesTensor(Operation &op) {
   auto isUsed = [](Value result) { return isa<TensorType>(result.getType()) && !result.use_empty(); };
   return llvm::any_of(op.getResults(), isUsed) && !op.hasTrait<OpTrait::ConstantLike>() &&
@@ -31,7 +32,7 @@ bool makesTensor(Operation &op) {
          !llvm::is_contained({"util", "flow", "hal"}, op.getName().getDialectNamespace());
 }
 
-/// Values an op needs: its operands and what its regions capture.
+/// Visits the values an op needs: its operands and those that its regions capture.
 template <typename Callback> void forEachUse(Operation &op, Callback callback) {
   op.walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
@@ -70,7 +71,7 @@ TensorGraph TensorGraph::build(Block &block) {
       graph.inEdges_[consumer].push_back(edge);
     }
 
-  // Program order is a topological order, so one pass closes the relation.
+  // Program order is a topological order, so one pass computes the closure.
   llvm::DenseMap<Operation *, SmallVector<bool>> reach;
   for (Operation &op : block) {
     SmallVector<bool> from(size, false);
@@ -99,7 +100,7 @@ int64_t TensorGraph::indexOf(Operation *op) const {
 bool TensorGraph::escapes(unsigned expr) const {
   for (OpOperand &use : exprs_[expr].op->getUses()) {
     int64_t user = indexOf(use.getOwner());
-    // An initial accumulator is an operand but no input: that use is not an edge either.
+    // An initial accumulator is an operand but not an input, so that use is not an edge either.
     bool reads = user >= 0 && llvm::any_of(exprs_[user].inputs, [&](const TensorAccess &access) {
                    return access.operand == use.getOperandNumber();
                  });

@@ -1,5 +1,5 @@
 // The tensor dependence graph of one block (Souffle 5.1): expressions in program order, the edges between them, live
-// ranges, and the reuse sets s(t) of tensors that more than one expression reads.
+// ranges, and the reuse sets s(t) of tensors that several expressions read.
 #ifndef TILEWRIGHT_GRAPH_TENSORGRAPH_H
 #define TILEWRIGHT_GRAPH_TENSORGRAPH_H
 
@@ -13,23 +13,23 @@ class Block;
 namespace tilewright {
 
 struct TensorEdge {
-  unsigned producer, result; ///< expression index and its result
-  unsigned consumer, input;  ///< expression index and its input
+  unsigned producer, result; ///< index of an expression, and one of its results
+  unsigned consumer, input;  ///< index of an expression, and one of its inputs
 };
 
-/// A tensor read by several expressions: spatial reuse when no reader depends on another, temporal when one does.
+/// A tensor that several expressions read. Reuse is spatial if no reader depends on another, and temporal if one does.
 struct TensorReuse {
   mlir::Value tensor;
   llvm::SmallVector<unsigned> readers;
   bool spatial, temporal;
 };
 
-/// Positions of definition and last use, in expression indices; -1: defined outside; size(): used outside.
+/// Positions of the definition and of the last use, as expression indices; -1: defined outside; size(): used outside.
 struct LiveRange {
   int64_t first, last;
 };
 
-/// An op that makes tensors and is no expression, and why.
+/// An op that makes tensors but is not an expression, and the reason.
 struct OpaqueOp {
   mlir::Operation *op;
   std::string reason;
@@ -37,21 +37,21 @@ struct OpaqueOp {
 
 class TensorGraph {
 public:
-  /// Ops that describe() does not understand are opaque: in edges they are only users and producers outside the graph.
-  /// A fill that only starts accumulators is no expression of its own.
+  /// Builds the graph. Ops that describe() does not understand are opaque: edges see them only as users and producers
+  /// outside the graph. A fill that only initializes accumulators is not an expression of its own.
   static TensorGraph build(mlir::Block &block);
 
   llvm::ArrayRef<TensorExpr> exprs() const { return exprs_; }
-  /// Constants, and what only hands tensors on, are not among them.
+  /// Returns the opaque ops. Constants and ops that only pass tensors on are not among them.
   llvm::ArrayRef<OpaqueOp> opaque() const { return opaque_; }
   llvm::ArrayRef<TensorEdge> edges() const { return edges_; }
   llvm::ArrayRef<unsigned> outEdges(unsigned expr) const { return outEdges_[expr]; } ///< indices into edges()
   llvm::ArrayRef<unsigned> inEdges(unsigned expr) const { return inEdges_[expr]; }
-  /// The expression of an op, or -1.
+  /// Returns the index of an op's expression, or -1.
   int64_t indexOf(mlir::Operation *op) const;
-  /// Whether some result of the expression is used by an op that is no expression of this graph.
+  /// Returns true if an op that is not an expression of this graph uses a result of the expression.
   bool escapes(unsigned expr) const;
-  /// Whether `to` depends on `from` along any SSA path of the block, opaque ops included.
+  /// Returns true if `to` depends on `from` along any SSA path of the block, opaque ops included.
   bool dependsOn(unsigned to, unsigned from) const;
 
   llvm::SmallVector<TensorReuse> reuse() const;
@@ -63,7 +63,7 @@ private:
   llvm::SmallVector<TensorEdge> edges_;
   llvm::SmallVector<llvm::SmallVector<unsigned>> outEdges_, inEdges_;
   llvm::DenseMap<mlir::Operation *, unsigned> index_;
-  /// reach_[i] holds the expressions i depends on.
+  /// reach_[i] holds the expressions that i depends on.
   llvm::SmallVector<llvm::SmallVector<bool>> reach_;
 };
 

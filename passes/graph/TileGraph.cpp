@@ -1,4 +1,4 @@
-// Connections, and what a propagated tile graph costs in memory: Welder's SetConnect, MemFootprint and MemTraffic.
+// Connections, and the memory cost of a propagated tile graph: Welder's SetConnect, MemFootprint and MemTraffic.
 #include "passes/graph/TilePropagation.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -38,7 +38,7 @@ int64_t memFootprint(const TilePropagation &tiles) {
   llvm::sort(order, [](const TensorTile *a, const TensorTile *b) {
     return a->first != b->first ? a->first < b->first : a < b;
   });
-  std::vector<Block> live; // by offset
+  std::vector<Block> live; // sorted by offset
   int64_t footprint = 0;
   for (const TensorTile *tile : order) {
     llvm::erase_if(live, [&](const Block &block) { return block.last < tile->first; });

@@ -1,5 +1,6 @@
-// Backwards from the root first, then each further output is aligned: its tile is read off the tiles of what it shares
-// with the root, carried backwards in turn, and accepted only if it asks for nothing the root's tile has not got.
+// Propagation goes backwards from the root first. Then each further output is aligned: its tile is derived from the
+// tiles it shares with the root, carried backwards in turn, and accepted only if it needs nothing beyond the root's
+// tiles.
 #include "passes/graph/TilePropagation.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -19,7 +20,7 @@ struct TensorRegion {
   bool exact = true;
 };
 
-/// What propagation knows so far; copied to try an output, kept when it fits.
+/// The state of propagation. It is copied to try an output, and the copy is kept if the output fits.
 struct State {
   std::map<unsigned, TileRegion> domains;
   llvm::MapVector<Value, TensorRegion> tensors;
@@ -71,7 +72,7 @@ TileRegion Propagator::rootRegion() {
   return region;
 }
 
-/// The part of the domain that a region of a result takes; reduced dims are taken whole.
+/// Returns the part of the domain that a region of a result needs; reduced dims are whole.
 TileRegion Propagator::domainOf(const TensorExpr &expr, unsigned resultNumber, const TileRegion &region) {
   TileRegion domain;
   for (int64_t extent : expr.domain)
@@ -91,13 +92,14 @@ TileRegion Propagator::resultOf(const TensorExpr &expr, unsigned resultNumber, c
   return region;
 }
 
-/// Whether something outside the tile graph reads a result.
+/// Returns true if something outside the tile graph reads a result.
 bool Propagator::isOutput(unsigned expr) const {
   return graph.escapes(expr) ||
          llvm::any_of(graph.outEdges(expr), [&](unsigned edge) { return !isMember(graph.edges()[edge].consumer); });
 }
 
-/// Whether an expression may take its reduced dims in steps: its inputs are loaded for it, not left by a producer.
+/// Returns true if an expression may take its reduced dims in steps, because its inputs are loaded for it and not left
+/// by a producer.
 bool Propagator::isFedFromOutside(const TensorExpr &expr) const {
   return llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
     Operation *definition = access.tensor.getDefiningOp();
@@ -111,8 +113,8 @@ void Propagator::demand(State &state, unsigned expr, const TileRegion &domain) {
   if (inserted)
     return;
   bool exact = true;
-  for (auto [dim, asked] : llvm::enumerate(domain))
-    entry->second[dim] = unite(grid, entry->second[dim], asked, graph.exprs()[expr].domain[dim], exact);
+  for (auto [dim, requested] : llvm::enumerate(domain))
+    entry->second[dim] = unite(grid, entry->second[dim], requested, graph.exprs()[expr].domain[dim], exact);
 }
 
 void Propagator::readInputs(State &state, unsigned index) {
@@ -161,7 +163,7 @@ void Propagator::backward(State &state, const std::map<unsigned, TileRegion> &fr
   }
 }
 
-/// The region of an output that goes with the tiles already known, or nothing when it shares no tensor with them.
+/// Returns the region of an output that goes with the known tiles, or nothing if it shares no tensor with them.
 std::optional<TileRegion> Propagator::alignedRegion(const State &state, unsigned output) {
   llvm::MapVector<Value, TileRegion> known;
   for (auto &[tensor, region] : state.tensors)
@@ -195,11 +197,11 @@ std::optional<TileRegion> Propagator::alignedRegion(const State &state, unsigned
   return std::nullopt;
 }
 
-/// Takes a further output into the tile graph; otherwise says why not.
+/// Adds a further output to the tile graph, or returns why it cannot.
 std::string Propagator::align(State &state, unsigned output) {
   std::optional<TileRegion> domain = alignedRegion(state, output);
   if (!domain)
-    return "shares no tensor with the root's tile graph";
+    return "it shares no tensor with the root's tile graph";
   const TensorExpr &expr = graph.exprs()[output];
   int64_t tiles = 1;
   for (auto [dim, extent] : llvm::zip(resultOf(expr, 0, *domain), shapeOf(expr.op->getResult(0))))

@@ -1,11 +1,12 @@
-// Welder's tile graph (sections 3.1, 3.2): from one output tile, the tile of every expression and tensor that it takes,
-// and with them the footprint and the traffic. A tile is tracked as a region that moves with the index of the tile, so
-// that slices, strides and reshapes keep their alignment; what cannot be followed exactly becomes a larger region.
+// Welder's tile graph (sections 3.1, 3.2): from one output tile it derives the tile of every expression and tensor
+// needed, and from those the footprint and the traffic. A tile is tracked as a region that moves with the tile's index,
+// so that slices, strides and reshapes keep their alignment. Accesses that cannot be followed exactly give a larger
+// region.
 #ifndef TILEWRIGHT_GRAPH_TILEPROPAGATION_H
 #define TILEWRIGHT_GRAPH_TILEPROPAGATION_H
 
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/TensorGraph.h"
+#include "passes/support/AffineAlgebra.h"
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ class raw_ostream;
 
 namespace tilewright {
 
-/// A tensor graph with a memory level on every edge, 0 for the lowest: an edge is connected at level l when its tile is
-/// handed over above l.
+/// A tensor graph with a memory level on every edge, where 0 is the lowest. An edge is connected at level l if its tile
+/// is handed over above l.
 class TileGraph {
 public:
   explicit TileGraph(const TensorGraph &graph) : graph_(graph), levels_(graph.edges().size(), 0) {}
@@ -24,7 +25,8 @@ public:
   void setConnect(unsigned edge, unsigned level) { levels_[edge] = level; }
   unsigned level(unsigned edge) const { return levels_[edge]; }
   const TensorGraph &graph() const { return graph_; }
-  /// The expressions joined to `expr` by edges connected above `level`, in program order (Welder's ExtractSubgraph).
+  /// Returns the expressions joined to `expr` by edges connected above `level`, in program order (Welder's
+  /// ExtractSubgraph).
   std::vector<unsigned> subgraph(unsigned expr, unsigned level = 0) const;
 
 private:
@@ -34,11 +36,11 @@ private:
 
 struct PropagationOptions {
   std::vector<int64_t> outputTile; ///< elements per dim of the root's first result
-  int64_t reductionTile = 0;       ///< of a reduced dim, elements that an expression fed from outside takes; 0: all
-  unsigned level = 0;              ///< which connections hold the tile graph together
+  int64_t reductionTile = 0;       ///< elements of a reduced dim per step, for expressions fed from outside; 0: all
+  unsigned level = 0;              ///< edges connected above this level hold the tile graph together
 };
 
-/// Along one dim: base + [low, high], where base is a function of the tile's index (its dims).
+/// A region along one dim: base + [low, high], where base is a function of the tile's index (its dims).
 struct TileDim {
   mlir::AffineExpr base;
   Interval range;
@@ -57,12 +59,12 @@ struct TensorTile {
   TileRole role;
   std::vector<int64_t> shape;
   bool exact;            ///< false: an upper bound (strided, irregular or guarded access)
-  int64_t bytes;         ///< of the whole tile: what moves
-  int64_t residentBytes; ///< of what is there at one time: less than bytes under a reduction tile
+  int64_t bytes;         ///< bytes of the whole tile, which are moved
+  int64_t residentBytes; ///< bytes resident at one time, fewer under a reduction tile
   unsigned first, last;  ///< live range, in positions of TilePropagation::exprs
 };
 
-/// An output whose tile cannot be aligned to the root's: it stays outside the tile graph.
+/// An output whose tile cannot be aligned to the root's, so that it stays outside the tile graph.
 struct UnalignedOutput {
   unsigned expr;
   std::string reason;
@@ -79,12 +81,12 @@ struct TilePropagation {
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Welder's Propagate: the output tile of `root` carried to every input of its tile graph, and on to its other outputs.
+/// Welder's Propagate: carries the output tile of `root` to every input of its tile graph, and on to its other outputs.
 TilePropagation propagate(const TileGraph &graph, unsigned root, const PropagationOptions &options);
 
-/// Bytes of one tile graph's tiles, placed by best fit over their live ranges in topological order.
+/// Returns the bytes of one tile graph's tiles, placed by best fit over their live ranges in topological order.
 int64_t memFootprint(const TilePropagation &tiles);
-/// Bytes of input and output tiles, over all tiles.
+/// Returns the bytes of input and output tiles, over all tiles.
 int64_t memTraffic(const TilePropagation &tiles);
 
 } // namespace tilewright

@@ -1,6 +1,6 @@
-// A domain point is base(k) + u, with k the tile's index and u the position in the tile. Substituting that in an access
-// and splitting the terms by k and u gives the access's own base and range; only a division or mod of a sum that mixes
-// both has to be bounded.
+// A point of the domain is base(k) + u, where k is the tile's index and u the position in the tile. Substituting that
+// in an access and splitting the terms by k and u gives the access's own base and range. Only a division or mod of a
+// sum that mixes both has to be bounded.
 #include "passes/graph/TileRegion.h"
 
 #include "llvm/ADT/SmallBitVector.h"
@@ -39,7 +39,7 @@ public:
       int64_t a = lhs.range.low * n, b = lhs.range.high * n;
       return {lhs.base * n, {std::min(a, b), std::max(a, b)}};
     }
-    // The base alone decides, or the position alone, or both.
+    // Either the base alone decides the result, or the position alone, or both do.
     if (lhs.range.size() == 1) {
       AffineExpr operand = lhs.base + lhs.range.low;
       return {expr.getKind() == AffineExprKind::Mod ? operand % n : operand.floorDiv(n), {0, 0}};
@@ -55,7 +55,7 @@ public:
             {llvm::divideFloorSigned(lhs.range.low, n), llvm::divideFloorSigned(lhs.range.high + n - 1, n)}};
   }
 
-  /// Whether every element of `range` is reached: nothing was bounded, and there are points enough to fill it.
+  /// Returns true if every element of `range` is reached: nothing was bounded, and there are enough points to fill it.
   bool fills(Interval range) const {
     int64_t points = 1;
     for (unsigned dim : used.set_bits())
@@ -73,7 +73,7 @@ private:
   bool bounded = false;
 };
 
-/// The distance of two bases, when it is the same for every tile.
+/// Returns the distance of two bases, if it is the same for every tile.
 std::optional<int64_t> constantDistance(const TileGrid &grid, AffineExpr a, AffineExpr b) {
   auto distance = dyn_cast<AffineConstantExpr>(simplifyInDomain(a - b, grid.index));
   return distance ? std::optional<int64_t>(distance.getValue()) : std::nullopt;

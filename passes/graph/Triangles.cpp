@@ -1,3 +1,4 @@
+// Guesses the diagonal from the first row that holds two numbers, and then checks all elements.
 #include "passes/graph/Triangles.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -33,7 +34,7 @@ static SmallVector<double> numbersOf(DenseElementsAttr values) {
 static std::optional<Triangles> fromValues(ArrayRef<double> values, int64_t rows, int64_t columns) {
   if (values.empty())
     return std::nullopt;
-  // The row that both numbers are in says where the diagonal is.
+  // The first row with both numbers shows where the diagonal is.
   for (int64_t row = 0; row < rows; ++row) {
     ArrayRef<double> own = values.slice(row * columns, columns);
     int64_t first = llvm::find_if(own, [&](double value) { return value != own[0]; }) - own.begin();

@@ -1,4 +1,4 @@
-// Constant matrices of two numbers, one on either side of a diagonal, as exports of causal models have them for masks.
+// Constant matrices that hold one number on either side of a diagonal, as exports of causal models use them for masks.
 #ifndef TILEWRIGHT_GRAPH_TRIANGLES_H
 #define TILEWRIGHT_GRAPH_TRIANGLES_H
 
@@ -7,14 +7,14 @@
 
 namespace tilewright {
 
-/// In its last two dims i and j a tensor is `above` where j - i is at least `diagonal`, else `below`; the others are of
-/// one point.
+/// A tensor whose elements are `above` where j - i >= `diagonal` for its last two dims i and j, and `below` elsewhere.
+/// All other dims have one point.
 struct Triangles {
   int64_t diagonal;
   double below, above;
 };
 
-/// Read off the values of a constant, or off the attribute of what loads it.
+/// Reads the triangles from the values of a constant, or from the attribute of the op that loads it.
 std::optional<Triangles> trianglesOf(mlir::Value tensor);
 
 } // namespace tilewright

@@ -17,14 +17,14 @@ using namespace tilewright::tile;
 namespace {
 /// Places resident tiles in front of all other buffers, because they live through all phases. Returns their end, in
 /// bytes.
-int64_t placeKept(ProgramOp program) {
-  std::map<int64_t, SmallVector<AllocOp>> kept;
+int64_t placeResidentTiles(ProgramOp program) {
+  std::map<int64_t, SmallVector<AllocOp>> resident;
   program.walk([&](AllocOp alloc) {
     if (keptNumber(alloc) >= 0)
-      kept[keptNumber(alloc)].push_back(alloc);
+      resident[keptNumber(alloc)].push_back(alloc);
   });
   int64_t end = 0;
-  for (auto &[number, buffers] : kept) {
+  for (auto &[number, buffers] : resident) {
     for (AllocOp buffer : buffers)
       buffer.setOffset(end);
     end += llvm::alignTo(bufferBytes(buffers.front()), kBufferAlignment);
@@ -34,7 +34,7 @@ int64_t placeKept(ProgramOp program) {
 
 struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> {
   void runOnOperation() override {
-    int64_t first = placeKept(getOperation());
+    int64_t first = placeResidentTiles(getOperation());
     for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
       PartBuffers buffers = buffersOf(part);
       BestFit fit = placeByBestFit(buffers.ranges);

@@ -1,3 +1,5 @@
+// An input may be overwritten if every load of it covers the same points of the tile as the only store to the output,
+// and comes first: the same loops with the same offsets in an earlier nest, or the same map in the same nest.
 #include "passes/program/InPlace.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -1,6 +1,5 @@
 // Decides which results of a launch may reuse the memory of its inputs. Pure: it reads programs and launches and
-// changes
-// nothing.
+// changes nothing.
 #ifndef TILEWRIGHT_PROGRAM_INPLACE_H
 #define TILEWRIGHT_PROGRAM_INPLACE_H
 
@@ -9,8 +8,8 @@
 namespace tilewright {
 
 /// Returns, for each output of a program, the inputs whose memory it may reuse: each tile reads only its own part of
-/// such
-/// an input, and has read an element for the last time before it writes the element of the output at the same offset.
+/// such an input, and has read an element for the last time before it writes the element of the output at the same
+/// offset.
 llvm::SmallVector<llvm::SmallVector<unsigned>> inputsToOverwrite(tile::ProgramOp program);
 
 /// Returns, for each result of `launch`, the input whose memory it reuses, or -1. `candidates` is the result of

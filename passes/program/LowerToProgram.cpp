@@ -1,12 +1,11 @@
 // Lowers planned subprograms (level 2) to tile programs (level 3): each subprogram becomes a tile program with explicit
 // movement. Movement decides on loop nests and staging; PartBuilder carries the decision out for one subprogram.
-// Adjacent
-// subprograms with the same name become parts of one program.
+// Adjacent subprograms with the same name become parts of one program.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/OnlineSoftmax.h"
-#include "passes/target/TargetOrError.h"
 #include "passes/program/PartBuilder.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,11 +1,14 @@
+// Roots are placed into nests in program order, each into the earliest nest that fits; nests are then ordered by phase.
+// Buffers and staging follow from the nests: results read by another nest are buffered, inputs read by several nests
+// are staged.
 #include "passes/program/Movement.h"
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/cost/BufferedSlice.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -50,8 +53,7 @@ SpaceAccess tilewright::accessInSpace(ExprOp root, unsigned i) {
 }
 
 /// Returns true if, at every point of the consumer's tile, the element it reads is the one that the producer computes
-/// at
-/// the same point of the iteration space.
+/// at the same point of the iteration space.
 static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   if (consumer.getGuard(input))
     return false;
@@ -69,17 +71,16 @@ static bool readsOwnPlace(ExprOp consumer, unsigned input, ExprOp producer, unsi
 }
 
 /// Returns true if the consumer reads the producer's value at the same point and nothing is reduced. The value can then
-/// be
-/// handed over in a register of one nest.
+/// be handed over in a register of one nest.
 static bool readsSamePoint(ExprOp consumer, unsigned input, ExprOp producer, unsigned result) {
   return !producer.isReduction() && readsOwnPlace(consumer, input, producer, result);
 }
 
 namespace {
 /// Knows which roots may use a maximum while it is being accumulated (online softmax), and records which do.
-class RunningMaxima {
+class OnlineMaxima {
 public:
-  RunningMaxima(SubprogramOp subprogram, int64_t block) {
+  OnlineMaxima(SubprogramOp subprogram, int64_t block) {
     std::optional<NumericsAttr> numerics = subprogram.getNumerics();
     allowed = numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kRunningMaximum; });
     least = kLeastReferences * block;
@@ -180,8 +181,7 @@ private:
   static bool contracts(ExprOp root) { return root.getMicroKernel().has_value(); }
 
   /// Adds the root to the first nest that has the same dims and runs after everything that the root reads, else to a
-  /// new
-  /// last nest.
+  /// new last nest.
   void place(ExprOp root) {
     SmallVector<int64_t> dims = sortedDims(root), reductions;
     for (int64_t dim : root.getReductions())
@@ -216,8 +216,7 @@ private:
   }
 
   /// Returns true if the producer is relative to a maximum that the root may use as well: the value is then handed over
-  /// in
-  /// a register.
+  /// in a register.
   bool sharesReference(ExprOp root, ExprOp producer, ExprOp &reference) {
     ExprOp own = maxima.references.lookup(producer);
     if (own && maxima.mayUse(root, own))
@@ -263,8 +262,7 @@ private:
   }
 
   /// Buffers a result. A value that is stored relative to a maximum so far is corrected once the maximum is final, so
-  /// that
-  /// maximum is buffered, too.
+  /// that maximum is buffered, too.
   void buffer(Value tensor, ExprOp producer) {
     movement.buffered.insert(tensor);
     ExprOp maximum = maxima.references.lookup(producer);
@@ -293,8 +291,7 @@ private:
   }
 
   /// Decides on staging: an input that several nests read is staged by the first of them; an input that every tile
-  /// reads is
-  /// staged by the workgroup.
+  /// reads is staged by the workgroup.
   void stageInputs() {
     struct Reader {
       unsigned first, last;
@@ -305,8 +302,7 @@ private:
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
           // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
-          // tiles
-          // runs before those tiles.
+          // tiles runs before those tiles.
           if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
@@ -353,7 +349,7 @@ private:
 
   SubprogramOp subprogram;
   int64_t workgroupStaging;
-  RunningMaxima maxima;
+  OnlineMaxima maxima;
   llvm::DenseMap<Operation *, WalkPhase> phases; ///< phase of each root, if the tile walks a dim
   Movement movement;
 };

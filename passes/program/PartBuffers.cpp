@@ -1,3 +1,5 @@
+// A buffer lives from its first use to the first sync after its last one. Positions are those of the ops in the tile's
+// body.
 #include "passes/program/PartBuffers.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -8,16 +10,14 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 /// Returns the position after which no unit of the block uses a buffer any more. Units run apart until the next sync,
-/// so a
-/// buffer lives until there.
+/// so a buffer lives until there.
 static unsigned syncPointAfter(ArrayRef<unsigned> syncPoints, unsigned lastUse, unsigned end) {
   const unsigned *next = llvm::lower_bound(syncPoints, lastUse);
   return next == syncPoints.end() ? end : *next;
 }
 
 /// Collects the buffers and their live ranges. Loop nests use buffers from inside their bodies, hence the look-up of
-/// the
-/// ancestor op.
+/// the ancestor op.
 PartBuffers tilewright::buffersOf(ParallelOp part) {
   Block &tile = part.getWalk().getBody().front();
   DenseMap<Operation *, unsigned> position;

@@ -18,8 +18,7 @@ struct PartBuffers {
 PartBuffers buffersOf(tile::ParallelOp part);
 
 /// Returns the bytes that the buffers of both parts need if the tiles of the second are computed right behind those of
-/// the
-/// first and the threads of a block need not synchronise in between.
+/// the first and the threads of a block need not synchronise in between.
 int64_t joinedBufferBytes(const PartBuffers &first, const PartBuffers &second);
 
 } // namespace tilewright

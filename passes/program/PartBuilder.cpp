@@ -1,13 +1,15 @@
+// Emits, for each nest, the copies of the inputs staged before it, a sync of the block, one tile.compute with the
+// bodies of its roots, and the code that completes an online maximum or merges a block of a walk.
 #include "passes/program/PartBuilder.h"
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
-#include "passes/graph/Rounding.h"
 #include "passes/graph/OnlineSoftmax.h"
+#include "passes/graph/Rounding.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/plan/space/IterationSpace.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -161,8 +163,7 @@ static std::optional<int64_t> laneOfContraction(ExprOp root) {
 /// Returns the dim along which most accesses of a nest are contiguous, with more weight on global memory. `bound` dims
 /// are excluded, because threads cannot share them. `preferred` wins ties, and if nothing is contiguous.
 static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
-  constexpr int64_t kGlobalWeight = 16; // an uncoalesced global access costs sectors of eight words; one of a buffer
-                                        // costs passes over banks
+  constexpr int64_t kGlobalWeight = 16; // eight words per sector against passes over banks
   SmallVector<int64_t> votes(rank, 0);
   auto vote = [&](SliceType type, AffineMap map) {
     if (map.getNumResults() == 0)

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PROGRAM_PARTBUILDER_H
 #define TILEWRIGHT_PROGRAM_PARTBUILDER_H
 
-#include "passes/program/PartSlices.h"
 #include "passes/plan/apply/Roundings.h"
+#include "passes/program/PartSlices.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -91,8 +91,7 @@ private:
   void joinBlock(mlir::OpBuilder &builder, tile::ExprOp root, bool last);
   /// Updates the maximum m over all blocks so far and the factor exp(old - m), which rescales sums that are relative to
   /// the old maximum. The factor is one where both are equal, infinities included. Rows without a counted element yet
-  /// are
-  /// relative to zero, so that their exponentials are zero.
+  /// are relative to zero, so that their exponentials are zero.
   void joinMaximum(mlir::OpBuilder &builder);
   /// Sets the factor of rows without a counted element to NaN, as the graph's exponentials exp(-inf + inf) are.
   void markEmptyRows(mlir::OpBuilder &builder);

@@ -1,3 +1,6 @@
+// The part of PartBuilder for online softmax (Milakov and Gimelshein, 2018) inside one nest. Exponentials are taken
+// relative to the maximum so far, which is stored as the reference of their block of points. When the maximum is final,
+// references become factors exp(reference - maximum), and readers multiply by the factor of their block.
 #include "passes/program/PartBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

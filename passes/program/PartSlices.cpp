@@ -1,11 +1,13 @@
+// Buffer shapes get the padding that contractions on GPUs need (BufferLines.h); on processors the vectorised dim is
+// moved to the end so that lanes are contiguous.
 #include "passes/program/PartSlices.h"
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
-#include "passes/graph/Contraction.h"
 #include "passes/cost/BufferLines.h"
 #include "passes/cost/BufferedSlice.h"
+#include "passes/graph/Contraction.h"
+#include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;
 using namespace tilewright;

@@ -59,8 +59,7 @@ private:
   /// Returns, for each dim of a result, the dim of the iteration space that it is, or -1.
   llvm::SmallVector<int64_t> resultPlaces(tile::ExprOp root, unsigned result);
   /// Reorders `index` to the order of the dims in the tensor's buffer: on processors the vectorised dim comes last,
-  /// except in
-  /// tiles of register blocks, which have an order of their own.
+  /// except in tiles of register blocks, which have an order of their own.
   template <typename T>
   llvm::SmallVector<T> lanesLast(mlir::Value tensor, llvm::ArrayRef<T> index, llvm::ArrayRef<int64_t> places);
 };

@@ -1,3 +1,5 @@
+// The part of PartBuilder for dims that tiles walk in blocks: initialise the accumulators, loop over blocks, rescale
+// earlier sums whenever the maximum has grown (FlashAttention), and correct rows without counted elements at the end.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/PartBuilder.h"
 

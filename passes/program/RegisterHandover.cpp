@@ -1,3 +1,6 @@
+// Readers must follow the contraction, visit exactly its points, and be pointwise or reduce along rows in any order.
+// Then each thread finds all elements it needs among its own accumulators, or combines rows with the threads that share
+// them.
 #include "passes/program/RegisterHandover.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -60,7 +63,7 @@ static bool sameRange(ComputeOp a, int64_t i, ComputeOp b, int64_t j) {
 }
 
 /// Returns the contraction that accumulates in the buffer, or null.
-static ComputeOp contractionSummedInto(Value slice) {
+static ComputeOp contractionAccumulatingIn(Value slice) {
   if (slice.getDefiningOp<AllocOp>())
     for (Operation *user : slice.getUsers())
       if (auto compute = dyn_cast<ComputeOp>(user);
@@ -72,8 +75,7 @@ static ComputeOp contractionSummedInto(Value slice) {
 static Type sumsType(ComputeOp contraction) { return contraction.getBodyBlock().getArgument(0).getType(); }
 
 /// Returns true if the accumulators are those of a single matrix: all operands are then read before the first
-/// accumulator
-/// is handed over.
+/// accumulator is handed over.
 static bool isOneMatrix(ComputeOp contraction) {
   SmallVector<LoadOp> operands(contraction.getBodyBlock().getOps<LoadOp>());
   llvm::SmallDenseSet<Value> spanned;
@@ -127,7 +129,7 @@ static SmallVector<ComputeOp> readersOf(ComputeOp contraction, Value buffer) {
   // A nest that reads accumulators of two contractions could have only one of them in registers.
   for (ComputeOp reader : readers)
     for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())
-      if (load.getSlice() != buffer && contractionSummedInto(load.getSlice()))
+      if (load.getSlice() != buffer && contractionAccumulatingIn(load.getSlice()))
         return {};
   return readers;
 }
@@ -145,8 +147,7 @@ static AffineMap writtenMap(ComputeOp contraction) {
 }
 
 /// Returns `nest` as a reader of the accumulators, which the contraction stores with the map `written`, if the points
-/// of
-/// the nest are exactly those of the contraction.
+/// of the nest are exactly those of the contraction.
 static std::optional<EpilogueNest> readerAlike(ComputeOp contraction, AffineMap written, ComputeOp nest, Value buffer) {
   EpilogueNest reader{nest, SmallVector<int64_t>(nest.getSizes().size(), -1)};
   SmallVector<bool> covered(contraction.getSizes().size(), false);
@@ -237,7 +238,7 @@ static bool isAddedTo(Value slice) {
            auto nest = dyn_cast<ComputeOp>(user->getParentOp());
            return nest && isa<scf::ForOp>(nest->getParentOp()) && isa<StoreOp>(user) &&
                   llvm::any_of(nest.getBodyBlock().getOps<LoadOp>(),
-                               [](LoadOp load) { return contractionSummedInto(load.getSlice()); });
+                               [](LoadOp load) { return contractionAccumulatingIn(load.getSlice()); });
          });
 }
 
@@ -245,7 +246,7 @@ static bool isAddedTo(Value slice) {
 /// registers.
 static bool readsOthers(ComputeOp nest, Value slice) {
   return llvm::any_of(nest.getBodyBlock().getOps<LoadOp>(), [&](LoadOp load) {
-    return load.getSlice() != slice && (isAddedTo(load.getSlice()) || contractionSummedInto(load.getSlice()));
+    return load.getSlice() != slice && (isAddedTo(load.getSlice()) || contractionAccumulatingIn(load.getSlice()));
   });
 }
 
@@ -274,7 +275,7 @@ std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffe
   if (!grown.joining || !grown.starting || behind.empty())
     return std::nullopt;
   for (LoadOp load : grown.joining.getBodyBlock().getOps<LoadOp>())
-    if (ComputeOp contraction = contractionSummedInto(load.getSlice()))
+    if (ComputeOp contraction = contractionAccumulatingIn(load.getSlice()))
       grown.contraction = contraction;
   Operation *loop = grown.joining->getParentOp();
   std::optional<RegisterHandover> handover = grown.contraction ? handoverOf(grown.contraction) : std::nullopt;
@@ -314,7 +315,8 @@ std::optional<GrowingAccumulators> tilewright::growingAccumulators(AllocOp buffe
 SmallVector<GrowingAccumulators> tilewright::grownIn(scf::ForOp loop) {
   SmallVector<GrowingAccumulators> all;
   for (auto buffer : loop->getBlock()->getOps<AllocOp>())
-    if (std::optional<GrowingAccumulators> grown = growingAccumulators(buffer); grown && grown->joining->getParentOp() == loop)
+    if (std::optional<GrowingAccumulators> grown = growingAccumulators(buffer);
+        grown && grown->joining->getParentOp() == loop)
       all.push_back(*grown);
   return all;
 }
@@ -325,18 +327,21 @@ std::optional<GrowingAccumulators> tilewright::grownBeside(ComputeOp nest) {
     auto store = dyn_cast<StoreOp>(op);
     Value slice = load ? load.getSlice() : store ? store.getSlice() : Value();
     auto buffer = slice ? slice.getDefiningOp<AllocOp>() : AllocOp();
-    if (std::optional<GrowingAccumulators> grown = buffer ? growingAccumulators(buffer) : std::nullopt; grown && grown->joining != nest)
+    if (std::optional<GrowingAccumulators> grown = buffer ? growingAccumulators(buffer) : std::nullopt;
+        grown && grown->joining != nest)
       return grown;
   }
   return std::nullopt;
 }
 
 static ComputeOp contractionInto(Value slice) {
-  ComputeOp contraction = contractionSummedInto(slice);
+  ComputeOp contraction = contractionAccumulatingIn(slice);
   return contraction && handoverOf(contraction) ? contraction : ComputeOp();
 }
 
-bool tilewright::staysInRegisters(AllocOp buffer) { return contractionInto(buffer.getSlice()) || growingAccumulators(buffer); }
+bool tilewright::staysInRegisters(AllocOp buffer) {
+  return contractionInto(buffer.getSlice()) || growingAccumulators(buffer);
+}
 
 ComputeOp tilewright::contractionHandedTo(ComputeOp reader) {
   for (LoadOp load : reader.getBodyBlock().getOps<LoadOp>())

@@ -1,8 +1,6 @@
 // Finds buffers of a tile program that need no memory. On a GPU, nests behind a contraction read its accumulators point
-// by
-// point: elementwise nests and reductions along its rows (softmax, norms). Each thread then hands its accumulators on
-// in
-// registers. Pure: it reads the program and changes nothing.
+// by point: elementwise nests and reductions along its rows (softmax, norms). Each thread then hands its accumulators
+// on in registers. Pure: it reads the program and changes nothing.
 #ifndef TILEWRIGHT_PROGRAM_REGISTERHANDOVER_H
 #define TILEWRIGHT_PROGRAM_REGISTERHANDOVER_H
 

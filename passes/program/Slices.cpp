@@ -1,3 +1,4 @@
+// Strides are computed symbolically from affine maps, so they hold for every tile.
 #include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

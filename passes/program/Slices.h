@@ -13,13 +13,11 @@ mlir::MemRefType memrefOf(tile::SliceType slice, mlir::Attribute space = {});
 llvm::SmallVector<int64_t> denseStrides(llvm::ArrayRef<int64_t> shape);
 
 /// Returns the distance, in elements, between the accesses of two points that differ by one in `dim`: 0 if the access
-/// does
-/// not depend on `dim`, none if the distance is not constant. `strides` are those of the slice.
+/// does not depend on `dim`, none if the distance is not constant. `strides` are those of the slice.
 std::optional<int64_t> strideAlong(mlir::AffineMap map, llvm::ArrayRef<int64_t> strides, unsigned dim);
 
 /// Returns the dim with which the innermost index of a dense slice advances by one, if no other index depends on it;
-/// else
-/// -1.
+/// else -1.
 int64_t innermostDim(tile::SliceType type, mlir::AffineMap map);
 
 /// Inserts a loop nest before `move` that does what the move does, so that there is one way to copy. Elements take the

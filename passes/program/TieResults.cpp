@@ -1,3 +1,5 @@
+// Ties results of launches to inputs whose memory they reuse. InPlace decides; this pass records the decision on the
+// launch and, for code generation, on its program.
 #include "passes/Passes.h"
 #include "passes/program/InPlace.h"
 

@@ -3,8 +3,8 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/program/RegisterHandover.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -152,7 +152,7 @@ private:
     });
     for (auto [i, a] : llvm::enumerate(allocs)) {
       if (!a.getOffset())
-        return a.emitError("R4: a buffer without a place; run tile-allocate-buffers");
+        return a.emitError("R4: the buffer has no offset; run tile-allocate-buffers first");
       for (AllocOp b : ArrayRef(allocs).take_front(i))
         if (overlapInMemory(a, b) && overlapInTime(a, b))
           return a.emitError("R4: overlaps a buffer that is live at the same time").attachNote(b.getLoc())

@@ -1,9 +1,9 @@
-// Sets are kept as few, normalized constraints in one order; maps are simplified result by result. The work is in
-// AffineSimplifier.
+// Sets are kept as few, normalized constraints in a canonical order, and maps are simplified result by result.
+// AffineSimplifier does the work.
 #include "passes/support/AffineAlgebra.h"
 
-#include "passes/support/AffineSimplifier.h"
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "passes/support/AffineSimplifier.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,7 +21,7 @@ struct Constraint {
 
 enum class Truth { always, sometimes, never };
 
-/// (s floordiv n) >= m holds where s >= n * m, and (s floordiv n) <= m where s <= n * m + n - 1.
+/// (s floordiv n) >= m holds if s >= n * m, and (s floordiv n) <= m holds if s <= n * m + n - 1.
 bool unwrapDivision(Constraint &constraint, Simplifier &simplifier) {
   Sum &sum = constraint.sum;
   if (constraint.equality || sum.terms.size() != 1 || std::abs(sum.terms[0].second) != 1 ||
@@ -55,7 +55,7 @@ Truth normalize(Constraint &constraint, Simplifier &simplifier) {
   return always ? Truth::always : Truth::sometimes;
 }
 
-/// Whether b's terms are `factor` times a's.
+/// Returns true if b's terms are `factor` times a's.
 bool sameTerms(const Sum &a, const Sum &b, int64_t factor) {
   return a.terms.size() == b.terms.size() && llvm::all_of(llvm::zip(a.terms, b.terms), [&](auto pair) {
            auto &[left, right] = pair;
@@ -63,7 +63,7 @@ bool sameTerms(const Sum &a, const Sum &b, int64_t factor) {
          });
 }
 
-/// Adds a constraint to those already there, keeping the tighter of two on the same terms.
+/// Adds a constraint to the existing ones, keeping the tighter of two with the same terms.
 Truth insert(SmallVector<Constraint> &constraints, Constraint constraint) {
   for (Constraint &other : constraints) {
     if (other.equality != constraint.equality)
@@ -95,7 +95,7 @@ IntegerSet makeSet(ArrayRef<std::pair<AffineExpr, bool>> exprs, ArrayRef<Interva
   }
   if (constraints.empty())
     return {};
-  // One order for one set, so that equal guards are one attribute.
+  // A canonical order makes equal guards equal attributes.
   SmallVector<std::pair<AffineExpr, bool>> sorted;
   for (Constraint &constraint : constraints)
     sorted.push_back({simplifier.emit(constraint.sum), constraint.equality});
@@ -194,7 +194,8 @@ bool holdsByRuns(IntegerSet set, unsigned dim, int64_t run) {
     if (equality || failed(getFlattenedAffineExpr(expr, set.getNumDims(), set.getNumSymbols(), &terms)) ||
         terms.size() != set.getNumInputs() + 1)
       return false;
-    // It turns from run to run: at the first point of one if it grows with the dim, else behind the last.
+    // The truth value changes between runs: at the first point of a run if the constraint grows with the dim, else
+    // after its last point.
     int64_t step = terms[dim];
     terms[dim] = 0;
     terms.back() += step > 0 ? 0 : 1;
@@ -211,14 +212,14 @@ SmallVector<Interval> guardedRanges(IntegerSet guard, ArrayRef<int64_t> extents)
     auto dim = sum.terms.size() == 1 ? dyn_cast<AffineDimExpr>(sum.terms[0].first) : AffineDimExpr(nullptr);
     if (!dim || guard.isEq(i))
       continue;
-    // c * d + k >= 0
+    // The constraint is c * d + k >= 0.
     Interval &range = ranges[dim.getPosition()];
     int64_t c = sum.terms[0].second;
     if (c > 0)
       range.low = std::max(range.low, -llvm::divideFloorSigned(sum.constant, c));
     else
       range.high = std::min(range.high, llvm::divideFloorSigned(sum.constant, -c));
-    if (range.low > range.high) // never read: any range will do, an empty one would not
+    if (range.low > range.high) // the element is never read, so any range will do except an empty one
       return domainRanges(extents);
   }
   return ranges;

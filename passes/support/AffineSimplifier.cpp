@@ -1,4 +1,5 @@
-// Normalization and its inverse; see the header for the form and AffineAlgebra.h for what it is for.
+// Normalization of affine expressions and its inverse. The header describes the normal form; AffineAlgebra.h says what
+// it is used for.
 #include "passes/support/AffineSimplifier.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,7 +33,7 @@ int compare(AffineExpr a, AffineExpr b) {
   if (a == b)
     return 0;
   if (a.getKind() != b.getKind()) {
-    // Dims first, then divisions and mods by kind.
+    // Dims come first, then divisions and mods by kind.
     bool aDim = a.getKind() == AffineExprKind::DimId, bDim = b.getKind() == AffineExprKind::DimId;
     if (aDim != bDim)
       return aDim ? -1 : 1;
@@ -142,11 +143,12 @@ Sum Simplifier::flatten(AffineExpr expr) {
   }
 }
 
-/// The sum floordiv n. What divides evenly leaves the division, what cannot carry into it is dropped.
+/// Returns sum floordiv n. Terms that divide evenly leave the division, and terms that cannot carry into it are
+/// dropped.
 Sum Simplifier::divide(Sum sum, int64_t n) {
   Sum quotient, rest;
   for (auto [expr, coefficient] : sum.terms) {
-    // Truncated, so that a small negative coefficient stays small.
+    // Division truncates, so that a small negative coefficient stays small.
     quotient.add(expr, coefficient / n);
     rest.add(expr, coefficient % n);
   }
@@ -173,7 +175,8 @@ Sum Simplifier::divide(Sum sum, int64_t n) {
     }
   }
 
-  // (s + x floordiv a) floordiv n is (a * s + x) floordiv (a * n): one division, so that equal ones look equal.
+  // (s + x floordiv a) floordiv n equals (a * s + x) floordiv (a * n). A single division makes equal expressions look
+  // equal.
   for (auto [expr, coefficient] : rest.terms) {
     if (expr.getKind() != AffineExprKind::FloorDiv || coefficient != 1)
       continue;
@@ -189,7 +192,7 @@ Sum Simplifier::divide(Sum sum, int64_t n) {
   return quotient;
 }
 
-/// With g dividing n: (g*a + b) floordiv n is a floordiv (n/g) when b stays within one step of g.
+/// If g divides n, (g*a + b) floordiv n equals a floordiv (n/g) when b stays within one step of g.
 bool Simplifier::dropLowDigits(Sum &rest, int64_t &n) {
   Sum restored = restoreMods(rest);
   SmallVector<int64_t> steps;
@@ -217,8 +220,8 @@ bool Simplifier::dropLowDigits(Sum &rest, int64_t &n) {
   return false;
 }
 
-/// Writes c * (s floordiv n) + k * s, with opposite signs, as a multiple of s mod n; smallest divisors first, so that
-/// digits of a mixed-radix number come out in order.
+/// Writes c * (s floordiv n) + k * s, with opposite signs, as a multiple of s mod n. Small divisors come first, so that
+/// the digits of a mixed-radix number appear in order.
 Sum Simplifier::restoreMods(Sum sum) {
   Sum mods;
   for (bool changed = true; changed;) {
@@ -242,8 +245,8 @@ bool Simplifier::restoreMod(Sum &sum, AffineExpr quotient, Sum &mods) {
   int64_t coefficient = sum.coefficient(quotient);
   auto division = cast<AffineBinaryOpExpr>(quotient);
   int64_t n = cast<AffineConstantExpr>(division.getRHS()).getValue();
-  // How often `dividend` can be taken out of the sum, with the sign opposite to the quotient's; enough of it must be
-  // there that what is left of the quotient no longer works against it.
+  // Returns how often `dividend` can be taken out of the sum, with the sign opposite to the quotient's. It must be
+  // contained often enough that the rest of the quotient no longer has the opposite sign.
   auto timesOf = [&](const Sum &dividend, int64_t modulus) {
     int64_t times = dividend.terms.empty() ? 0 : std::numeric_limits<int64_t>::max();
     for (auto [expr, unit] : dividend.terms) {
@@ -265,7 +268,7 @@ bool Simplifier::restoreMod(Sum &sum, AffineExpr quotient, Sum &mods) {
   Sum dividend = flatten(division.getLHS());
   if (replace(dividend, division.getLHS(), n))
     return true;
-  // x floordiv n is also (x floordiv a) floordiv m with a * m = n. Which m is worth a try shows in the other terms: the
+  // x floordiv n equals (x floordiv a) floordiv m with a * m = n. The other terms show which m is worth a try: the
   // ratio of coefficients, or a division by a.
   for (auto [expr, present] : SmallVector<Sum::Term>(sum.terms)) {
     if (signOf(present) == signOf(coefficient))

@@ -1,7 +1,7 @@
 // The normal form behind AffineAlgebra.h: a sum of terms, each a dim or a floor division of another sum. `x mod n` is
-// written x - n * (x floordiv n), so that the halves of a reshape cancel when maps are composed. Only on the way out
-// are mods put back, which also keeps the interval bounds tight. A Presburger library would be exact on more sets, but
-// cannot hand back a short quasi-affine map, which is what code is generated from.
+// written x - n * (x floordiv n), so that the halves of a reshape cancel when maps are composed. Mods are restored only
+// when an expression is emitted, which also keeps the interval bounds tight. A Presburger library would be exact on
+// more sets, but it cannot return a short quasi-affine map, which code is generated from.
 #ifndef TILEWRIGHT_SUPPORT_AFFINESIMPLIFIER_H
 #define TILEWRIGHT_SUPPORT_AFFINESIMPLIFIER_H
 
@@ -9,13 +9,13 @@
 
 namespace tilewright {
 
-/// A total order that depends on structure alone, so that equal sums are built in one order everywhere.
+/// Compares by structure alone, which gives a total order: equal sums are built in the same order everywhere.
 int compare(mlir::AffineExpr a, mlir::AffineExpr b);
 
-/// Interval arithmetic on the expression as it is written.
+/// Applies interval arithmetic to the expression as it is written.
 Interval intervalOf(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges);
 
-/// constant + sum of coefficient * expr, sorted, without zero coefficients.
+/// A constant plus a sum of coefficient * expr, sorted, without zero coefficients.
 struct Sum {
   using Term = std::pair<mlir::AffineExpr, int64_t>;
   llvm::SmallVector<Term> terms;

@@ -1,3 +1,4 @@
+// Sorts the buffers by size and puts each one into the tightest gap that is free during its live range.
 #include "passes/support/BestFit.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -6,7 +7,7 @@
 using namespace llvm;
 using namespace tilewright;
 
-/// The lowest gap between already placed ranges, live at the same time, that is large enough with least waste.
+/// Returns the lowest gap, between placed buffers that are live at the same time, that fits with the least waste.
 static int64_t fitInto(const LiveBuffer &range, ArrayRef<LiveBuffer> ranges, ArrayRef<unsigned> placed,
                        ArrayRef<int64_t> offsets) {
   SmallVector<unsigned> live(make_filter_range(

@@ -1,3 +1,4 @@
+// The file is removed again if writing fails.
 #include "passes/support/JsonFile.h"
 
 #include "mlir/Support/FileUtilities.h"

@@ -1,4 +1,4 @@
-// What a pass writes for others to read, as a JSON file.
+// Output of a pass as a JSON file.
 #ifndef TILEWRIGHT_SUPPORT_JSONFILE_H
 #define TILEWRIGHT_SUPPORT_JSONFILE_H
 
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Writes the file, or says at the op why not.
+/// Writes the file, or emits an error at the op.
 llvm::LogicalResult writeJson(mlir::Operation *op, llvm::StringRef path, const llvm::json::Value &value);
 
 } // namespace tilewright

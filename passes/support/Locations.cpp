@@ -1,3 +1,4 @@
+// Unwraps nested locations until one of them has a text.
 #include "passes/support/Locations.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -15,7 +16,7 @@ std::string tilewright::describe(Location location) {
   if (auto call = dyn_cast<CallSiteLoc>(location))
     return describe(call.getCallee());
   if (auto fused = dyn_cast<FusedLoc>(location)) {
-    // Passes of IREE and ours fuse locations; the first that says something stands for all.
+    // Passes of IREE and of Tilewright fuse locations; the first one that has a description stands for all.
     for (Location part : fused.getLocations())
       if (std::string text = describe(part); !text.empty())
         return text;

@@ -1,3 +1,4 @@
+// Readable text for MLIR locations.
 #ifndef TILEWRIGHT_SUPPORT_LOCATIONS_H
 #define TILEWRIGHT_SUPPORT_LOCATIONS_H
 
@@ -6,7 +7,7 @@
 
 namespace tilewright {
 
-/// A location for people: the name that a front end gave, else file:line:column; empty when unknown.
+/// Returns a location for people: the name that a front end gave, else file:line:column; empty if unknown.
 std::string describe(mlir::Location location);
 
 } // namespace tilewright

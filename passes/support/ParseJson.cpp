@@ -1,4 +1,4 @@
-// LLVM's parser calls itself at every bracket: a file of some ten thousand of them overflows the stack.
+// LLVM's parser recurses at every bracket, so a file of some ten thousand brackets would overflow the stack.
 #include "passes/support/ParseJson.h"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 using namespace llvm;
 using namespace tilewright;
 
-/// Several times what targets and plans need.
+/// Deepest nesting that is accepted: several times what targets and plans need.
 static constexpr int maximumDepth = 64;
 
-/// The most brackets that are open at once, outside of strings.
+/// Returns the largest number of brackets that are open at once, outside of strings.
 static int nestingDepth(StringRef text) {
   int depth = 0, deepest = 0;
   bool inString = false;

@@ -1,4 +1,4 @@
-// Reading JSON that anybody may have written.
+// A JSON parser for untrusted input.
 #ifndef TILEWRIGHT_SUPPORT_PARSEJSON_H
 #define TILEWRIGHT_SUPPORT_PARSEJSON_H
 
@@ -6,7 +6,8 @@
 
 namespace tilewright {
 
-/// llvm::json::parse, but an error where values nest so deeply that its recursion would end the process.
+/// Calls llvm::json::parse, but returns an error for values nested so deeply that its recursion would overflow the
+/// stack.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
 
 } // namespace tilewright

@@ -1,3 +1,4 @@
+// The lane width that plans and packed layouts for CPUs assume.
 #ifndef TILEWRIGHT_TARGET_LANEBYTES_H
 #define TILEWRIGHT_TARGET_LANEBYTES_H
 

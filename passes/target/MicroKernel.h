@@ -70,9 +70,8 @@ struct MicroKernel {
   int64_t vectorBytes = 0;           ///< width of the register it is written for; 0: any
   std::vector<std::string> features; ///< required features of the processor, in LLVM's spelling
   double speed = 1;                  ///< multiply-adds in the time of one in f32
-  bool strict =
-      /// True if each product is added separately, rounded once and not flushed, so that strict numerics may use it.
-      true;
+  /// True if each product is added separately, rounded once and not flushed, so that strict numerics may use it.
+  bool strict = true;
   /// True if the step adds an offset even where lhs is zero; the offset is subtracted at the end.
   bool hasOffset = false;
   BlockRegisters besides; ///< for the register block

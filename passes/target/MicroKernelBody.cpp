@@ -1,3 +1,5 @@
+// A body is parsed in a context of its own when it is verified, and in the builder's context whenever it is emitted.
+// Only ops on registers are accepted, so that it can be inlined anywhere.
 #include "passes/target/MicroKernelBody.h"
 
 #include "dialects/tile/TileAttributeNames.h"

@@ -1,3 +1,4 @@
+// Maps the features of a target to the bits that IREE's runtime reports for x86-64.
 #include "passes/target/ProcessorData.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -1,3 +1,4 @@
+// Looks names up in the subtarget tables of LLVM's MC layer, for the two families that Tilewright compiles for.
 #include "passes/target/ProcessorNames.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -1,3 +1,4 @@
+// The element types of a contraction by role.
 #ifndef TILEWRIGHT_TARGET_PRODUCTTYPES_H
 #define TILEWRIGHT_TARGET_PRODUCTTYPES_H
 

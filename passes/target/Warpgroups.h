@@ -44,7 +44,7 @@ inline bool roundsInSharedMemory(const MicroKernel &kernel) {
   return isOfWarpgroup(kernel) && roundsToTf32(kernel.name);
 }
 
-/// Where the operands of a contraction are.
+/// The location and layout of a contraction's operands.
 struct OperandPlaces {
   bool rowsInBuffer = false, lanesInBuffer = false; ///< another nest stored it in shared memory
   bool alongK = true;                               ///< K is contiguous in both

@@ -1,21 +1,21 @@
-// Level 3 to target code on a GPU: each tile program becomes one function over memrefs that every thread of a block
-// runs. The nests are emitted as on a CPU, with loops shared out to threads (ThreadMapping); a hand-over between nests
-// is a buffer in shared memory and a barrier of the scope that its tile.sync has.
+// Converts tile programs (level 3) to target code for a GPU: each tile program becomes one function over memrefs that
+// every thread of a block runs. Nests are emitted as on a CPU, with loops divided among threads (ThreadMapping). A
+// hand-over between nests is a buffer in shared memory and a barrier with the scope of its tile.sync.
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/program/RegisterHandover.h"
 #include "passes/codegen/common/ProgramConverter.h"
-#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/codegen/gpu/LaunchBounds.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
-#include "passes/codegen/gpu/gemm/ContractionBlock.h"
-#include "passes/codegen/gpu/nest/GridBarrier.h"
-#include "passes/program/gpu/Prefetch.h"
-#include "passes/program/gpu/PartWork.h"
-#include "passes/program/gpu/ScratchOffsets.h"
-#include "passes/codegen/gpu/gemm/RowEpilogue.h"
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
+#include "passes/codegen/gpu/gemm/ContractionBlock.h"
+#include "passes/codegen/gpu/gemm/RowEpilogue.h"
+#include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/codegen/gpu/nest/GridBarrier.h"
+#include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/support/WorkNotes.h"
 #include "passes/target/TargetOrError.h"
 
@@ -49,12 +49,12 @@ private:
   Attribute blockSpace() const override { return space(3); }
   Attribute space(int64_t number) const { return IntegerAttr::get(IntegerType::get(context, 64), number); }
 
-  /// Parts that are packed side by side run in blocks of one size.
+  /// Returns the shape of the part's blocks. Parts that run side by side have blocks of the same size.
   BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
 
   int64_t blockBytes() override { return sharedBytesOf(program, target); }
 
-  /// Clusters are whole: in the last one blocks may be left over.
+  /// Returns the number of workgroups, rounded up to whole clusters; the last cluster may have idle blocks.
   int64_t launchedWorkgroups() override {
     auto first = *program.getBody().getOps<ParallelOp>().begin();
     return llvm::alignTo(program.getWorkgroups(), clusterOf(first));
@@ -72,7 +72,7 @@ private:
     firstScratch = scratchOffset(part);
   }
 
-  /// The nest's place in shared memory; null: it needs none.
+  /// Returns the nest's scratch in shared memory, or null if it needs none.
   Value scratchOf(OpBuilder &builder, ComputeOp compute) {
     auto place = places.offsets.find(compute);
     if (place == places.offsets.end())
@@ -103,7 +103,8 @@ private:
     return placed;
   }
 
-  /// The one whose copies begin during the contraction before it, maybe of the loop's next iteration.
+  /// Returns the contraction whose prefetches start during the one before it, possibly that of the loop's next
+  /// iteration.
   UpcomingContraction upcoming(OpBuilder &builder, const PlacedContraction &placed, const IRMapping &values) {
     UpcomingContraction next{placed, values, {}};
     if (!isPrefetchedInBlockBefore(placed.compute))
@@ -136,8 +137,9 @@ private:
       own->again = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
-          << ("tile: computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
-    std::optional<HeldAccumulators> sums = emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
+          << ("tile: the contraction is computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
+    std::optional<HeldAccumulators> sums =
+        emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
     if (sums)
       held.insert_or_assign(compute, std::move(*sums));
     return success();
@@ -145,7 +147,8 @@ private:
 
   bool beginsEarly(ParallelOp part) const override { return contractionPrefetchedBefore(part) != nullptr; }
 
-  /// Slower threads may still read what the phase before left in shared memory.
+  /// Emits the prefetches before the barrier of the grid. The block barrier is needed because slower threads may still
+  /// read shared memory of the previous phase.
   LogicalResult emitEarly(OpBuilder &builder, ParallelOp part, IRMapping &values) override {
     ComputeOp contraction = contractionPrefetchedBefore(part);
     beginPart(builder, part);
@@ -158,7 +161,7 @@ private:
     return success();
   }
 
-  /// A nest that takes the contraction's sums in registers.
+  /// Emits a nest that reads the contraction's accumulators from registers.
   LogicalResult emitReader(OpBuilder &builder, ComputeOp contraction, ComputeOp nest, const IRMapping &values) {
     RegisterHandover handover = *registerHandover(contraction);
     if (nest == handover.readers.front().nest && failed(emitProduct(builder, contraction, values)))
@@ -166,7 +169,7 @@ private:
     if (!handover.keepsAccumulators())
       return success();
     if (!held.contains(contraction))
-      return failure(); // the first of its readers has said why
+      return failure(); // emitting the first reader has reported the error
     HeldAccumulators &sums = held[contraction];
     if (handover.grows)
       for (const GrowingAccumulators &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))
@@ -204,13 +207,13 @@ private:
     return values;
   }
 
-  /// A nest that starts sums that grow in registers, or reads them behind the loop.
+  /// Emits a nest that initialises accumulators that grow in registers, or that reads them behind the loop.
   LogicalResult emitBesideGrown(OpBuilder &builder, const GrowingAccumulators &own, ComputeOp nest, IRMapping values) {
     if (nest == own.starting)
-      return success(); // the loop starts with them
+      return success(); // the loop carries the initial values
     auto loop = cast<scf::ForOp>(own.contraction->getParentOp());
     values.map(loop.getInductionVar(),
-               values.lookup(loop.getLowerBound())); // the tile has the same place in all blocks
+               values.lookup(loop.getLowerBound())); // the tile has the same offset in all blocks of the walk
     std::string why;
     std::optional<PlacedContraction> placed = place(builder, own.contraction, values, &why);
     if (!placed)
@@ -225,7 +228,7 @@ private:
   }
 
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    // A contraction whose sums stay in registers is computed with the nest that takes them.
+    // A contraction whose accumulators stay in registers is computed with the nest that reads them.
     if (registerHandover(compute))
       return success();
     if (ComputeOp contraction = contractionHandedTo(compute))
@@ -251,7 +254,8 @@ private:
     return success();
   }
 
-  /// Whether the block is none of those that are left over in the last cluster; null: there are none.
+  /// Returns true (as a value) if the block has a tile, that is, is not idle in the last cluster; null if all blocks
+  /// have one.
   Value blockHasTile(OpBuilder &builder, ComputeOp compute) {
     auto part = compute->getParentOfType<ParallelOp>();
     if (part.getNumTiles() % clusterOf(part) == 0)
@@ -265,13 +269,13 @@ private:
     if (isTileCopy(compute))
       return emitTileCopy(builder, compute, values, thread, threads);
     NestMapping mapping = mapNest(compute, shape);
-    assert(mapping.verify().empty() && "the bits of the thread index are dealt out once");
+    assert(mapping.verify().empty() && "each bit of the thread index belongs to one dim");
     BlockThreads sharing(compute, mapping, thread, scratchOf(builder, compute));
     emitNest(builder, compute, values, VectorShape(), &sharing);
   }
 
-  /// A barrier of the cluster is in two halves, and threads wait at its sync alone: they arrive when they have begun,
-  /// or written what the others read behind it.
+  /// Arrives at the barrier of the cluster. It is split into arrive and wait: threads arrive when they have started, or
+  /// have written what other blocks read behind the barrier, and wait only at the sync.
   static void arriveAtCluster(OpBuilder &builder, Location loc, bool hasWritten) {
     if (hasWritten)
       NVVM::ClusterArriveOp::create(builder, loc, builder.getUnitAttr());
@@ -279,7 +283,7 @@ private:
       NVVM::ClusterArriveRelaxedOp::create(builder, loc, builder.getUnitAttr());
   }
 
-  /// What stays with its thread needs no barrier.
+  /// Emits the barrier of the sync's scope. A hand-over within a thread needs none.
   void emitSync(OpBuilder &builder, SyncOp sync) override {
     if (sync.getScope() == Scope::warp)
       NVVM::SyncWarpOp::create(builder, sync.getLoc(), arith::ConstantIntOp::create(builder, sync.getLoc(), -1, 32));
@@ -298,7 +302,8 @@ private:
     return success();
   }
 
-  /// Which steps of the tile are among those from `low` to `high`, and who has those behind them.
+  /// Returns the workgroup's share of the tile's steps, if it has the steps from `low` to `high`, and the workgroups
+  /// that have the tile's remaining steps.
   StepShare shareOf(OpBuilder &builder, ParallelOp part, Value tile, Value low, Value high) {
     Location loc = part.getLoc();
     auto constant = [&](int64_t value) -> Value { return arith::ConstantIndexOp::create(builder, loc, value); };
@@ -316,11 +321,13 @@ private:
     return share;
   }
 
-  /// The tiles of which the workgroup has some of the steps, from `low` to `high` of all of them.
+  /// Converts a part with shared steps: the workgroup has the steps from `low` to `high` of all tiles, hence some steps
+  /// of each of several tiles.
   LogicalResult convertSteps(OpBuilder &builder, ParallelOp part, Value workgroup, Value low, Value high,
                              IRMapping values) override {
     if (!part.getPartials())
-      return part.emitError("shared tiles have no partial sums: run tile-allocate-partials before");
+      return part.emitError(
+          "the part shares tiles but has no buffer for partial sums: run tile-allocate-partials first");
     Location loc = part.getLoc();
     Value steps = arith::ConstantIndexOp::create(builder, loc, *part.getSteps());
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -355,39 +362,40 @@ private:
 
   bool hasPhases() { return !program.getBody().getOps<SyncOp>().empty(); }
 
-  /// The thread's index, which to whoever optimizes is another one: what a phase, or a tile of a contraction, computes
-  /// of it (places of copies and of factors) would else be held in registers from the first one that needs it to the
-  /// last.
+  /// Returns a copy of the thread index that the optimiser cannot identify with the original. Otherwise the values that
+  /// one phase, or one tile of a contraction, computes from it (offsets of copies and operands) would be shared and
+  /// kept in registers from their first use to the last.
   Value threadOfItsOwn(OpBuilder &builder, Location loc) {
     Value own = LLVM::InlineAsmOp::create(builder, loc, thread.getType(), thread, /*asm_string=*/"", "=r,0",
                                           /*has_side_effects=*/true, /*is_align_stack=*/false,
                                           LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
                     .getResult(0);
-    // Its range is known again: a power of two.
+    // The mask restores what the optimiser knew about the range: the number of threads is a power of two.
     Value most = arith::ConstantIntOp::create(builder, loc, own.getType(), threads - 1);
     return arith::AndIOp::create(builder, loc, own, most);
   }
 
-  /// The next tile's nests write buffers that slower threads still read, unless the tile ends in a sync for that.
+  /// Ends a tile. Nests of the next tile write buffers that slower threads may still read, which needs a barrier unless
+  /// the tile ends in a sync.
   void endTile(OpBuilder &builder, ParallelOp part) override {
     Block &tile = part.getWalk().getBody().front();
     if (!tile.getOps<AllocOp>().empty() && !isa<SyncOp>(tile.back()))
       NVVM::Barrier0Op::create(builder, part.getLoc());
   }
 
-  /// The next block is written where slower threads still read this one.
+  /// Ends a block of a walk. The next block overwrites buffers that slower threads may still read.
   void endBlock(OpBuilder &builder, Location loc) override { NVVM::Barrier0Op::create(builder, loc); }
 
   MLIRContext *context;
   const Target &target;
   int64_t threads;
-  std::optional<StepShare> share; ///< of the current tile, if workgroups share it
-  BlockShape shape;               ///< of the current part
+  std::optional<StepShare> share; ///< share of the current tile, if workgroups share it
+  BlockShape shape;               ///< block shape of the current part
   Value thread;
-  ScratchOffsets places;                            ///< of the current part
-  llvm::DenseMap<Operation *, HeldAccumulators> held;      ///< by contraction
-  llvm::DenseMap<Value, SmallVector<Value>> grown; ///< tiles that grow in registers, by slice
-  int64_t firstScratch = 0;                        ///< behind its buffers
+  ScratchOffsets places;                              ///< scratch of the current part
+  llvm::DenseMap<Operation *, HeldAccumulators> held; ///< accumulators in registers, by contraction
+  llvm::DenseMap<Value, SmallVector<Value>> grown;    ///< tiles that grow in registers, by slice
+  int64_t firstScratch = 0;                           ///< offset of the first scratch, behind the buffers
 };
 
 struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {

@@ -1,6 +1,6 @@
-// The kernel module to PTX, in process: write out what LLVM has only as assembly, translate to LLVM IR, optimise, print.
-// Neither libdevice nor the CUDA toolkit takes part; whatever would call libdevice has been expanded before, so a call
-// that is left is an error here.
+// Compiles the kernel module to PTX in process: lowers NVVM ops that are inline assembly, translates to LLVM IR,
+// optimises and prints. It needs neither libdevice nor the CUDA toolkit. Math functions have been expanded before, so
+// any call that is left is an error here.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/common/LlvmBackend.h"
@@ -10,11 +10,11 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/IR/LLVMContext.h"
 
 namespace tilewright {
@@ -29,7 +29,7 @@ namespace {
 llvm::PipelineTuningOptions tuning() {
   llvm::PipelineTuningOptions options;
   options.LoopVectorization = false;
-  options.SLPVectorization = false; // the vectors are chosen
+  options.SLPVectorization = false; // kernels are already vectorised
   return options;
 }
 
@@ -53,7 +53,8 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
         module.getOps<LLVM::LLVMFuncOp>(), [](LLVM::LLVMFuncOp function) { return function->hasAttr(kThreadsAttr); })));
   }
 
-  /// Functions that the kernels call and nobody defines: the driver would refuse the module when it is loaded.
+  /// Returns the functions that the kernels call but that are not defined: the driver would refuse to load such a
+  /// module.
   static SmallVector<std::string> undefinedFunctions(const llvm::Module &module) {
     SmallVector<std::string> names;
     for (const llvm::Function &function : module)
@@ -62,7 +63,7 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     return names;
   }
 
-  /// Whether it has instructions that newer GPUs do not run.
+  /// Returns true if the module has instructions of one architecture (`sm_90a`), which newer GPUs do not run.
   static bool isOfArchitecture(gpu::GPUModuleOp module) {
     return module.walk([](NVVM::WgmmaFenceAlignedOp) { return WalkResult::interrupt(); }).wasInterrupted();
   }
@@ -100,7 +101,7 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     optimise(*translated, *machine, tuning());
     if (SmallVector<std::string> missing = undefinedFunctions(*translated); !missing.empty())
       return fail("the kernels call '" + llvm::join(missing, "', '") +
-                  "', which PTX does not have; leave the op that needs it out of the plan");
+                  "', which PTX lacks; leave the op that needs it out of the plan");
     SmallVector<char> ptx;
     if (!emitCode(*translated, *machine, llvm::CodeGenFileType::AssemblyFile, ptx))
       return fail("target '" + known->name + "' cannot print PTX");

@@ -1,3 +1,5 @@
+// Each check computes what the kernel needs (threads, cluster, shared memory, registers) and compares it with the
+// target. Co-residency is proved with the registers that launch bounds then enforce.
 #include "passes/codegen/gpu/LaunchBounds.h"
 
 #include "dialects/tile/Phases.h"
@@ -6,8 +8,8 @@
 #include "passes/cost/Clusters.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/program/gpu/ClusterAttr.h"
-#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/ThreadMapping.h"
 
 using namespace mlir;
@@ -23,35 +25,35 @@ static LogicalResult checkPrefetch(ProgramOp program, const Target &target) {
   return failure(checked.wasInterrupted());
 }
 
-/// Every block of the grid is in a cluster and begins; those that have a tile run their nests once.
+/// Checks that every block of the grid is in a cluster, and that each block runs its nests for at most one tile.
 static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Target &target) {
   int64_t blocks = clusterOf(part), most = largestCluster(target), workgroups = part.getWorkgroups();
   if (blocks == 1)
     return success();
   if (!llvm::isPowerOf2_64(blocks) || blocks > most)
-    return part.emitError("clusters of ")
-           << blocks << " blocks: target '" << target.name
-           << (most > 1 ? "' takes powers of two up to " + std::to_string(most) : "' has no clusters");
+    return part.emitError("clusters have ")
+           << blocks << " blocks, but target '" << target.name
+           << (most > 1 ? "' supports powers of two up to " + std::to_string(most) : "' has no clusters");
   bool alone = llvm::hasSingleElement(program.getBody().getOps<ParallelOp>());
   if (!alone || workgroups != part.getNumTiles())
     return part.emitError("clusters of ")
-           << blocks << " blocks, of " << workgroups << " workgroups with " << part.getNumTiles()
-           << " tiles: one a workgroup, and no other part beside it";
+           << blocks << " blocks need one tile per workgroup and no other part in the program; this part has "
+           << workgroups << " workgroups for " << part.getNumTiles() << " tiles";
   return success();
 }
 
 LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
   if (target.backend != Backend::cuda)
-    return program.emitError("target '") << target.name << "' is no GPU";
+    return program.emitError("target '") << target.name << "' is not a GPU";
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     BlockShape shape = blockShapeOf(part);
     bool fits = llvm::isPowerOf2_64(shape.threads) && shape.threads >= target.gpu.warpLanes &&
                 shape.threads <= target.gpu.threadsPerBlock && shape.group >= 0 && shape.group <= shape.threads &&
                 (shape.group == 0 || llvm::isPowerOf2_64(shape.group));
     if (!fits)
-      return part.emitError("blocks of ")
-             << shape.threads << " threads in groups of " << shape.group << ": target '" << target.name
-             << "' takes powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
+      return part.emitError("blocks have ")
+             << shape.threads << " threads in groups of " << shape.group << ", but target '" << target.name
+             << "' supports powers of two from " << target.gpu.warpLanes << " to " << target.gpu.threadsPerBlock;
     if (failed(checkCluster(program, part, target)))
       return failure();
   }
@@ -62,7 +64,7 @@ static int64_t integer(func::FuncOp function, StringRef name) {
   return function->getAttrOfType<IntegerAttr>(name).getInt();
 }
 
-/// Registers of a thread in any of the parts.
+/// Returns the greatest number of registers per thread of any part.
 static int64_t mostRegisters(ProgramOp program, int64_t threads, const Target &target) {
   int64_t registers = 0;
   for (auto part : program.getBody().getOps<ParallelOp>())
@@ -96,7 +98,7 @@ LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp funct
   Operation *meeting = hasGridSync(program) ? (*gridSyncsOf(program).begin()).getOperation() : program;
   if (blocks > most)
     return meeting->emitError("in '") << program.getSymName() << "' " << blocks << " blocks of " << threads
-                                      << " threads, " << registers << " registers a thread and " << bytes
+                                      << " threads, " << registers << " registers per thread and " << bytes
                                       << " bytes of shared memory wait for each other; target '" << target.name
                                       << "' is sure to have " << most
                                       << " resident: plan fewer workgroups, or scope launch";
@@ -110,6 +112,6 @@ LogicalResult tilewright::checkBlockBytes(func::FuncOp function, const Target &t
   int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
   if (bytes <= target.blockBytes)
     return success();
-  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name
-                                              << "' has " << target.blockBytes << ": plan smaller tiles";
+  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name << "' has "
+                                              << target.blockBytes << ": plan smaller tiles";
 }

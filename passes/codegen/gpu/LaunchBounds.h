@@ -1,5 +1,5 @@
-// What a kernel's launch needs of the device, checked where the kernel has a name: IREE and the driver refuse it only
-// when it is loaded or launched.
+// Checks what a kernel's launch needs of the device while the kernel still has its name. IREE and the driver would
+// refuse it only when it is loaded or launched.
 #ifndef TILEWRIGHT_CODEGEN_GPU_LAUNCHBOUNDS_H
 #define TILEWRIGHT_CODEGEN_GPU_LAUNCHBOUNDS_H
 
@@ -10,18 +10,18 @@
 
 namespace tilewright {
 
-/// Refuses blocks, clusters and prefetches that the target does not take.
+/// Reports an error for blocks, clusters and prefetches that the target does not support.
 mlir::LogicalResult checkLaunch(tile::ProgramOp program, const Target &target);
 
-/// Refuses a kernel whose blocks need more shared memory than the target has.
+/// Reports an error for a kernel whose blocks need more shared memory than the target has.
 mlir::LogicalResult checkBlockBytes(mlir::func::FuncOp function, const Target &target);
 
-/// Bounds the registers of kernels with contractions. They are predicted with as many blocks on an SM as their registers
-/// allow; an assembler that is not told so takes more registers, to begin early with what comes late.
+/// Bounds the registers of kernels with contractions. The cost model assumes as many blocks per SM as their predicted
+/// registers allow; without a bound, ptxas takes more registers in order to start late loads early.
 void boundRegisters(tile::ProgramOp program, mlir::func::FuncOp function, const Target &target);
 
-/// Proves that all blocks of a kernel with a barrier of the grid are resident at once on the smallest device of the
-/// target, and asks for launch bounds that force the registers to allow so many on each SM.
+/// Proves that all blocks of a kernel with a grid barrier are resident at once on the smallest device of the target,
+/// and adds launch bounds that make ptxas limit the registers accordingly.
 mlir::LogicalResult proveCoResidency(tile::ProgramOp program, mlir::func::FuncOp function, const Target &target);
 
 } // namespace tilewright

@@ -1,11 +1,12 @@
-// Kernels of more tensors than the driver passes. Decided from the launches, which know what the tensors are; carried
-// out on finished kernels, where a tensor is no more than a pointer, so that nothing before has to know.
+// Lets tensors share bindings in kernels with more tensors than the driver passes. The launches show which tensors may
+// share one. The rewrite works on finished kernels, where a tensor is just a pointer, so that no earlier pass has to
+// know about it.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
-#include "passes/plan/grid/Bindings.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/forms/PackedCopy.h"
+#include "passes/plan/grid/Bindings.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kTensorAlignment = 128; ///< bytes; of what shares a binding: whole sectors, and any vector
+constexpr int64_t kTensorAlignment = 128; ///< bytes; alignment of tensors that share a binding: whole sectors, and any
+                                          ///< vector
 
 using Launches = SmallVector<LaunchOp>;
 
@@ -31,12 +33,12 @@ int64_t elementsWithPadding(RankedTensorType type) {
   return llvm::alignTo(type.getNumElements() * bytes, kTensorAlignment) / bytes;
 }
 
-/// One binding, and the tensors that lie in it one behind the other.
+/// A binding, and the tensors that lie in it one after another.
 struct Binding {
   SmallVector<unsigned> tensors; ///< arguments of the kernel
-  SmallVector<int64_t> offsets;  ///< in bytes
-  int64_t bytes = 0;             ///< of all, each filled up to the alignment of the next
-  int64_t ownBytes = 0;          ///< of the last
+  SmallVector<int64_t> offsets;  ///< bytes
+  int64_t bytes = 0;             ///< bytes of all tensors, each padded to the alignment of the next
+  int64_t ownBytes = 0;          ///< bytes of the last tensor
 
   void add(unsigned argument, RankedTensorType type) {
     tensors.push_back(argument);
@@ -52,7 +54,7 @@ struct Bindings {
   int64_t count() const { return inputs.size() + outputs.size(); }
 };
 
-/// The group of an input in all launches; nothing where that differs.
+/// Returns the weight group of an input, or none if the launches differ in it.
 std::optional<WeightGroup> groupOf(ArrayRef<LaunchOp> launches, unsigned input) {
   std::optional<WeightGroup> group = weightGroupOf(LaunchOp(launches.front()).getInputs()[input]);
   bool isAlike =
@@ -60,7 +62,8 @@ std::optional<WeightGroup> groupOf(ArrayRef<LaunchOp> launches, unsigned input) 
   return isAlike ? group : std::nullopt;
 }
 
-/// As few as may be: weights of one group share one, and so does what no launch hands on.
+/// Assigns tensors to as few bindings as possible: weights of one group share a binding, and so do tensors that no
+/// launch passes on.
 Bindings decideBindings(ArrayRef<LaunchOp> launches) {
   LaunchOp first = launches.front();
   unsigned inputs = first.getInputs().size();
@@ -87,7 +90,7 @@ Bindings decideBindings(ArrayRef<LaunchOp> launches) {
   return bindings;
 }
 
-/// Launches for which the same tensors may share bindings.
+/// Groups the launches such that, within a group, the same tensors may share bindings.
 SmallVector<Launches> apartByTensors(ArrayRef<LaunchOp> launches) {
   auto areAlike = [](LaunchOp a, LaunchOp b) {
     return llvm::all_of(
@@ -104,7 +107,7 @@ SmallVector<Launches> apartByTensors(ArrayRef<LaunchOp> launches) {
   return apart;
 }
 
-/// The kernel over its bindings: what were arguments are places in them.
+/// Rewrites the kernel to take bindings: what were arguments become offsets into them.
 void rewriteKernel(LLVM::LLVMFuncOp kernel, const Bindings &bindings) {
   Block &entry = kernel.getBody().front();
   OpBuilder builder = OpBuilder::atBlockBegin(&entry);
@@ -138,11 +141,11 @@ void rewriteKernel(LLVM::LLVMFuncOp kernel, const Bindings &bindings) {
                         })));
 }
 
-/// A weight's elements in one dim, with what lies behind them up to the next.
+/// Returns a weight's elements as a 1-D tensor, with padding up to the next weight.
 Value flatten(OpBuilder &builder, Location loc, Value weight) {
   auto type = cast<RankedTensorType>(weight.getType());
   if (Operation *made = weight.getDefiningOp(); weight.hasOneUse())
-    made->removeAttr(kPackedWeightAttr); // stored with the others, and not by itself
+    made->removeAttr(kPackedWeightAttr); // it is stored together with the others
   auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
   if (type.getRank() == 0)
     weight = tensor::ExpandShapeOp::create(builder, loc, flat, weight, ArrayRef<ReassociationIndices>());
@@ -214,7 +217,7 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
       return refuse(kernel, tensors, machine);
     if (decideBindings(launches).count() <= machine.maxBindings)
       return carryOut(kernel, launches, machine);
-    // What is a weight to one launch may be computed for another: then each has a kernel of its own.
+    // A weight of one launch may be computed for another one: each such group of launches gets a kernel of its own.
     SmallVector<Launches> alike = apartByTensors(launches);
     for (auto [number, own] : llvm::enumerate(ArrayRef(alike).drop_front())) {
       LLVM::LLVMFuncOp copy = kernel.clone();
@@ -230,8 +233,8 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
   }
 
   static LogicalResult refuse(LLVM::LLVMFuncOp kernel, int64_t count, const Target &machine) {
-    return kernel.emitError("it has ") << count << " bindings; target '" << machine.name << "' takes "
-                                       << machine.maxBindings << ": plan smaller kernels";
+    return kernel.emitError("the kernel has ") << count << " bindings; target '" << machine.name << "' takes "
+                                               << machine.maxBindings << ": plan smaller kernels";
   }
 
   LogicalResult carryOut(LLVM::LLVMFuncOp kernel, ArrayRef<LaunchOp> launches, const Target &machine) {

@@ -1,3 +1,4 @@
+// The limit up to which CUDA kernels may declare shared memory statically.
 #ifndef TILEWRIGHT_CODEGEN_GPU_SHAREDMEMORY_H
 #define TILEWRIGHT_CODEGEN_GPU_SHAREDMEMORY_H
 
@@ -5,7 +6,7 @@
 
 namespace tilewright {
 
-/// A kernel declares up to this many bytes of shared memory itself; more has to be asked for at the launch.
+/// Bytes of shared memory that a kernel may declare statically; more has to be requested at the launch.
 constexpr int64_t kStaticSharedBytes = 48 * 1024;
 
 } // namespace tilewright

@@ -1,10 +1,10 @@
-// IREE's ABI for CUDA kernels: the bindings as 64-bit pointers, then constants, of which static shapes need none. The
-// driver sizes blocks and dynamic shared memory as the export says (SpliceIree.cpp).
+// Gives kernels IREE's ABI for CUDA: the bindings as 64-bit pointers, then constants, of which static shapes need none.
+// The driver takes block sizes and dynamic shared memory from the export (SpliceIree.cpp).
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"
-#include "passes/codegen/gpu/SharedMemory.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,10 +19,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSharedAlignment = 64; ///< what buffers are placed by
-constexpr int64_t kDescribedAlignment =
-    1024;                                 ///< where wgmma reads them: the widest swizzle repeats after so many bytes
-constexpr int64_t kBindingAlignment = 16; ///< of vector accesses; IREE aligns buffers to more
+constexpr int64_t kSharedAlignment = 64;      ///< bytes; alignment of buffers
+constexpr int64_t kDescribedAlignment = 1024; ///< bytes; wgmma operands: the widest swizzle repeats after this many
+constexpr int64_t kBindingAlignment = 16;     ///< bytes; for vector accesses; IREE aligns buffers to more
 constexpr unsigned kSharedSpace = 3;
 constexpr llvm::StringLiteral kDynamicShared = "tile_dynamic_shared";
 
@@ -31,7 +30,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
     Location loc = kernel.getLoc();
     bool isStatic = bytes <= kStaticSharedBytes;
-    // Some products are inline assembly; a fence stands before each.
+    // Some products are inline assembly, but a fence stands before each, so look for that.
     bool isDescribed = kernel.walk([](NVVM::WgmmaFenceAlignedOp) { return WalkResult::interrupt(); }).wasInterrupted();
     int64_t alignment = isDescribed ? kDescribedAlignment : kSharedAlignment;
     if (auto known = module.lookupSymbol<LLVM::GlobalOp>(kDynamicShared); known && !isStatic) {
@@ -51,7 +50,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     return global;
   }
 
-  /// (The function interface cannot take arguments off a function without results.)
+  /// Erases the arguments from `count` on. The function interface cannot do this for a function without results.
   static void keepArguments(LLVM::LLVMFuncOp kernel, unsigned count) {
     SmallVector<Type> types(kernel.getFunctionType().getParams().take_front(count));
     SmallVector<DictionaryAttr> attributes;
@@ -63,7 +62,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     kernel.setAllArgAttrs(attributes);
   }
 
-  /// What one block writes others read behind a barrier of the grid, so an output is not this thread's alone.
+  /// Removes `noalias` from outputs, because other blocks read them behind a grid barrier.
   static void shareOutputs(LLVM::LLVMFuncOp kernel, unsigned bindings) {
     unsigned outputs = kernel->getAttrOfType<IntegerAttr>(kOutputsAttr).getInt();
     for (unsigned i = bindings - outputs; i < bindings; ++i)
@@ -80,7 +79,7 @@ struct WrapCudaAbi : tilewright::impl::WrapCudaAbiBase<WrapCudaAbi> {
     workgroup.replaceAllUsesWith(LLVM::ZExtOp::create(builder, loc, workgroup.getType(), block));
     int64_t bytes = kernel->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
     if (!memory.use_empty() && bytes <= 0)
-      return kernel.emitError("uses memory of its block, of which it has ") << bytes << " bytes";
+      return kernel.emitError("the kernel uses shared memory, but declares ") << bytes << " bytes of it";
     if (!memory.use_empty())
       memory.replaceAllUsesWith(LLVM::AddressOfOp::create(builder, loc, sharedMemory(module, kernel, bytes)));
     keepArguments(kernel, bindings);

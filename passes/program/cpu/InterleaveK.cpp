@@ -1,7 +1,6 @@
 // A step of some micro kernels multiplies two or four neighbouring elements of K for each lane. A buffer that is
-// transposed
-// for such a kernel is laid out with groups of them as elements of the transposed matrix. Otherwise every reader would
-// have to interleave rows of lanes again.
+// transposed for such a kernel is laid out with groups of them as elements of the transposed matrix. Otherwise every
+// reader would have to interleave rows of lanes again.
 #include "passes/program/cpu/InterleaveK.h"
 
 #include "passes/graph/MatchContraction.h"

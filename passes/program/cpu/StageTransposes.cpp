@@ -1,14 +1,12 @@
 // Transposes tiles in registers. An access that is strided along the vector dim would gather or scatter one element at
-// a
-// time. If it is contiguous along another dim of the tile, a separate copy transposes the tile in registers from or to
-// a
-// buffer in which the vector dim is contiguous. If all accesses of a nest are contiguous along the same other dim, the
-// nest is vectorised along that dim instead.
+// a time. If it is contiguous along another dim of the tile, a separate copy transposes the tile in registers from or
+// to a buffer in which the vector dim is contiguous. If all accesses of a nest are contiguous along the same other dim,
+// the nest is vectorised along that dim instead.
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
-#include "passes/program/cpu/InterleaveK.h"
 #include "passes/program/Slices.h"
+#include "passes/program/cpu/InterleaveK.h"
 #include "passes/target/TargetOrError.h"
 
 namespace tilewright {
@@ -28,8 +26,7 @@ constexpr int64_t kMostStrided = 4; ///< greatest stride between lanes, in eleme
 constexpr int64_t kLeastBytes = 2;  ///< least bytes of an element; narrower ones are left to gathers
 
 /// An access of a nest that is strided along the vector dim, and the buffer for it: one dim for each dim of the nest
-/// that
-/// the index uses, the vector dim last.
+/// that the index uses, the vector dim last.
 struct Turned {
   ComputeOp nest;
   Value slice;

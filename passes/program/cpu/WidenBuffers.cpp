@@ -1,6 +1,5 @@
 // Widens buffers of bf16 and f16 to f32. Arithmetic is in f32, so a narrow buffer is converted every time it is read:
-// by
-// several nests, or again for each row. A wide one is converted once, by its writer, which rounds as before.
+// by several nests, or again for each row. A wide one is converted once, by its writer, which rounds as before.
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
@@ -56,8 +55,7 @@ bool isWidenable(AllocOp buffer) {
 }
 
 /// Returns the buffers that, widened, still fit into L1 with all others. If results are streamed, TilePipeline needs
-/// the
-/// buffers of a tile twice, within half of L1.
+/// the buffers of a tile twice, within half of L1.
 SmallVector<AllocOp> decide(ParallelOp part, int64_t l1Bytes) {
   SmallVector<AllocOp> buffers, chosen;
   part.walk([&](AllocOp buffer) { buffers.push_back(buffer); });

@@ -1,3 +1,5 @@
+// Enumerates the addresses of the first warp for every alignment that tiles may have, counts distinct sectors, and
+// multiplies the mean by the number of accesses of all warps.
 #include "passes/program/gpu/AccessSectors.h"
 
 #include "passes/program/Slices.h"
@@ -33,16 +35,18 @@ private:
   int64_t threadsAlong(int64_t dim) { return int64_t(1) << mapping.bits[dim].count; }
   int64_t turns(int64_t dim) { return llvm::divideCeil(compute.getSizes()[dim], threadsAlong(dim) * lanes(dim)); }
 
-  /// In the last turn not all threads may have an element.
+  /// Returns the number of turns along the dim. In the last one, some threads may have no element.
   double filledTurns(int64_t dim) {
     double perTurn = threadsAlong(dim) * lanes(dim);
     return std::max(1.0, compute.getSizes()[dim] / perTurn);
   }
 
-  /// Loops from the outside in: those that are not reduced, then those that are, the vector dim last of its kind.
+  /// Returns the depth of the dim's loop. Loops run from the outside in: dims that are not reduced, then reduced dims,
+  /// and in each group the vector dim last.
   int64_t depth(int64_t dim) { return 2 * (2 * compute.isReduced(dim) + isVector(dim)) * rank() + dim; }
 
-  /// An access is made once for every turn of the loops around it, the innermost being one that it depends on.
+  /// Returns how often a thread makes the access: once per turn of the loops around it, the innermost of which is one
+  /// that it depends on.
   double accesses() {
     int64_t deepest = -1;
     for (int64_t dim = 0; dim < rank(); ++dim)
@@ -55,7 +59,7 @@ private:
     return count;
   }
 
-  /// What the bytes from a sector's start to an access's first are a multiple of.
+  /// Returns a divisor of the distance, in bytes, from the start of a sector to the first byte of any access.
   int64_t startUnit() {
     int64_t unit = kSectorBytes;
     for (int64_t dim = 0; dim < rank(); ++dim) {
@@ -67,7 +71,7 @@ private:
     return unit;
   }
 
-  /// How far apart the starts of the warp's accesses are along a dim, in points.
+  /// Returns the distance, in points, between the starts of the warp's accesses along a dim.
   int64_t threadStep(int64_t dim) {
     int64_t inWarp = 1;
     if (mapping.bits[dim].first < kWarpBits)
@@ -76,7 +80,7 @@ private:
     return size < compute.getExtents()[dim] ? std::gcd(step, size) : step;
   }
 
-  /// That the first warp touches, starting so many bytes into a sector.
+  /// Returns the number of sectors that the first warp touches, if it starts `start` bytes into a sector.
   int64_t ofWarp(int64_t start) {
     llvm::SmallDenseSet<int64_t> touched;
     for (int64_t thread = 0; thread < std::min<int64_t>(mapping.threads, 1 << kWarpBits); ++thread) {
@@ -84,7 +88,7 @@ private:
       for (int64_t dim = 0; dim < rank(); ++dim) {
         int64_t index = mapping.bits[dim].indexOf(thread) * lanes(dim);
         inside &= index < compute.getSizes()[dim];
-        // Where the distance is not constant, no two elements share a sector.
+        // If the distance is not constant, assume that no two elements share a sector.
         place += index * (steps[dim] ? *steps[dim] * bytes : kSectorBytes * index);
       }
       if (!inside || (thread & mapping.idle))
@@ -101,7 +105,7 @@ private:
   NestMapping mapping;
   int64_t bytes;
   AffineMap map;
-  SmallVector<std::optional<int64_t>> steps; ///< elements between neighbours along a dim
+  SmallVector<std::optional<int64_t>> steps; ///< distance in elements between neighbours along each dim
 };
 } // namespace
 

@@ -1,12 +1,13 @@
-// Stream-K on tile programs: how many steps a tile has is known where the contraction is planned as it will be emitted;
-// what workgroups add to each other's tiles is one more output of the program.
+// Implements stream-K on tile programs. The number of steps per tile is known here, because the contraction is planned
+// as it will be emitted. The partial sums that workgroups add to each other's tiles become one more output of the
+// program.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
+#include "passes/cost/GridPartition.h"
+#include "passes/plan/grid/Bindings.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
-#include "passes/cost/GridPartition.h"
-#include "passes/plan/grid/Bindings.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -21,7 +22,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// A part whose tiles are shared, as its contraction is emitted.
+/// A part whose tiles are shared by workgroups, with its contraction as it will be emitted.
 struct SharedPart {
   std::optional<ContractionPlan> contraction;
   Type sum;
@@ -35,8 +36,8 @@ bool writesGlobal(ComputeOp compute) {
                       [&](StoreOp store) { return isGlobal(store.getSlice()); });
 }
 
-/// The contraction that a tile ends with, together with what takes over its sums in registers; null: it ends with
-/// something else, or there is another one. What stands before only fills buffers of the block.
+/// Returns the contraction that a tile ends with, together with the nests that read its accumulators from registers;
+/// null if the tile ends with something else or has another contraction. Ops before it only fill buffers of the block.
 ComputeOp lastContraction(ParallelOp part) {
   ComputeOp found;
   bool isOver = false;
@@ -68,20 +69,20 @@ bool isAloneInPhase(ParallelOp part) {
                       [&](ArrayRef<ParallelOp> phase) { return phase.size() == 1 && phase.front() == part; });
 }
 
-/// Empty, or why the part's tiles stay whole.
+/// Plans the part into `shared`. Returns why its tiles stay whole, or an empty string.
 std::string plan(ParallelOp part, const Target &machine, SharedPart &shared) {
   auto program = part->getParentOfType<ProgramOp>();
   ComputeOp compute = lastContraction(part);
   if (!compute)
     return "a tile does not end with its only contraction";
   if (!isAloneInPhase(part))
-    return "other parts run beside it";
+    return "other parts run in the same phase";
   int64_t threads = threadsOf(program);
   std::string why;
   if (shared.contraction = planContraction(compute, threads, machine, &why); !shared.contraction)
     return why;
   if (!hasOneLoop(compute, *shared.contraction))
-    return "its terms are not one loop";
+    return "it does not walk its K dims in a single loop";
   shared.sum = compute.getBodyBlock().getArgument(0).getType();
   shared.steps = stepsOf(compute, *shared.contraction);
   int64_t registers = 0;
@@ -91,20 +92,20 @@ std::string plan(ParallelOp part, const Target &machine, SharedPart &shared) {
   int64_t units = part.getNumTiles() * shared.steps;
   shared.workgroups =
       std::min(std::max<int64_t>(part.getWorkgroups(), program.getWorkgroups()), coResidentBlocks(machine, resident));
-  if (hasGridSync(program)) // all have to meet
+  if (hasGridSync(program)) // all workgroups take part in the barrier
     shared.workgroups = std::max<int64_t>(shared.workgroups, program.getWorkgroups());
   if (shared.workgroups > units)
     return std::to_string(units) + " steps are too few for " + std::to_string(shared.workgroups) + " workgroups";
   if (part.getNumTiles() % shared.workgroups == 0)
-    return "each workgroup has whole tiles anyway";
+    return "each workgroup has the same number of whole tiles anyway";
   return "";
 }
 
-/// Whether a kernel may have one more result that nobody reads.
+/// Returns true if the kernel may have one more result that nothing reads.
 bool hasBindingLeft(ProgramOp program, ArrayRef<LaunchOp> launches, const Target &machine) {
   if (static_cast<int64_t>(program.getBody().getNumArguments()) < machine.maxBindings)
     return true;
-  Target sharing = machine; // as tile-share-bindings will have to
+  Target sharing = machine; // share bindings, as tile-share-bindings will have to
   sharing.maxBindings = 0;
   return !launches.empty() && llvm::all_of(launches, [&](LaunchOp launch) {
     SmallVector<Value> inputs(launch.getInputs()), results(launch.getResults());
@@ -114,7 +115,7 @@ bool hasBindingLeft(ProgramOp program, ArrayRef<LaunchOp> launches, const Target
   });
 }
 
-/// One more output, which nobody reads.
+/// Adds an output that nothing reads. Returns its binding.
 Value addOutput(ProgramOp program, SliceType type, ArrayRef<LaunchOp> launches) {
   program.setOutputs(program.getOutputs() + 1);
   auto tensor = RankedTensorType::get(type.getShape(), type.getElementType());
@@ -166,7 +167,7 @@ struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartial
       SharedPart shared;
       std::string why = plan(part, *machine, shared);
       if (why.empty() && !hasBindingLeft(program, launches, *machine))
-        why = "the target has no binding left for partial sums";
+        why = "the kernel has as many bindings as the target allows, so none is left for partial sums";
       if (!why.empty()) {
         keepWhole(part, why);
         continue;

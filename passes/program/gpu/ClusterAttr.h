@@ -1,4 +1,4 @@
-// How a tile program says which blocks form a cluster.
+// The attribute with which a tile program states which blocks form a cluster.
 #ifndef TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 #define TILEWRIGHT_PROGRAM_GPU_CLUSTERATTR_H
 
@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// The attribute's blocks; 1 without it.
+/// Returns the number of blocks that the attribute states; 1 without it.
 inline int64_t clusterOf(mlir::Operation *op) {
   auto blocks = op->getAttrOfType<mlir::IntegerAttr>(kClusterAttr);
   return blocks ? blocks.getInt() : 1;

@@ -1,3 +1,6 @@
+// Matches the contraction, picks the micro kernel (or a replacement if the target lacks it), and lets GemmTiling choose
+// the tiling. Then finds operands that are not copied at every step: those that another nest left in shared memory, and
+// those that are the same in all iterations of a loop.
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -14,7 +17,7 @@ using namespace tilewright::tile;
 
 static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
 
-/// The reduced dim along which an operand lies, else the longest.
+/// Returns the reduced dim along which an operand is contiguous, else the longest one.
 static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
   for (LoadOp load : {contraction.rows, contraction.lanes})
     for (int64_t dim : contraction.reduced)
@@ -44,31 +47,33 @@ bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
   return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
 }
 
-/// Why bulk copies cannot bring what the contraction says lies in images: nobody else could read that. Empty: they can,
-/// or it says nothing.
+/// Returns why bulk copies cannot read the swizzled layout that the contraction states for an operand; other copies
+/// cannot read it at all. Returns an empty string if they can, or if the contraction states none.
 static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan) {
   if (!compute->hasAttr(kSwizzledAttr))
     return "";
   const GemmTiling &tiling = plan.tiling;
   LoadOp lanes = plan.contraction.lanes;
   SliceType type = lanes.getSlice().getType();
-  std::optional<SwizzledShape> image = swizzledShapeOf(compute);
-  if (!image || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != image->lines ||
-      type.getShape()[2] != image->step)
-    return "its operand along the lanes is none of the images that '" + kSwizzledAttr.str() + "' says";
+  std::optional<SwizzledShape> layout = swizzledShapeOf(compute);
+  if (!layout || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != layout->lines ||
+      type.getShape()[2] != layout->step)
+    return "its N operand does not have the swizzled layout that '" + kSwizzledAttr.str() + "' states";
   if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
-    return "images of tiles are of warpgroups that round nothing, and '" + plan.kernel.name + "' computes it";
+    return "only warpgroups that do not round their operands read swizzled layouts, but '" + plan.kernel.name +
+           "' computes it";
   int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
   int64_t needed = (llvm::divideCeil(compute.getExtents()[lane], size) - 1) * size + tiling.lanes;
   bool isCut = size < compute.getExtents()[lane] && size % kSwizzleLines != 0;
-  if (image->step != tiling.step || image->lines < needed || isCut || !hasOneLoop(compute, plan))
-    return "tiles of " + std::to_string(size) + " lanes in steps of " + std::to_string(tiling.step) +
-           " terms are no images of " + std::to_string(image->lines) + " lines of " + std::to_string(image->step);
+  if (layout->step != tiling.step || layout->lines < needed || isCut || !hasOneLoop(compute, plan))
+    return "tiles of N = " + std::to_string(size) + " in steps of K = " + std::to_string(tiling.step) +
+           " do not fit a swizzled layout of " + std::to_string(layout->lines) + " lines of " +
+           std::to_string(layout->step);
   return "";
 }
 
-/// Whether the operand, of one matrix, is the same in all iterations of a loop around, and lies in global memory:
-/// others write it in another phase.
+/// Returns true if the operand, of a single matrix, is the same in all iterations of the loop around and lies in global
+/// memory, where other parts write it in another phase.
 static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadOp load) {
   auto loop = dyn_cast<scf::ForOp>(compute->getParentOp());
   auto part = compute->getParentOfType<ParallelOp>();
@@ -88,7 +93,8 @@ static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadO
   return !isWritten;
 }
 
-/// Whether no SM has more than one of the part's blocks, and that no nest that sums but this one.
+/// Returns true if no SM runs more than one of the part's blocks, and this is the only nest of the block that
+/// accumulates.
 static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
   auto part = compute->getParentOfType<ParallelOp>();
   if (isInBuffer(contraction.rows) || isInBuffer(contraction.lanes) || isa<scf::ForOp>(compute->getParentOp()) ||
@@ -109,9 +115,9 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   };
   std::optional<Contraction> contraction = matchContraction(compute);
   if (!contraction)
-    return refuse("it is no sum of products of two loads");
+    return refuse("it is not a sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
-    return refuse("sums that go on from their slice have no code generation on GPUs");
+    return refuse("accumulators that start from the values of their slice have no code generation on GPUs");
   std::string instead;
   StringRef named = *compute.getMicroKernel();
   int64_t terms = chooseKDim(compute, *contraction);
@@ -124,15 +130,15 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
   GemmTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
-               sizes[contraction->lane],
-               sizes[plan.terms],
-               bytesOf(contraction->rows),
-               bytesOf(contraction->lanes),
-               !liesAlong(contraction->rows, contraction->row),
-               isAlone(compute, *contraction, target),
-               !liesAlong(contraction->lanes, contraction->lane),
-               beginsInsideWords(compute, contraction->rows, contraction->row, terms),
-               beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
+                sizes[contraction->lane],
+                sizes[plan.terms],
+                bytesOf(contraction->rows),
+                bytesOf(contraction->lanes),
+                !liesAlong(contraction->rows, contraction->row),
+                isAlone(compute, *contraction, target),
+                !liesAlong(contraction->lanes, contraction->lane),
+                beginsInsideWords(compute, contraction->rows, contraction->row, terms),
+                beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
   std::string why;
   std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, plan.kernel, &why, kSlicesOf(named));
   if (!tiling)

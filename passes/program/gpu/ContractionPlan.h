@@ -1,5 +1,6 @@
-// How a block of threads computes a contraction: its micro kernel, how the threads share the tile's sums, and what each
-// operand's slot in shared memory holds. Code generation carries it out (codegen/gpu/gemm). Pure.
+// Decides how a block of threads computes a contraction: its micro kernel, how threads share the accumulators of the
+// tile, and which part of each operand a slot in shared memory holds. Code generation (codegen/gpu/gemm) carries it
+// out. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 #define TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 
@@ -11,27 +12,27 @@
 
 namespace tilewright {
 
-/// What was decided for a nest with a micro kernel.
+/// The decisions for a nest with a micro kernel.
 struct ContractionPlan {
   Contraction contraction;
   MicroKernel kernel;
   GemmTiling tiling;
-  int64_t terms;       ///< the reduced dim that is walked in steps
-  std::string instead; ///< why the micro kernel is another one than is named; empty: it is not
+  int64_t terms;       ///< the K dim that is walked in steps
+  std::string instead; ///< why the micro kernel differs from the one that the nest names; empty if it does not
 };
 
-/// Nothing for a nest that no micro kernel of the target computes, or not with so many threads; `reason` says why.
+/// Returns none, with `reason`, for a nest that no micro kernel of the target computes, or not with so many threads.
 std::optional<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target,
                                                std::string *reason = nullptr);
 
-/// What a step's slots hold of either operand.
+/// Return the part of the M operand (rowShape) and the N operand (laneShape) that a slot holds for one step.
 OperandShape rowShape(const ContractionPlan &plan);
 OperandShape laneShape(const ContractionPlan &plan);
-/// Steps of the terms, and whether they are the only loop around the sums.
+/// Return the number of steps along K, and true if they are the only loop around the accumulators.
 int64_t stepsOf(tile::ComputeOp compute, const ContractionPlan &plan);
 bool hasOneLoop(tile::ComputeOp compute, const ContractionPlan &plan);
 
-/// Bytes of the contraction's scratch that its readers need to combine rows.
+/// Returns the bytes of the contraction's scratch that its readers need to combine rows.
 int64_t rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads);
 
 } // namespace tilewright

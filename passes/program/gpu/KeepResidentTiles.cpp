@@ -1,12 +1,13 @@
-// PowerFusion and Souffle reuse on chip what two phases of a kernel read. That blocks take the same elements in both is
-// the plan's doing (ResidentTiles); here the tile stays in shared memory behind the barrier, where there is room for it.
+// Keeps tiles that two phases of a kernel read on chip, as PowerFusion and Souffle do. The plan makes blocks take the
+// same elements in both phases (ResidentTiles); this pass keeps the tile in shared memory across the barrier if there
+// is room.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/BestFit.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/program/gpu/StagedTiles.h"
+#include "passes/support/BestFit.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -22,20 +23,20 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// A binding of a part, and the number under which its tile is kept.
-struct Keeper {
+/// A part that uses a resident tile, and the binding that the tile comes from.
+struct TileUser {
   ParallelOp part;
   Value binding;
 };
 
-/// What one part leaves and another finds.
+/// A resident tile: the part that writes it and the part that reads it.
 struct ResidentPair {
   int64_t number;
-  Keeper writer, reader;
+  TileUser writer, reader;
 };
 
 SmallVector<ResidentPair> takePairs(ProgramOp program) {
-  std::map<int64_t, SmallVector<Keeper>> byNumber;
+  std::map<int64_t, SmallVector<TileUser>> byNumber;
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     auto keeps = dyn_cast_or_null<DenseI64ArrayAttr>(part->removeAttr(kResidentAttr));
     ArrayRef<int64_t> pairs = keeps ? keeps.asArrayRef() : ArrayRef<int64_t>();
@@ -43,23 +44,23 @@ SmallVector<ResidentPair> takePairs(ProgramOp program) {
       byNumber[pairs[0]].push_back({part, program.getBody().getArgument(pairs[1])});
   }
   SmallVector<ResidentPair> pairs;
-  for (auto &[number, keepers] : byNumber)
-    if (keepers.size() == 2 && keepers[0].part != keepers[1].part)
-      pairs.push_back({number, keepers[0], keepers[1]});
+  for (auto &[number, tileUsers] : byNumber)
+    if (tileUsers.size() == 2 && tileUsers[0].part != tileUsers[1].part)
+      pairs.push_back({number, tileUsers[0], tileUsers[1]});
   return pairs;
 }
 
-SmallVector<LoadOp> loadsOf(const Keeper &keeper) {
+SmallVector<LoadOp> loadsOf(const TileUser &tileUser) {
   SmallVector<LoadOp> loads;
-  ParallelOp part = keeper.part;
+  ParallelOp part = tileUser.part;
   part.walk([&](LoadOp load) {
-    if (load.getSlice() == keeper.binding)
+    if (load.getSlice() == tileUser.binding)
       loads.push_back(load);
   });
   return loads;
 }
 
-/// The tile of the binding that the load reads, each element once; nothing if it reads something else.
+/// Returns the tile of the binding of which the load reads each element once; none if it reads anything else.
 std::optional<StagedTile> tileReadBy(LoadOp load, ParallelOp part) {
   auto compute = load->getParentOfType<ComputeOp>();
   if (load.getGuard() || compute.getMicroKernel() || compute->getParentOp() != part.getWalk())
@@ -99,7 +100,7 @@ int64_t elementsOf(const StagedTile &tile) {
   return elements;
 }
 
-/// The buffer of the tile's shape in which the nest leaves what it loads, for nests behind it; null: there is none.
+/// Returns the buffer of the tile's shape in which the nest stores what it loads for later nests, or null.
 AllocOp heldIn(LoadOp load, const StagedTile &tile) {
   for (Operation *user : load.getValue().getUsers()) {
     auto store = dyn_cast<StoreOp>(user);
@@ -116,24 +117,24 @@ class Rewriter {
 public:
   Rewriter(ProgramOp program, const Target &target) : program(program), target(target) {}
 
-  /// Empty, or why the tile is read again.
+  /// Keeps the tile of `pair` resident. Returns an empty string, or why the tile is read again.
   std::string keep(const ResidentPair &pair) {
     SmallVector<LoadOp> written = loadsOf(pair.writer), read = loadsOf(pair.reader);
     if (written.empty() || read.empty())
-      return "a part does not read it";
+      return "one of the two parts does not read it";
     std::optional<StagedTile> left = tileReadBy(written.front(), pair.writer.part), found;
     for (LoadOp load : read) {
       std::optional<StagedTile> own = tileReadBy(load, pair.reader.part);
       if (!own || (found && (own->sizes != found->sizes || own->gridDims != found->gridDims)))
-        return "a part reads it at other points than those of a tile";
+        return "a part does not read each element of its tile exactly once";
       found = own;
     }
     if (!left || elementsOf(*left) != elementsOf(*found))
-      return "a part reads it at other points than those of a tile";
+      return "a part does not read each element of its tile exactly once";
     AllocOp held = heldIn(written.front(), *left);
     if (int64_t shared = sharedBytesWith(*left, held); !staysResident(program, shared, target))
       return "blocks would have " + std::to_string(shared) +
-             " bytes of shared memory, and not all be sure to be resident";
+             " bytes of shared memory, so that not all of them are sure to be resident";
     leave(pair, written.front(), *left, held);
     AllocOp buffer = allocate(pair.number, pair.reader.part, *found);
     for (LoadOp load : read) {
@@ -144,7 +145,7 @@ public:
   }
 
 private:
-  /// No less than a block will have in any phase.
+  /// Returns an upper bound on the shared memory of a block in any phase.
   int64_t sharedBytesWith(const StagedTile &tile, AllocOp held) {
     int64_t threads = threadsOf(program), most = 0;
     int64_t kept = llvm::alignTo(
@@ -195,7 +196,8 @@ struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentT
       return signalPassFailure();
     for (const ResidentPair &pair : takePairs(program)) {
       bool meets = gridSync && known->gpu.guaranteedSms > 0;
-      std::string why = meets ? Rewriter(program, *known).keep(pair) : "there is no barrier of the grid";
+      std::string why =
+          meets ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
       ++*(why.empty() ? &numKept : &numDeclined);
       if (!why.empty())
         remark::missed(ParallelOp(pair.reader.part).getLoc(),

@@ -1,3 +1,5 @@
+// A run is aligned if its length divides the offset of the access and the strides of all other dims. If a tile has to
+// contain it completely, its length must also divide the tile size and the extent.
 #include "passes/program/gpu/OperandCopies.h"
 
 #include "dialects/tile/TileAttributeNames.h"
@@ -25,8 +27,8 @@ bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
   return compute.getExtents()[dim] % size == 0 && size % count == 0;
 }
 
-/// Where indices cut the dim into pieces (the heads of an attention), its neighbours lie together within a piece: the
-/// sizes of pieces, and the distances between them. Nothing if neighbours lie apart.
+/// Returns the sizes of the pieces into which indices divide the dim (the heads of an attention) and the distances
+/// between them; neighbours within a piece are contiguous. Returns none if neighbours are not contiguous.
 static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
   SmallVector<int64_t> pieces;
   int64_t within = 0;
@@ -46,8 +48,8 @@ static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<i
   return within == 1 ? std::optional(pieces) : std::nullopt;
 }
 
-/// What the place of an element changes by along the dim is a multiple of this, also where indices divide it (heads
-/// that share keys).
+/// Returns a divisor of the distances between neighbouring elements along the dim, also if indices divide the dim
+/// (heads that share keys).
 static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
   if (std::optional<int64_t> stride = strideAlong(map, strides, dim))
     return *stride;
@@ -58,7 +60,7 @@ static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) 
   return std::max<int64_t>(step, 1);
 }
 
-/// At most `most`, a power of two, and a divisor of all.
+/// Returns the greatest power of two that is at most `most` and divides all counts.
 static int64_t mostWhole(ArrayRef<int64_t> counts, int64_t most) {
   while (llvm::any_of(counts, [&](int64_t count) { return count % most != 0; }))
     most /= 2;
@@ -96,12 +98,12 @@ bool tilewright::isImage(ComputeOp compute, LoadOp load) {
   return compute->hasAttr(kSwizzledAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
-/// Those of whole steps.
+/// Returns the size of the K dim, rounded up to whole steps.
 static int64_t kOfSteps(ComputeOp compute, OperandShape shape) {
   return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
 }
 
-/// Whether an index of a nest is one of its dims, with so many points and so many of them in a tile.
+/// Returns true if an index of a nest is one of its dims with this extent and this tile size.
 static bool walksAlike(ComputeOp nest, AffineExpr index, int64_t extent, int64_t size) {
   for (int64_t dim = 0; dim < static_cast<int64_t>(nest.getSizes().size()); ++dim) {
     AffineExpr inTile = getAffineDimExpr(dim, index.getContext());
@@ -113,7 +115,8 @@ static bool walksAlike(ComputeOp nest, AffineExpr index, int64_t extent, int64_t
   return false;
 }
 
-/// Whether all that touches the slice walks the index at `place` alike: then nobody has anything beyond a tile's end.
+/// Returns true if all accesses to the slice walk the index at `place` in the same way, so that no element beyond a
+/// tile's end is in use.
 static bool areAllAlike(Value slice, unsigned place, int64_t extent, int64_t size) {
   return llvm::all_of(slice.getUsers(), [&](Operation *user) {
     auto alike = [&](ComputeOp nest, AffineMap map) {
@@ -129,8 +132,8 @@ static bool areAllAlike(Value slice, unsigned place, int64_t extent, int64_t siz
   });
 }
 
-/// Whether the buffer has room for `count` points of the dim from where the tile begins, and nobody else has anything
-/// beyond its end.
+/// Returns true if the buffer has room for `count` points of the dim from the tile's beginning on, and elements beyond
+/// the tile's end are not in use.
 static bool hasRoom(ComputeOp compute, LoadOp load, int64_t dim, int64_t count) {
   if (isWhole(compute, dim, count))
     return true;
@@ -144,7 +147,7 @@ static bool hasRoom(ComputeOp compute, LoadOp load, int64_t dim, int64_t count) 
       return false;
     isIndex = true;
   }
-  // Workgroups that share terms begin inside a tile.
+  // Workgroups that share the K dim may begin inside a tile.
   return isIndex && !compute->getParentOfType<ParallelOp>().getSteps();
 }
 

@@ -1,5 +1,5 @@
-// How the operands of a contraction come into shared memory: how many elements are copied at once, and whether by
-// cp.async. The planner's predictions, the program's passes and code generation all ask here. Pure.
+// Decides how the operands of a contraction are copied to shared memory: how many elements at once, and if by cp.async.
+// The planner's predictions, the passes on programs and code generation all use it. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 #define TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 
@@ -7,46 +7,46 @@
 
 namespace tilewright {
 
-/// Bytes that a thread copies at once at most.
+/// Greatest number of bytes that a thread copies at once.
 inline constexpr int64_t kAtomBytes = 16;
-/// Bytes that cp.async copies at least.
+/// Least number of bytes that cp.async copies.
 inline constexpr int64_t kLeastAsyncBytes = 4;
 
-/// Whether every tile has all points of the dim, and `count` of them or a multiple.
+/// Returns true if every tile has all points of the dim, and their number is a multiple of `count`.
 bool isWhole(tile::ComputeOp compute, int64_t dim, int64_t count);
-/// How many elements of an access, at most `most` and a power of two, lie together along the dim and are aligned to
-/// as many, from any multiple of as many on.
+/// Returns how many elements of an access are contiguous along the dim and aligned to their number, from any multiple
+/// of that number on: a power of two, at most `most`.
 int64_t alignedPlaces(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
-/// The same wherever the tile is, all of them in the tile or none.
+/// Returns the same for any offset of the tile, such that each run lies completely inside or outside the tile.
 int64_t alignedRun(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
 
-/// What a step's slot holds of an operand.
+/// The part of an operand that a slot holds for one step.
 struct OperandShape {
-  int64_t dim;          ///< of the nest, along which its points lie; -1: it is one point
-  int64_t terms;        ///< the reduced dim
-  int64_t points;       ///< of a tile, filled up
-  int64_t step;         ///< terms of a step
-  int64_t line;         ///< points that a line has room for, where terms are not innermost
-  bool shifted = false; ///< lines are copied from the pieces on in which they begin
+  int64_t dim;          ///< M or N dim of the nest; -1 if the operand has one point
+  int64_t terms;        ///< K dim
+  int64_t points;       ///< points of a tile along `dim`, padded
+  int64_t step;         ///< elements of K per step
+  int64_t line;         ///< points that a line has room for, if K is not innermost
+  bool shifted = false; ///< true if copies start with the piece in which a line begins
 };
 
-/// Whether the operand is what another nest left in shared memory, and threads read it there: the buffer has room for
-/// whole steps of the filled tile, and what is read at once lies together.
+/// Returns true if another nest left the operand in shared memory and threads can read it there: the buffer has room
+/// for whole steps of the padded tile, and elements that are read at once are contiguous.
 bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
-/// Elements that are copied at once on the way to shared memory: as many as lie together and are aligned wherever the
-/// block is, and 1 where those are fewer than cp.async takes.
+/// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any offset
+/// of the block, or 1 if those are fewer than cp.async copies.
 int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
-/// Whether the operand is of 16 bits, and its lines begin anywhere in a word.
+/// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
 bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t terms);
-/// Whether it lies in global memory as images of its tiles (graph/SwizzledLayout.h), which bulk copies bring.
+/// Returns true if the operand has a swizzled layout in global memory (graph/SwizzledLayout.h), which bulk copies read.
 bool isImage(tile::ComputeOp compute, tile::LoadOp load);
-/// Whether it comes from global memory by cp.async.
+/// Returns true if cp.async copies the operand from global memory.
 bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
-/// Whether neighbours along the dim of the nest are neighbours in memory.
+/// Returns true if neighbours along the dim of the nest are neighbours in memory.
 bool liesAlong(tile::LoadOp load, int64_t dim);
-/// Whether the terms of the operand lie innermost.
+/// Returns true if the operand is contiguous along K.
 bool liesByK(tile::LoadOp load, OperandShape shape);
 
 } // namespace tilewright

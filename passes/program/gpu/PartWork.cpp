@@ -1,12 +1,14 @@
+// Adds up, nest by nest, instructions, loads and combining steps from the thread mapping, and shared memory and
+// registers from the plans of contractions.
 #include "passes/program/gpu/PartWork.h"
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
-#include "passes/support/BestFit.h"
+#include "passes/cost/GridPartition.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/ScratchOffsets.h"
-#include "passes/cost/GridPartition.h"
+#include "passes/support/BestFit.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -23,7 +25,8 @@ int64_t tilewright::threadsOf(ProgramOp program) {
   return threads;
 }
 
-/// Also where the target has no wgmma in the end, and another micro kernel takes its place.
+/// Returns true if the part has a micro kernel that is described to use wgmma. This holds even if the target turns out
+/// not to have wgmma and another micro kernel replaces it.
 static bool isDescribed(ParallelOp part) {
   return part
       ->walk([](ComputeOp compute) {
@@ -141,7 +144,7 @@ BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
   };
   part.walk([&](ComputeOp compute) {
     if (compute.getMicroKernel())
-      return; // what those take is for the plan to say
+      return; // the contraction's plan counts its accesses
     work.nests.push_back(nestWorkOf(compute, shape));
     int64_t lanes = mapNest(compute, shape).lanes;
     compute.walk([&](LoadOp load) { touch(load.getSlice(), lanes); });

@@ -1,36 +1,38 @@
-// What a part of a tile program asks of a GPU, for the latency evaluator and for proofs that blocks are resident.
+// Summarises the work of a part for the latency evaluator and for proofs that blocks are co-resident.
 #ifndef TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 #define TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 
-#include "passes/program/gpu/ThreadMapping.h"
 #include "passes/cost/BlockLatency.h"
+#include "passes/program/gpu/ThreadMapping.h"
 
 namespace tilewright {
 
-/// On a part, as ptxas says: registers of a thread.
+/// On a part: registers per thread, as ptxas reports them.
 inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
 
-/// Parts of one program run in blocks of one size.
+/// Returns the threads per block, which is the same for all parts of a program.
 int64_t threadsOf(tile::ProgramOp program);
 
-/// Shared memory of a block, which its parts use one after another.
+/// Returns the shared memory of a block in bytes, which its parts use one after another.
 int64_t sharedBytesOf(tile::ProgramOp program, const Target &target);
-/// Of a part: its buffers, which have places, and from `scratchOffset` on the scratch behind them; 0 without scratch.
+/// Returns the same for one part: its placed buffers, and the scratch, which starts at `scratchOffset`; 0 without
+/// scratch.
 int64_t sharedBytesOf(tile::ParallelOp part, int64_t threads, const Target &target);
 int64_t scratchOffset(tile::ParallelOp part);
-/// Of the scratch and of what lies in it: where descriptors say what a matrix is, their widest swizzle.
+/// Returns the alignment of the scratch and its contents in bytes: the widest swizzle if wgmma descriptors refer to it.
 int64_t scratchAlignment(tile::ParallelOp part);
 
-/// Before buffers have places: of a part, no less than they will take together, with what is kept in other phases.
+/// Returns an upper bound on the bytes of the part's buffers before they have offsets, resident tiles of other phases
+/// included.
 int64_t boundBufferBytes(tile::ParallelOp part);
-/// Whether all blocks that wait for each other are sure to be resident at once with so much shared memory; without a
-/// barrier of the grid none do.
+/// Returns true if all blocks that wait for each other are certain to be resident at once with this much shared memory.
+/// Without a grid barrier, no blocks wait for each other.
 bool staysResident(tile::ProgramOp program, int64_t sharedBytes, const Target &target);
 
-/// Of a thread, estimated: what contractions keep in registers, and where there is none kUnknownRegisters.
+/// Returns the estimated registers per thread: those that contractions hold, or kUnknownRegisters without contractions.
 int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);
 
-/// For blocks that the part alone would have; its shared memory is the program's.
+/// Returns the work of blocks that run the part alone, but with the shared memory of the whole program.
 BlockWork blockWorkOf(tile::ParallelOp part, const Target &target);
 
 } // namespace tilewright

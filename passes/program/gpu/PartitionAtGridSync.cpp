@@ -1,11 +1,11 @@
-// Souffle 5.4 on tile programs: what phases of a program share a kernel is the decision of GridPartition; here it is
-// given what the parts need, and carried out. A barrier that goes becomes a launch: the part behind it a program of its
-// own, what it reads an input.
+// Implements Souffle 5.4 on tile programs. GridPartition decides which phases of a program share a kernel; this pass
+// describes the parts to it and carries the decision out. A barrier that is cut becomes a launch: the part behind it
+// becomes a program of its own, with the tensors it reads as inputs.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/program/gpu/PartWork.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Builders.h"
@@ -47,7 +47,7 @@ Bindings bindingsOf(ParallelOp part) {
   return bindings;
 }
 
-/// The programs that one program is cut into.
+/// Cuts one program into several.
 class ProgramCutter {
 public:
   ProgramCutter(ProgramOp program, const GridPartition &partition)
@@ -55,7 +55,7 @@ public:
 
   struct Piece {
     ProgramOp program;
-    SmallVector<unsigned> inputs, outputs; ///< arguments of the program that is cut
+    SmallVector<unsigned> inputs, outputs; ///< arguments of the original program
   };
 
   SmallVector<Piece> cut() {
@@ -101,7 +101,7 @@ private:
     return piece;
   }
 
-  /// The first keeps the program's.
+  /// Returns the name of a piece. The first one keeps the name of the program.
   std::string nameOf(unsigned number) {
     auto module = program->getParentOfType<ModuleOp>();
     std::string name = program.getSymName().str();
@@ -119,7 +119,7 @@ private:
   SmallVector<ParallelOp> parts;
 };
 
-/// One launch for each piece, in place of that of the whole.
+/// Replaces the launch of the whole program by one launch per piece.
 void replaceLaunch(LaunchOp launch, ProgramOp whole, ArrayRef<ProgramCutter::Piece> pieces) {
   OpBuilder builder(launch);
   SmallVector<Value> values(launch.getInputs());
@@ -165,14 +165,14 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     for (const GridCut &cut : partition.cuts) {
       remark::missed(parts[cut.stage].getLoc(),
                      remark::RemarkOpts::name("launch").category("tile-partition-at-grid-sync"))
-          << ("tile: " + stages[cut.stage].name + " is launched for itself: " + cut.reason);
+          << ("tile: " + stages[cut.stage].name + " gets a launch of its own: " + cut.reason);
       ++numCut;
     }
     for (const GridKernel &kernel : partition.kernels)
       numKept += kernel.phases.size() - 1;
   }
 
-  /// What a phase keeps for another cannot be handed to a launch.
+  /// Checks that no tile stays resident across a cut, because a launch cannot pass shared memory on.
   static LogicalResult checkKept(ProgramOp program, const GridPartition &partition) {
     auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
     DenseMap<int64_t, unsigned> kernelOf;
@@ -185,8 +185,9 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
             return isApart ? WalkResult::interrupt() : WalkResult::advance();
           });
           if (checked.wasInterrupted())
-            return parts[share.stage].emitError("reads what an earlier phase keeps in shared memory, and would be "
-                                                "launched for itself");
+            return parts[share.stage].emitError(
+                "the part reads a tile that an earlier phase keeps in shared memory, but would get "
+                "a launch of its own");
         }
     return success();
   }
@@ -194,7 +195,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   LogicalResult cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
     std::vector<GridStage> stages = stagesOf(program, machine);
     GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
-    assert(partition.verify(stages, machine).empty() && "phases stand behind each other");
+    assert(partition.verify(stages, machine).empty() && "phases are in order");
     if (failed(checkKept(program, partition)))
       return failure();
     explain(program, stages, partition);

@@ -1,11 +1,11 @@
-// Souffle 6.5 on tile programs: which contractions find their first operands already in shared memory, because the
-// copies began while the contraction before them was multiplied. The slots of both are live at once then, so it is done
-// where a block has room for them and no fewer blocks are resident.
+// Implements Souffle 6.5 on tile programs: decides which contractions find the first steps of their operands already in
+// shared memory, because their copies started while the contraction before them was multiplied. The slots of both are
+// live at once, so this is done only if a block has room for both and no fewer blocks are resident.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/program/gpu/Prefetch.h"
-#include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
+#include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -23,7 +23,7 @@ namespace {
 struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
   using PipelineLoadsBase::PipelineLoadsBase;
 
-  /// What a block of the program takes, over all of its parts.
+  /// Returns the resources of a block, over all parts of the program.
   static BlockWork blockOf(ProgramOp program, const Target &machine) {
     BlockWork block;
     block.blocks = program.getWorkgroups();
@@ -47,12 +47,12 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     setPrefetch(contraction, {});
     decline(contraction, "a block would take " + std::to_string(with.sharedBytes) +
                              " bytes of shared memory instead of " + std::to_string(without.sharedBytes) +
-                             ", and fewer of them be resident");
+                             ", so that fewer blocks would be resident");
   }
 
   void decline(ComputeOp contraction, const std::string &why) {
     remark::missed(contraction.getLoc(), remark::RemarkOpts::name("waits").category("tile-pipeline-loads"))
-        << ("the copies do not begin while the contraction before is computed: " + why);
+        << ("the operands are not prefetched while the contraction before is computed: " + why);
     ++numDeclined;
   }
 

@@ -1,3 +1,5 @@
+// The contraction before is the neighbour in program order, cyclically inside a loop. Both need a single loop of steps,
+// because the turns of the last steps copy for the next contraction.
 #include "passes/program/gpu/Prefetch.h"
 
 #include "dialects/tile/Phases.h"
@@ -35,8 +37,8 @@ void tilewright::setPrefetch(ComputeOp contraction, Prefetch loads) {
     contraction->setAttr(kPrefetchAttr, Builder(contraction.getContext()).getStrArrayAttr(names));
 }
 
-/// The contractions of a block in the order in which they are computed: one whose sums are handed over in registers
-/// together with the nest that takes them.
+/// Returns the contractions of a block in the order in which they are computed. A contraction whose accumulators are
+/// handed over in registers is computed together with the nest that reads them.
 static SmallVector<ComputeOp> inOrder(Block &block) {
   SmallVector<ComputeOp> order;
   for (auto compute : block.getOps<ComputeOp>())
@@ -47,7 +49,8 @@ static SmallVector<ComputeOp> inOrder(Block &block) {
   return order;
 }
 
-/// The contraction that is computed so many behind one, in a loop around it; null: there is none, or it is itself.
+/// Returns the contraction that is computed `distance` contractions behind, cyclically in a loop; null if there is none
+/// or it is the same one.
 static ComputeOp neighbourOf(ComputeOp contraction, int64_t distance) {
   SmallVector<ComputeOp> order = inOrder(*contraction->getBlock());
   int64_t count = order.size(), own = llvm::find(order, contraction) - order.begin(), place = own + distance;
@@ -69,7 +72,7 @@ bool tilewright::isPrefetchedInBlockBefore(ComputeOp contraction) {
   return before && prefetchOf(contraction).any() && inOrder(*contraction->getBlock()).front() == contraction;
 }
 
-/// Whether nothing in the program writes the tensor: it is there before the kernel starts.
+/// Returns true if nothing in the program writes the tensor, so that it is complete before the kernel starts.
 static bool isGiven(LoadOp load) {
   auto slice = dyn_cast<BlockArgument>(load.getSlice());
   auto program = load->getParentOfType<ProgramOp>();
@@ -81,7 +84,7 @@ static bool isGiven(LoadOp load) {
          (!program.getInPlace() || llvm::none_of(program.getInPlaceAttr().getAsRange<DenseI64ArrayAttr>(), isTied));
 }
 
-/// Whether it is the first contraction of a part that has a phase behind a barrier for itself.
+/// Returns true if it is the first contraction of a part that is alone in a phase behind a barrier.
 static bool standsBehindBarrier(ComputeOp contraction) {
   auto walk = dyn_cast<WalkOp>(contraction->getParentOp());
   if (!walk || contractionBefore(contraction))
@@ -113,8 +116,7 @@ static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Ta
   return plan && hasOneLoop(contraction, *plan);
 }
 
-Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target,
-                                          std::string *why) {
+Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target, std::string *why) {
   std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
   ComputeOp before = contractionBefore(contraction);
   if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)))
@@ -122,9 +124,9 @@ Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, co
   auto canStart = [&](LoadOp load, OperandShape shape) {
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
-  bool keepsRows = plan->tiling.keptSteps > 0; // what is there already need not be copied
+  bool keepsRows = plan->tiling.keptSteps > 0; // resident rows need not be copied again
   Prefetch loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
-                   canStart(plan->contraction.lanes, laneShape(*plan))};
+                 canStart(plan->contraction.lanes, laneShape(*plan))};
   if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
     return loads;
   if (why)

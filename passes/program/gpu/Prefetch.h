@@ -1,6 +1,6 @@
-// Copies that begin before the contraction that they are for (Souffle 6.5): while the last steps of a contraction are
-// multiplied, the first steps of the next one in its block are on their way, of those operands that do not depend on
-// what the kernel computes. The tile program says so on the contraction that gains from it.
+// Prefetches operands of contractions (Souffle 6.5): while the last steps of a contraction are multiplied, the first
+// steps of the next contraction in its block are in flight, for operands that do not depend on results of the kernel.
+// The tile program states this with an attribute on the contraction whose operands are prefetched.
 #ifndef TILEWRIGHT_PROGRAM_GPU_PREFETCH_H
 #define TILEWRIGHT_PROGRAM_GPU_PREFETCH_H
 
@@ -15,31 +15,33 @@ struct Prefetch {
   bool any() const { return rows || lanes; }
 };
 
-/// As the attribute says.
+/// Returns the operands that the attribute names.
 Prefetch prefetchOf(tile::ComputeOp contraction);
 void setPrefetch(tile::ComputeOp contraction, Prefetch loads);
 
-/// The contraction before it in its block, while which those loads begin; null: none.
+/// Returns the contraction during which the prefetches of `contraction` start, or null.
 tile::ComputeOp contractionBefore(tile::ComputeOp contraction);
-/// Whether that one is of the iteration before.
+/// Returns true if that contraction belongs to the previous iteration.
 bool isPrefetchedInBlockBefore(tile::ComputeOp contraction);
-/// The contraction behind it whose loads begin while it is computed; null: none.
+/// Returns the later contraction whose prefetches start while `contraction` is computed, or null.
 tile::ComputeOp contractionPrefetchedDuring(tile::ComputeOp contraction);
 
-/// The first contraction of the part, if its loads begin before the barrier in front of the part's phase.
+/// Returns the part's first contraction if its prefetches start before the barrier in front of the part's phase; else
+/// null.
 tile::ComputeOp contractionPrefetchedBefore(tile::ParallelOp part);
 
-/// How many of its first steps are copied ahead, of the operands that the attribute says: as many as the contraction
-/// before has stages for, or as its own if they begin before a barrier.
+/// Returns how many first steps of the operands named by the attribute are prefetched: as many as the contraction
+/// before has stages for, or its own number of stages if they start before a barrier.
 int64_t prefetchedSteps(tile::ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                         const Target &target);
 
-/// The operands whose first steps can be copied during the contraction before, or before the barrier: they have one
-/// loop of steps, so has the one before (or `why` not), and nothing in the kernel writes what is copied.
+/// Returns the operands whose first steps can be prefetched during the contraction before, or before the barrier. Both
+/// contractions need a single loop of steps, else `why` is set, and nothing in the kernel may write the operand.
 Prefetch possiblePrefetch(tile::ComputeOp contraction, int64_t threads, const Target &target,
-                              std::string *why = nullptr);
+                          std::string *why = nullptr);
 
-/// Empty, or what is wrong with the attribute, for which nobody would copy what the contraction multiplies.
+/// Returns an empty string, or what is wrong with the attribute: no other contraction would copy the operands that it
+/// names.
 std::string whyNoPrefetch(tile::ComputeOp compute, int64_t threads, const Target &target);
 
 } // namespace tilewright

@@ -1,10 +1,12 @@
+// Each nest's scratch is live for a range of nests; first fit in program order. Prefetches extend the range back to the
+// contraction before, loops to the whole loop.
 #include "passes/program/gpu/ScratchOffsets.h"
 
 #include "passes/program/RegisterHandover.h"
-#include "passes/program/gpu/ThreadMapping.h"
 #include "passes/program/gpu/ContractionPlan.h"
-#include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ThreadMapping.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -13,7 +15,7 @@ using namespace tilewright::tile;
 namespace {
 constexpr int64_t kAlignment = 128;
 
-/// What a nest needs, from one nest of the part to another.
+/// The scratch of one nest, live from one nest of the part to another.
 struct Scratch {
   Operation *op;
   int64_t bytes;
@@ -22,18 +24,19 @@ struct Scratch {
 };
 } // namespace
 
-/// To combine sums of several warps, or for the operands of a contraction.
+/// Returns the bytes of scratch that a nest needs to combine values of several warps, or for the operands of a
+/// contraction.
 static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
   if (compute.getMicroKernel()) {
     std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
     if (!plan)
-      return 0; // refused when code is generated
+      return 0; // code generation reports the error
     std::optional<RegisterHandover> handover = registerHandover(compute);
     int64_t ofRows = handover && handover->keepsAccumulators() ? rowScratchBytes(*handover, *plan, threads) : 0;
     return std::max(plan->tiling.sharedBytes(), ofRows);
   }
   if (contractionHandedTo(compute))
-    return 0; // what combines rows of sums is in their contraction's
+    return 0; // the contraction's scratch serves to combine its rows
   BlockShape shape = {threads, blockShapeOf(compute->getParentOfType<ParallelOp>()).group};
   return combiningScratchBytes(compute, mapNest(compute, shape));
 }
@@ -45,7 +48,7 @@ static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) 
   return plan && plan->tiling.keptSteps > 0;
 }
 
-/// The lowest place beside those that are in use at the same time.
+/// Returns the lowest offset that does not overlap scratch that is live at the same time.
 static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed, int64_t alignment) {
   int64_t offset = 0;
   for (bool moved = true; moved;) {
@@ -76,13 +79,13 @@ ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, cons
     if (own.bytes == 0)
       continue;
     if (isPrefetchedInBlockBefore(compute) || keepsRows(compute, threads, target))
-      for (auto nest : compute->getBlock()->getOps<ComputeOp>()) { // all of the loop
+      for (auto nest : compute->getBlock()->getOps<ComputeOp>()) { // live in the whole loop
         own.first = std::min(own.first, position[nest]);
         own.last = std::max(own.last, position[nest]);
       }
     else if (prefetchOf(compute).any())
-      own.first = position.lookup(contractionBefore(compute)); // 0 where the loads begin before the part
-    // A contraction whose sums stay in registers is computed with the nests that take them.
+      own.first = position.lookup(contractionBefore(compute)); // 0 if the prefetches start before the part
+    // A contraction whose accumulators stay in registers is computed with the nests that read them.
     if (compute.getMicroKernel())
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
         own.last = std::max(own.last, position[handover->readers.back().nest]);

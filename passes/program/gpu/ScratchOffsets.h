@@ -1,5 +1,5 @@
-// Where the nests of a part keep what they need besides its buffers. They use one place after another, but copies that
-// begin ahead need theirs while the contraction before is computed. Pure.
+// Assigns offsets to the scratch that the nests of a part need besides its buffers. Nests use it one after another, but
+// a prefetch needs its slots while the contraction before is still computed. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_SCRATCHOFFSETS_H
 #define TILEWRIGHT_PROGRAM_GPU_SCRATCHOFFSETS_H
 
@@ -10,7 +10,7 @@
 namespace tilewright {
 
 struct ScratchOffsets {
-  llvm::DenseMap<mlir::Operation *, int64_t> offsets; ///< of nests that need any, in bytes behind the buffers
+  llvm::DenseMap<mlir::Operation *, int64_t> offsets; ///< offset of each nest with scratch, in bytes behind the buffers
   int64_t bytes = 0;
 
   int64_t offsetOf(tile::ComputeOp compute) const { return offsets.lookup(compute); }

@@ -1,6 +1,7 @@
-// FusionStitching (4.1) lets the ops of a kernel run in schedules of their own as long as they meet in shared memory.
-// Here the movement of a tile is such an op: threads copy runs of memory in whole vectors, whatever rows they compute.
-// Which tiles is the decision of StagedTiles; here it is carried out.
+// Implements staging of tiles. In FusionStitching (4.1) the ops of a kernel run in schedules of their own, as long as
+// they exchange data through shared memory. Here the movement of a tile is such an op: threads copy contiguous memory
+// in whole vectors, independently of the rows that they compute. StagedTiles decides which tiles; this pass carries it
+// out.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
@@ -27,9 +28,9 @@ class Rewriter {
 public:
   explicit Rewriter(ParallelOp part) : part(part), walk(part.getWalk().getBody().front()), builder(part.getContext()) {}
 
-  /// Those that fit; one at least does.
+  /// Stages the tiles that fit, of which there is at least one.
   void stage(ArrayRef<StagedTile> tiles) {
-    SmallVector<Value> buffers; // null where a tile does not fit, because tiles refer to each other by number
+    SmallVector<Value> buffers; // null if a tile does not fit, because tiles refer to each other by index
     bool reads = false, writes = false;
     for (const StagedTile &tile : tiles) {
       if (!tile.fits) {
@@ -59,8 +60,8 @@ public:
   }
 
 private:
-  /// Between two barriers of the cluster: one says that all its blocks have begun, the other, as late as possible, that
-  /// all have written.
+  /// Shares the copies of common inputs between two cluster barriers. The first one ensures that all blocks of the
+  /// cluster have started; the second one, placed as late as possible, that all have written.
   void shareCommon(ArrayRef<StagedTile> tiles, ArrayRef<Value> buffers) {
     llvm::SmallPtrSet<Value, 4> common;
     for (auto [tile, buffer] : llvm::zip(tiles, buffers)) {
@@ -84,7 +85,7 @@ private:
       SyncOp::create(before, part.getLoc(), Scope::cluster);
       return;
     }
-    llvm_unreachable("a nest reads what is copied");
+    llvm_unreachable("some nest reads the copied tile");
   }
 
   Value allocate(const StagedTile &tile) {
@@ -117,7 +118,7 @@ private:
         store.setMap(localMapOf(tile, store.getMap()));
         store.getSliceMutable().assign(buffer);
         store.setStreamed(false);
-        // Another result at this point may still read what was there.
+        // Another result at this point may still read the element that the store overwrites.
         if (tile.inPlaceOf >= 0)
           store->moveBefore(store->getBlock()->getTerminator());
       }
@@ -168,7 +169,7 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
     llvm::raw_string_ostream os(text);
     tile.print(os);
     remark::missed(part.getLoc(), remark::RemarkOpts::name("direct").category("tile-stage-tiles"))
-        << text << ", which there is no room for";
+        << text << ": a block has no room for it";
     ++numDeclined;
   }
 };

@@ -1,14 +1,16 @@
+// Considers inputs, then outputs: finds the tile by all accesses, compares the sectors that nests and a copy would
+// touch, and stages the tile if the copy touches fewer and the block still has room and stays resident.
 #include "passes/program/gpu/StagedTiles.h"
 #include "passes/support/BestFit.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "passes/cost/BlockLatency.h"
+#include "passes/cost/Clusters.h"
+#include "passes/cost/GridPartition.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/AccessSectors.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/TileCopy.h"
-#include "passes/cost/BlockLatency.h"
-#include "passes/cost/Clusters.h"
-#include "passes/cost/GridPartition.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -18,7 +20,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr double kWorthCopying = 1.05; ///< of the sectors that a copy touches
+constexpr double kWorthCopying = 1.05; ///< staging pays if direct accesses touch this many times the sectors of a copy
 
 struct Access {
   ComputeOp compute;
@@ -35,7 +37,7 @@ public:
     Block &walk = part.getWalk().getBody().front();
     if (!llvm::all_of(walk, [](Operation &op) { return isa<AllocOp, ComputeOp, SyncOp>(op); }))
       return {};
-    // A contraction copies its operands itself, and what takes its sums runs as it does.
+    // A contraction copies its operands itself, and the nests that read its accumulators run with its thread mapping.
     if (llvm::any_of(walk.getOps<ComputeOp>(), [](ComputeOp compute) { return compute.getMicroKernel().has_value(); }))
       return {};
     collect();
@@ -70,7 +72,8 @@ private:
     return !tile.isOutput && llvm::all_of(tile.gridDims, [](int64_t dim) { return dim < 0; });
   }
 
-  /// Clusters are for kernels whose blocks take one tile each and wait for nobody else.
+  /// Returns the blocks per cluster. Clusters are for kernels whose blocks take one tile each and wait for no other
+  /// blocks.
   int64_t clusterOfPart() {
     auto program = part->getParentOfType<ProgramOp>();
     if (!llvm::hasSingleElement(program.getBody().front()) ||
@@ -118,7 +121,8 @@ private:
     staged.push_back(std::move(tile));
   }
 
-  /// Where the tile lies by this access; false if that is not where it lay by those before, or not a box.
+  /// Merges the tile of this access into `tile`. Returns false if it differs from the tile of earlier accesses, or is
+  /// not a box.
   bool place(StagedTile &tile, SliceType type, const Access &access) {
     ComputeOp compute = access.compute;
     SmallVector<int64_t> sizes, gridDims;
@@ -149,7 +153,7 @@ private:
            });
   }
 
-  /// The dim of the nest that the index is, if tiles move along it; or -1.
+  /// Returns the dim of the nest that the index is, if tiles move along it, or -1.
   int64_t offsetDimOf(ComputeOp compute, AffineExpr index, int64_t extent) {
     auto dim = dyn_cast<AffineDimExpr>(index);
     if (!dim || !llvm::is_contained(compute.getOffsetDims(), dim.getPosition()) ||
@@ -166,13 +170,13 @@ private:
     return offset && offset.getOwner() == &part.getWalk().getBody().front() ? offset.getArgNumber() : -1;
   }
 
-  /// Whether there are several tiles along the dim of the grid, if it is one.
+  /// Returns true if `grid` is a dim of the grid with several tiles along it.
   bool moves(int64_t grid) { return grid >= 0 && part.getTiles()[grid] < part.getExtents()[grid]; }
 
   bool dependsOnNoOffset(ComputeOp compute, AffineExpr index) {
     for (int64_t dim : compute.getOffsetDims()) {
       int64_t grid = gridDimOf(compute, dim);
-      bool always = grid >= 0 && !moves(grid); // at its start
+      bool always = grid >= 0 && !moves(grid); // the offset is always zero
       if (!always && (index.isFunctionOfDim(dim) || index.isFunctionOfSymbol(dim)))
         return false;
     }
@@ -200,8 +204,8 @@ private:
     return sectors + (grain * type.getElementBytes() % kSectorBytes == 0 ? 0 : 1);
   }
 
-  /// An input that the nests keep in a buffer of the same shape needs no other; an output can take the buffer of an
-  /// input that is read for the last time at the point where it is written.
+  /// Reuses buffers: an input that the nests already hold in a buffer of the same shape needs no other, and an output
+  /// can take the buffer of an input that is read for the last time at the point where the output is written.
   void reuseBuffer(StagedTile &tile, SliceType type, ArrayRef<Access> accesses) {
     int64_t elements = 1;
     for (int64_t size : tile.sizes)
@@ -224,7 +228,7 @@ private:
       }
   }
 
-  /// The buffer that a nest stores what it loads to, for later nests.
+  /// Returns the buffer in which a nest stores what it loads for later nests.
   Value heldBuffer(const StagedTile &tile, const Access &access) {
     auto load = cast<LoadOp>(access.op);
     if (load.getGuard())
@@ -254,7 +258,7 @@ private:
 
   bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
     if (isKept(input.held))
-      return false; // for a later phase
+      return false; // a later phase reads it
     auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
     for (const StagedTile &other : staged)
       if (other.isOutput && other.inPlaceOf >= 0 && &staged[other.inPlaceOf] == &input)
@@ -277,14 +281,15 @@ private:
     });
   }
 
-  /// What several rows of the tile read, or a cluster: the plan has counted its bytes (BlockShapes).
+  /// Returns true if several rows of the tile, or the blocks of a cluster, read it. The plan has counted its bytes
+  /// (BlockShapes).
   bool isReadByRows(const StagedTile &tile) {
     return tile.cluster > 1 || (!tile.isOutput && llvm::any_of(llvm::enumerate(part.getTiles()), [&](auto entry) {
              return entry.value() > 1 && !llvm::is_contained(tile.gridDims, static_cast<int64_t>(entry.index()));
            }));
   }
 
-  /// Whether half of the warps are still resident, or enough of them to hide latencies.
+  /// Returns true if at least half of the warps stay resident, or enough of them to hide latencies.
   bool leavesBlocks(int64_t more) {
     auto resident = [&](int64_t shared) {
       return shape.threads * residentBlocks(target.gpu, shape.threads, shared, kUnknownRegisters);
@@ -296,8 +301,9 @@ private:
   BlockShape shape;
   const Target &target;
   int64_t cluster = 1;
-  int64_t bytes = 0;                                         ///< of all buffers, those that could share a place as well
-  llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< of bindings
+  int64_t bytes = 0;                                         ///< bytes of all buffers, including those that could share
+                                                             ///< memory
+  llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< accesses to bindings
   llvm::SmallPtrSet<Value, 4> accumulated;
   SmallVector<StagedTile> staged;
 };
@@ -316,7 +322,7 @@ AffineMap tilewright::startOf(const StagedTile &tile, ParallelOp part) {
 AffineMap tilewright::localMapOf(const StagedTile &tile, AffineMap map) {
   SmallVector<AffineExpr> results;
   for (auto [index, grid] : llvm::zip(map.getResults(), tile.gridDims)) {
-    bool moves = grid >= 0 && isa<AffineDimExpr>(index); // else there is one tile along the dim
+    bool moves = grid >= 0 && isa<AffineDimExpr>(index); // otherwise there is one tile along the dim
     results.push_back(moves ? index - getAffineSymbolExpr(cast<AffineDimExpr>(index).getPosition(), index.getContext())
                             : index);
   }

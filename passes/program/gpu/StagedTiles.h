@@ -1,4 +1,4 @@
-// Which tiles of a part's bindings a block should copy as a whole: the decision behind tile-stage-tiles. Pure.
+// Decides which tiles of a part's bindings a block copies as a whole, for tile-stage-tiles. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_STAGEDTILES_H
 #define TILEWRIGHT_PROGRAM_GPU_STAGEDTILES_H
 
@@ -7,29 +7,30 @@
 
 namespace tilewright {
 
-/// A binding whose tile is one run of memory, or runs of whole sectors.
+/// A binding whose tile is contiguous, or consists of runs of whole sectors.
 struct StagedTile {
   mlir::Value slice;
   bool isOutput = false;
-  llvm::SmallVector<int64_t> sizes;            ///< of its tile
-  llvm::SmallVector<int64_t> gridDims;         ///< per dim, the dim of the grid that moves the tile along it, or -1
-  double directSectors = 0, stagedSectors = 0; ///< of a tile, touched by the nests or by a copy
-  mlir::Value held;                            ///< of an input: the buffer that the nests kept it in, or null
-  int64_t inPlaceOf = -1;                      ///< of an output: the staged input whose buffer it takes, or -1
-  int64_t cluster = 1; ///< of an input that is the same in all blocks: how many copy it together
-  int64_t bytes = 0;   ///< of shared memory that it adds
+  llvm::SmallVector<int64_t> sizes;            ///< tile size along each dim
+  llvm::SmallVector<int64_t> gridDims;         ///< per dim: the dim of the grid that moves the tile along it, or -1
+  double directSectors = 0, stagedSectors = 0; ///< sectors per tile that the nests, or a copy, touch
+  mlir::Value held;                            ///< for an input: the buffer in which the nests already hold it, or null
+  int64_t inPlaceOf = -1;                      ///< for an output: index of the staged input whose buffer it takes, or
+                                               ///< -1
+  int64_t cluster = 1; ///< for an input that all blocks read: number of blocks that copy it together
+  int64_t bytes = 0;   ///< additional bytes of shared memory
   bool fits = true;
 
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Those that are worth it, inputs first. `threads` is the size of the program's blocks.
+/// Returns the tiles for which staging pays, inputs first. `threads` is the number of threads per block.
 llvm::SmallVector<StagedTile> chooseStagedTiles(tile::ParallelOp part, int64_t threads, const Target &target);
 
-/// From the offsets of the part's tile to the element of the binding where it starts.
+/// Returns the map from the offsets of the part's tile to the element of the binding where the tile starts.
 mlir::AffineMap startOf(const StagedTile &tile, tile::ParallelOp part);
 
-/// Where in the tile's buffer an access at `map` to the binding is.
+/// Returns the index into the tile's buffer of an access at `map` to the binding.
 mlir::AffineMap localMapOf(const StagedTile &tile, mlir::AffineMap map);
 
 } // namespace tilewright

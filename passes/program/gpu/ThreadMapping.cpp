@@ -1,13 +1,16 @@
+// First chooses the elements per access, then assigns bits: to the vector dim, to reduced dims, to other dims from the
+// inside out. If lines of buffers then conflict in banks, tries other dims and rotations and takes the one with the
+// fewest passes.
 #include "passes/program/gpu/ThreadMapping.h"
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/support/AffineAlgebra.h"
-#include "passes/program/Slices.h"
-#include "passes/program/gpu/TileCopy.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/WarpPasses.h"
+#include "passes/program/Slices.h"
+#include "passes/program/gpu/TileCopy.h"
+#include "passes/support/AffineAlgebra.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -18,8 +21,8 @@ using namespace tilewright::tile;
 namespace {
 constexpr int64_t kDefaultThreads = 256;
 
-/// The elements that a thread takes at once: as many as make a 16-byte access of the widest tensor, fewer where they
-/// would not lie together or aligned.
+/// Chooses how many elements a thread accesses at once: enough for a 16-byte access of the widest tensor, fewer if they
+/// would not be contiguous or aligned.
 class LaneChooser {
 public:
   explicit LaneChooser(ComputeOp compute) : compute(compute), dim(compute.getVector()) {}
@@ -55,7 +58,7 @@ private:
     SmallVector<int64_t> strides = denseStrides(type.getShape());
     std::optional<int64_t> own = strideAlong(map, strides, dim);
     if (own && *own == 0 && !map.isFunctionOfDim(dim))
-      return; // one element for all lanes
+      return; // all lanes read the same element
     if (!own || *own != 1) {
       scattered = true;
       return;
@@ -73,7 +76,7 @@ private:
     }
   }
 
-  /// A buffer that is aligned to a run of memory starts where the part's tiles put that.
+  /// Takes the start of a buffer that is aligned to a run of memory into account; it depends on the part's tiles.
   void seeStart(Value slice) {
     auto alloc = slice.getDefiningOp<AllocOp>();
     auto start = alloc ? alloc->getAttrOfType<AffineMapAttr>(kAlignedAsAttr) : AffineMapAttr();
@@ -92,49 +95,50 @@ private:
   ComputeOp compute;
   int64_t dim;
   bool scattered = false;
-  int64_t widest = 0;          ///< bytes of an element
-  SmallVector<int64_t> starts; ///< distances in elements that have to be whole vectors
+  int64_t widest = 0;          ///< bytes of the widest element
+  SmallVector<int64_t> starts; ///< distances, in elements, that have to be multiples of a vector
   SmallVector<IntegerSet> guards;
 };
 
-class Dealer {
+class BitAssigner {
 public:
-  Dealer(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape), vector(compute.getVector()) {
+  BitAssigner(ComputeOp compute, BlockShape shape) : compute(compute), shape(shape), vector(compute.getVector()) {
     mapping.threads = shape.threads;
-    // Rows belong to groups of threads in every nest alike, so no thread takes several at once.
+    // In every nest, rows belong to the same groups of threads, so no thread takes several rows at once.
     bool alongRows = shape.group > 0 && vector >= 0 && isGrid(vector);
     mapping.lanes = alongRows ? 1 : LaneChooser(compute).choose();
     opaque = llvm::is_contained(compute.getKinds().getAsValueRange<StringAttr>(), "none");
   }
 
-  NestMapping deal() {
-    dealBits();
+  NestMapping assign() {
+    assignBits();
     if (shape.group == 0)
       spreadLines();
     return mapping;
   }
 
 private:
-  /// `lines`: the dim that gets the bits behind those of the vector dim; -1: the innermost one that there is.
-  void dealBits(int64_t lines = -1) {
+  /// Assigns bits to dims. `lines` is the dim that gets the bits after those of the vector dim; -1 for the innermost
+  /// dim.
+  void assignBits(int64_t lines = -1) {
     unsigned total = llvm::Log2_64(shape.threads), group = shape.group > 0 ? llvm::Log2_64(shape.group) : total;
     int64_t rank = compute.getSizes().size();
     mapping.bits.assign(rank, {});
     mapping.reduced = next = 0;
     if (vector >= 0 && (shape.group == 0 || !isGrid(vector)))
-      give(vector, group);
+      assignTo(vector, group);
     if (lines >= 0)
-      give(lines, group);
-    // Threads that share a point help each other along what is reduced first.
+      assignTo(lines, group);
+    // Threads that share a point split the reduced dims first.
     for (bool reduced : {true, false})
       for (int64_t dim = rank - 1; dim >= 0; --dim)
         if (compute.isReduced(dim) == reduced && (shape.group == 0 || !isGrid(dim)))
-          give(dim, group);
+          assignTo(dim, group);
     next = group;
     if (shape.group > 0)
       for (int64_t dim = rank - 1; dim >= 0; --dim)
         if (isGrid(dim))
-          give(dim, total);
+          assignTo(dim, total);
     unsigned used = 0;
     for (auto [dim, bits] : llvm::enumerate(mapping.bits)) {
       used |= bits.mask();
@@ -146,8 +150,8 @@ private:
 
   bool isGrid(int64_t dim) { return llvm::is_contained(compute.getOffsetDims(), dim); }
 
-  /// As many of the bits below `end` as the dim has vectors for.
-  void give(int64_t dim, unsigned end) {
+  /// Gives the dim as many of the bits below `end` as it has vectors for.
+  void assignTo(int64_t dim, unsigned end) {
     if (mapping.bits[dim].count > 0 || (opaque && compute.isReduced(dim)))
       return;
     int64_t vectors = compute.getSizes()[dim] / (dim == vector ? mapping.lanes : 1);
@@ -156,8 +160,8 @@ private:
     next += count;
   }
 
-  /// Where a warp takes several lines of a buffer at once, and neighbouring ones meet in banks, it takes others:
-  /// further apart, or along another dim, unless threads share what is reduced.
+  /// If a warp accesses several lines of a buffer at once and neighbouring lines conflict in banks, lets it take lines
+  /// that are further apart, or that lie along another dim. Not done if threads share a reduction.
   void spreadLines() {
     bool isPart = vector >= 0 && mapping.bits[vector].count > 0 && mapping.bits[vector].count < kWarpBits;
     if (!isPart || !takesWholeSectors())
@@ -170,7 +174,7 @@ private:
       if (lines == vector || (reduces && mapping.bits[lines].first != behind))
         continue;
       if (!reduces)
-        dealBits(lines);
+        assignBits(lines);
       BitRange &range = mapping.bits[lines];
       for (range.turned = 0; range.turned < std::max(1u, range.count); ++range.turned)
         if (double own = passes(); own < least)
@@ -196,7 +200,8 @@ private:
     return found;
   }
 
-  /// Of global memory, along each line, so that it does not matter which lines they are; or the same for all lines.
+  /// Returns true if each access to global memory touches whole sectors along each line, so that the choice of lines
+  /// does not matter, or is the same for all lines.
   bool takesWholeSectors() {
     int64_t elements = mapping.lanes << mapping.bits[vector].count;
     return llvm::all_of(accesses(), [&](const Access &access) {
@@ -209,7 +214,7 @@ private:
     });
   }
 
-  /// Over the banks, by the first warp, in all accesses to buffers.
+  /// Returns the passes over the banks that the first warp needs for all accesses to buffers.
   double passes() {
     double sum = 0;
     for (const Access &access : accesses()) {
@@ -235,7 +240,7 @@ private:
 
   ComputeOp compute;
   BlockShape shape;
-  int64_t vector; ///< the dim, or -1
+  int64_t vector; ///< vector dim, or -1
   NestMapping mapping;
   bool opaque;
   unsigned next = 0;
@@ -246,10 +251,11 @@ std::string NestMapping::verify() const {
   unsigned seen = idle;
   for (const BitRange &range : bits) {
     if (seen & range.mask())
-      return "two dims share bits of the thread index";
+      return "two dims share a bit of the thread index";
     seen |= range.mask();
   }
-  return seen == static_cast<unsigned>(threads - 1) ? "" : "bits of the thread index belong to nothing";
+  return seen == static_cast<unsigned>(threads - 1) ? ""
+                                                    : "a bit of the thread index belongs to no dim and is not idle";
 }
 
 void NestMapping::print(llvm::raw_ostream &os) const {
@@ -267,7 +273,7 @@ BlockShape tilewright::blockShapeOf(ParallelOp part) {
   return {threads ? threads.getInt() : kDefaultThreads, group ? group.getInt() : 0};
 }
 
-NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return Dealer(compute, shape).deal(); }
+NestMapping tilewright::mapNest(ComputeOp compute, BlockShape shape) { return BitAssigner(compute, shape).assign(); }
 
 Type tilewright::storedAs(Type element) {
   MLIRContext *context = element.getContext();

@@ -1,3 +1,4 @@
+// A tile copy is a nest with one load and one store of equal shape, marked by the alignment of its buffer.
 #include "passes/program/gpu/TileCopy.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -12,7 +13,7 @@ using namespace tilewright::tile;
 static bool isBlock(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
 
 bool tilewright::isOneRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes) {
-  bool whole = true; // all dims that lie further inside are
+  bool whole = true; // true while all inner dims are whole
   for (auto [extent, size] : llvm::reverse(llvm::zip_equal(shape, sizes))) {
     if (!whole && size != 1)
       return false;
@@ -23,9 +24,9 @@ bool tilewright::isOneRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes) {
 
 bool tilewright::isSectorRuns(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, int64_t elementBytes) {
   int64_t stride = 1;
-  bool whole = true; // all dims that lie further inside are
+  bool whole = true; // true while all inner dims are whole
   for (auto [extent, size] : llvm::reverse(llvm::zip_equal(shape, sizes))) {
-    // Where a run ends, it ends a sector, as does the tensor's own.
+    // A run must end at the end of a sector, and so must the tensor's own run.
     if (whole && size != extent && size * stride * elementBytes % kSectorBytes != 0)
       return false;
     whole &= size == extent;

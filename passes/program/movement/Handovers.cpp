@@ -1,3 +1,5 @@
+// Goes through the ops in order: for each op, the widest scope at which it conflicts with an earlier op that no placed
+// sync orders yet becomes a sync in front of it.
 #include "passes/program/movement/Handovers.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -12,8 +14,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 /// Returns true if mapNest() maps the points of the nest to threads. A nest that reads the accumulators of a
-/// contraction
-/// runs with the contraction's mapping.
+/// contraction runs with the contraction's mapping.
 static bool isDealt(ComputeOp compute) {
   return !compute.getMicroKernel() && !compute.getRunning() && !contractionHandedTo(compute) && !grownBeside(compute) &&
          !isTileCopy(compute);
@@ -120,8 +121,7 @@ public:
 
 private:
   /// Returns the scope at which threads must synchronise between the accesses `a` and `b`, or none if their order does
-  /// not
-  /// matter.
+  /// not matter.
   std::optional<Scope> between(ArrayRef<SliceAccess> a, ArrayRef<SliceAccess> b, bool buffersOnly) {
     std::optional<Scope> scope;
     for (const SliceAccess &before : a)
@@ -147,8 +147,7 @@ private:
   }
 
   /// Returns the scope of the sync between tiles, because the next tile writes the buffers that this one reads.
-  /// Elements of
-  /// bindings belong to one tile each.
+  /// Elements of bindings belong to one tile each.
   Scope neededBetweenTiles() {
     Scope needed = Scope::thread;
     for (unsigned now = 0; now < touched.size(); ++now)

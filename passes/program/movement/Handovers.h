@@ -16,8 +16,7 @@ struct SliceAccess {
 llvm::SmallVector<SliceAccess> accessesOf(mlir::Operation &op, BlockShape shape);
 
 /// Returns the scope at which the threads of both accesses must synchronise between them, or none if their order does
-/// not
-/// matter. Both slices belong to the same tile; buffers that share memory are recognised by their offsets.
+/// not matter. Both slices belong to the same tile; buffers that share memory are recognised by their offsets.
 std::optional<tile::Scope> scopeBetween(const SliceAccess &before, const SliceAccess &after, const UnitLevels &levels);
 
 /// A `tile.sync` in front of op number `before` of a walk. Syncs are not counted; the number of ops stands for the end.
@@ -31,8 +30,7 @@ struct SyncPlan {
   llvm::SmallVector<PlacedSync> syncs;
 
   /// Returns an error, or an empty string if the syncs are in order, at most one is in front of each op, and none is of
-  /// a
-  /// wider scope than the block.
+  /// a wider scope than the block.
   std::string verify() const;
   void print(llvm::raw_ostream &os) const;
 };

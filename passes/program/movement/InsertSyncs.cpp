@@ -1,6 +1,5 @@
 // Implements synchronization insertion inside a tile (PowerFusion 5.1). planSyncs() decides where threads synchronise
-// and
-// at which scope; this pass replaces the existing syncs by those. Synchronisation between phases is the task of
+// and at which scope; this pass replaces the existing syncs by those. Synchronisation between phases is the task of
 // tile-rewrite-movement.
 #include "passes/Passes.h"
 #include "passes/program/gpu/PartWork.h"

@@ -2,10 +2,10 @@
 // there reads the source of the copy instead; a concatenation is several copies, and the point decides between them.
 // Nests over the same points become one nest, which hands a value over in a register. Read after read: a nest loads an
 // element only once.
-#include "passes/support/AffineAlgebra.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -92,8 +92,7 @@ std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, A
 }
 
 /// Returns the source that the reader of a hand-over can read instead of what `store` copied, or none with the reason
-/// in
-/// `why`.
+/// in `why`.
 std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
   auto refuse = [&](std::string reason) {
     why = std::move(reason);
@@ -222,8 +221,7 @@ bool touches(ComputeOp nest, Value slice) {
 }
 
 /// Returns true if each point of the two nests hands over only its own element of the slice, which one of them writes,
-/// or
-/// if they hand over nothing.
+/// or if they hand over nothing.
 bool eachPointHasItsOwn(ComputeOp first, ComputeOp second, Value slice) {
   if (!touches(first, slice) || !touches(second, slice))
     return true;

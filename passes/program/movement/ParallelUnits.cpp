@@ -1,3 +1,5 @@
+// Derives from the thread mapping of a nest which bits of the thread index an element's indices decide. Two accesses
+// need a sync at the level of the highest bit in which they differ.
 #include "passes/program/movement/ParallelUnits.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -63,8 +65,7 @@ std::optional<PlainIndex> plainIndex(AffineExpr expr) {
 }
 
 /// Returns true if the dim has threads past its end that stay active to combine reduced values. They touch the tile's
-/// first
-/// point.
+/// first point.
 bool hasStragglers(ComputeOp compute, const NestMapping &mapping, int64_t dim) {
   int64_t width = dim == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1;
   int64_t size = compute.getSizes()[dim], step = width << mapping.bits[dim].count;

@@ -1,13 +1,10 @@
 // Computes which parallel units touch an element, and the scope at which its writers and readers synchronise
-// (PowerFusion
-// 4 and 5.1). Units are numbered consecutively: the lanes of a warp, the warps of a block and the blocks of a cluster
-// have
-// neighbouring numbers. Two units therefore synchronise at the innermost level at which their numbers, divided by the
-// size of the level, agree. Pure.
+// (PowerFusion 4 and 5.1). Units are numbered consecutively: the lanes of a warp, the warps of a block and the blocks
+// of a cluster have neighbouring numbers. Two units therefore synchronise at the innermost level at which their
+// numbers, divided by the size of the level, agree. Pure.
 //
 // The paper considers warps, and says scope lane if one warp writes and reads with the same pattern. Here every thread
-// has
-// a number, and that case is the one of equal numbers.
+// has a number, and that case is the one of equal numbers.
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_PARALLELUNITS_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_PARALLELUNITS_H
 

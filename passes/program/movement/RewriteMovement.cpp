@@ -1,7 +1,6 @@
 // Implements PowerFusion's Algorithm 1 (section 5.2): apply sync and swap until nothing changes, then merge, and repeat
 // until nothing merges. The rules are patterns; this pass orders them, finds the outputs that are hand-overs, and
-// finally
-// removes unused bindings. Buffers of the block are made last, because merged hand-overs need none.
+// finally removes unused bindings. Buffers of the block are made last, because merged hand-overs need none.
 #include "passes/Passes.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
@@ -29,8 +28,7 @@ using Launches = SmallVector<LaunchOp>;
 int64_t numInputs(ProgramOp program) { return program.getBody().getNumArguments() - program.getOutputs(); }
 
 /// Returns the outputs that no user of a launch reads. There are none without a launch, or if outputs reuse the memory
-/// of
-/// inputs.
+/// of inputs.
 SmallVector<Value> handoversOf(ProgramOp program, ArrayRef<LaunchOp> launches) {
   SmallVector<Value> handovers;
   if (launches.empty() || program.getInPlace())

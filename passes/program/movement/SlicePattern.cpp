@@ -1,3 +1,5 @@
+// Merges the dims of the access from the innermost outwards while they stay contiguous, then while they continue one
+// stride.
 #include "passes/program/movement/SlicePattern.h"
 
 #include "passes/program/Slices.h"

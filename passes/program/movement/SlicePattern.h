@@ -22,13 +22,11 @@ struct SlicePattern {
 };
 
 /// Returns the pattern of a box of `shape` with strides `strides`, outermost dim first; none if the segments are not at
-/// a
-/// constant stride.
+/// a constant stride.
 std::optional<SlicePattern> patternOfBox(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> strides);
 
 /// Returns the pattern of the elements of the slice that one tile of the nest touches at `map`; none if they are not a
-/// box
-/// or have no such pattern.
+/// box or have no such pattern.
 std::optional<SlicePattern> patternOf(tile::ComputeOp compute, mlir::AffineMap map, tile::SliceType slice);
 
 } // namespace tilewright

@@ -1,3 +1,4 @@
+// The order of nested ops is that of their ancestors in the innermost block that contains both.
 #include "passes/program/movement/SliceUses.h"
 
 using namespace mlir;

@@ -19,8 +19,7 @@ struct Elementwise {
 };
 
 /// Returns the ops that compute the value of `store` from one load, if nothing else uses them; none if there are no
-/// such
-/// ops or they depend on more than that load.
+/// such ops or they depend on more than that load.
 std::optional<Elementwise> elementwiseBefore(StoreOp store) {
   Block *body = store->getBlock();
   Elementwise found;

@@ -21,8 +21,7 @@ namespace {
 //===----------------------------------------------------------------------===//
 
 /// Returns, for each index of a slice, the number of the grid dim that it walks, or -1 if tiles do not cut it; none if
-/// an
-/// index is neither.
+/// an index is neither.
 std::optional<SmallVector<int64_t>> tileOf(ComputeOp compute, AffineMap map) {
   SmallVector<int64_t> tile;
   for (AffineExpr expr : map.getResults()) {
@@ -173,8 +172,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
   }
 
   /// Returns true if a block has room for both parts. Operands of contractions pass through memory behind all buffers
-  /// of
-  /// a part, so that a block may need more for the joined part than for either.
+  /// of a part, so that a block may need more for the joined part than for either.
   bool hasRoom(ParallelOp first, ParallelOp second, SyncOp sync) const {
     auto program = cast<ProgramOp>(sync->getParentOp());
     PartBuffers before = buffersOf(first), after = buffersOf(second);
@@ -305,8 +303,7 @@ private:
   }
 
   /// Returns true if raising the slice forces accumulators out of registers: a nest also reads accumulators of the
-  /// raised
-  /// slice, or their contraction reads it.
+  /// raised slice, or their contraction reads it.
   static bool losesRegisters(AllocOp sums, ArrayRef<Use> raised) {
     auto isSummed = [](Use use) { return isa<ComputeOp>(use.op) && use.nest.getMicroKernel(); };
     bool addsUp = llvm::any_of(raised, isSummed);
@@ -320,8 +317,7 @@ private:
   }
 
   /// Returns an upper bound on the bytes: all buffers live at once, beside the memory that operands of contractions
-  /// pass
-  /// through.
+  /// pass through.
   int64_t bytesOf(ParallelOp part, ArrayRef<Use> raised) const {
     int64_t bytes = 0;
     part.walk([&](AllocOp alloc) {

@@ -87,7 +87,7 @@ TEST_F(ProductCost, streams_take_what_the_sms_with_blocks_ask_for) {
   double bytes = 1e8, all = bytes / target.levels.back().bandwidth;
   EXPECT_DOUBLE_EQ(streamSeconds(bytes, tiling, 132, target), all);
   EXPECT_GT(streamSeconds(bytes, tiling, 8, target), 2 * all);
-  // Where some SMs have one block more than the others, DRAM is partly idle at the end.
+  // If some SMs have one block more than the others, DRAM is partly idle at the end.
   EXPECT_GT(streamSeconds(bytes, tiling, 140, target), all);
 }
 } // namespace

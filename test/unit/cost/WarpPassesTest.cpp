@@ -1,3 +1,4 @@
+// Tests the passes of a warp's accesses over cache lines and banks.
 #include "passes/cost/WarpPasses.h"
 #include "gtest/gtest.h"
 

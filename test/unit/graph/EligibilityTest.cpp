@@ -1,4 +1,4 @@
-// What IREE folds into its contractions, as measured: the cases named in Eligibility.cpp.
+// Tests what IREE fuses into its contractions, as measured: the cases named in IreeFolding.cpp.
 #include "passes/graph/Eligibility.h"
 #include "test/unit/PlanFixture.h"
 
@@ -9,14 +9,14 @@ namespace {
 
 class EligibilityTest : public PlanFixture {
 protected:
-  /// As if all contractions were IREE's.
+  /// Treats all contractions as IREE's.
   static std::vector<int64_t> foldsOf(const TensorGraph &graph) {
     std::vector<bool> irees;
     for (const TensorExpr &expr : graph.exprs())
       irees.push_back(expr.kind == ExprKind::contraction);
     return foldsIntoContraction(graph, irees);
   }
-  /// A matmul of %a and %b to %m, then `body`.
+  /// Builds a matmul of %a and %b to %m, followed by `body`.
   std::vector<int64_t> foldsAfterMatmul(const std::string &body, const std::string &results) {
     graph = std::make_unique<TensorGraph>(
         parse("func.func @f(%a: tensor<96x160xf32>, %b: tensor<160x224xf32>, %bias: tensor<224xf32>) -> (" + results +
@@ -159,7 +159,7 @@ func.func @pool(%x: tensor<1x3x8x8xf32>) -> tensor<1x3x4x4xf32> {
   return %p : tensor<1x3x4x4xf32>
 })");
   ASSERT_EQ(graph.exprs().size(), 1u);
-  EXPECT_EQ(whyNotEligible(graph.exprs()[0]), "a reduction over windows: IREE's own");
+  EXPECT_EQ(whyNotEligible(graph.exprs()[0]), "a reduction over windows, as in pooling");
 }
 
 TEST_F(EligibilityTest, powers_of_integers_have_constant_exponents) {

@@ -1,4 +1,4 @@
-// Welder's numbers, and tiles against the elements that every tile of a small graph really reads.
+// Tests Welder's numbers, and compares tiles with the elements that every tile of a small graph really reads.
 #include "passes/graph/TilePropagation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,7 +23,7 @@ protected:
                         tensor::TensorDialect>();
   }
 
-  /// The graph of the only function in `source`.
+  /// Returns the graph of the only function in `source`.
   TensorGraph parse(const std::string &source) {
     module = parseSourceString<ModuleOp>(source, &context);
     EXPECT_TRUE(module);
@@ -130,7 +130,7 @@ TEST_F(TilePropagationTest, reduction_tiles_shrink_the_footprint_and_not_the_tra
   EXPECT_LT(memFootprint(stepped), memFootprint(whole));
 }
 
-/// Elements of the only input that the tile at `origin` of the chain's result reads, found by enumeration.
+/// Returns the elements of the only input that the tile at `origin` of the chain's result reads, by enumeration.
 std::set<std::vector<int64_t>> readBy(const TensorGraph &graph, ArrayRef<int64_t> origin, ArrayRef<int64_t> tile,
                                       ArrayRef<int64_t> shape) {
   std::set<std::vector<int64_t>> points;
@@ -208,7 +208,7 @@ func.func @chain(%a: tensor<64x8xf32>) -> tensor<64x8xf32> {
   return %2 : tensor<64x8xf32>
 })");
   TileGraph tiles = connectAll(graph);
-  // Never more than a source and a result at once.
+  // At most one source and one result are live at once.
   EXPECT_EQ(memFootprint(propagate(tiles, 2, {{4, 8}})), 2 * 4 * 8 * 4);
 }
 } // namespace

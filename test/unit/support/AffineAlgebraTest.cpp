@@ -1,4 +1,4 @@
-// The algebra against plain evaluation, on every point of small random domains.
+// Tests the algebra against plain evaluation, on every point of small random domains.
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -206,7 +206,7 @@ TEST_F(AffineAlgebra, every_reshape_and_its_inverse_cancel) {
 }
 
 TEST_F(AffineAlgebra, splitting_heads_leaves_no_division) {
-  // [16, 64] seen as [16, 4, 16], transposed to [4, 16, 16]: the composed access stays linear.
+  // [16, 64] is viewed as [16, 4, 16] and transposed to [4, 16, 16]; the composed access stays linear.
   AffineMap split = reshapeMap(&context, {16, 64}, {16, 4, 16});
   AffineMap transpose = AffineMap::get(3, 0, {d(1), d(0), d(2)}, &context);
   AffineMap access = composeInDomain(split, transpose, {4, 16, 16});
@@ -229,7 +229,7 @@ TEST_F(AffineAlgebra, dims_are_in_the_order_in_which_what_they_read_lies) {
   EXPECT_EQ(dims({d(1).floorDiv(2), d(1) % 2}), (SmallVector<int64_t>{1}));
 }
 
-// Loops over rows and then columns read a row vector once a row, a column vector once.
+// Loops over rows and then columns read a row vector again for every row, and a column vector once.
 TEST_F(AffineAlgebra, loops_around_what_is_read_read_it_again) {
   AffineMap row = AffineMap::get(2, 0, d(1)), column = AffineMap::get(2, 0, d(0));
   EXPECT_TRUE(isReadAgain(row, {0, 1}));
@@ -239,7 +239,7 @@ TEST_F(AffineAlgebra, loops_around_what_is_read_read_it_again) {
   EXPECT_FALSE(isReadAgain(AffineMap::get(2, 0, getAffineConstantExpr(0, &context)), {0, 1}));
 }
 
-// Against every run of small boxes.
+// Compares with every run of small boxes.
 TEST_F(AffineAlgebra, sets_hold_by_runs) {
   auto atLeast = [&](AffineExpr expr) { return IntegerSet::get(2, 0, {expr}, {false}); };
   auto holds = [](IntegerSet set, int64_t i, int64_t j) {
@@ -264,8 +264,8 @@ TEST_F(AffineAlgebra, sets_hold_by_runs) {
         EXPECT_EQ(holdsByRuns(set, 1, run), sameInRuns(set, run)) << border << " " << run;
   EXPECT_TRUE(holdsByRuns(atLeast(d(0) - 3), 1, 8));
   EXPECT_FALSE(holdsByRuns(IntegerSet::get(2, 0, {d(1) - 8}, {true}), 1, 8));
-  EXPECT_FALSE(holdsByRuns(atLeast(d(1) * 3 - 24), 1, 8));        // it may, but this is not asked
-  EXPECT_FALSE(holdsByRuns(atLeast(d(1).floorDiv(8) - 2), 1, 8)); // nor this
+  EXPECT_FALSE(holdsByRuns(atLeast(d(1) * 3 - 24), 1, 8));        // holds, but the function does not look for it
+  EXPECT_FALSE(holdsByRuns(atLeast(d(1).floorDiv(8) - 2), 1, 8)); // likewise
 }
 
 } // namespace

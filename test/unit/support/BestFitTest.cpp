@@ -1,5 +1,5 @@
-// Places of buffers: none that live together overlap, and the memory is what the fullest moment takes where that can
-// be.
+// Tests the offsets of buffers: none that are live together overlap, and the memory is that of the fullest moment where
+// that is possible.
 #include "passes/support/BestFit.h"
 
 #include "llvm/ADT/Sequence.h"

@@ -1,6 +1,6 @@
-// Threads write what they have read to the block of each rank in turn, their own among them (mapa, st.shared::cluster).
-// A multicast bulk copy would do the same with one instruction, but needs an mbarrier in each block, and its bytes a
-// multiple of 16.
+// Each thread writes the vector that it has read to the block of each rank in turn, including its own (mapa,
+// st.shared::cluster). A multicast bulk copy would do this with one instruction, but needs an mbarrier in each block
+// and sizes that are multiples of 16 bytes.
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -35,7 +35,7 @@ public:
   }
 
   void emit() {
-    // Each block takes whole sectors.
+    // Each block copies whole sectors.
     int64_t vectors = elements / lanes, perSector = kSectorBytes / kCopyBytes;
     int64_t share = llvm::alignTo(llvm::divideCeil(vectors, blocks), perSector);
     Value first = mul(arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), rank), share);
@@ -53,7 +53,7 @@ public:
     int64_t rest = elements % lanes;
     if (rest == 0)
       return;
-    // What is no vector is the last block's, whose share is the shortest.
+    // The last block, whose share is the shortest, copies the elements that fill no vector.
     Value last = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rank,
                                        arith::ConstantIntOp::create(builder, loc, blocks - 1, 32));
     Value most = arith::SelectOp::create(builder, loc, last, constant(rest), constant(0));
@@ -76,7 +76,8 @@ private:
                                              ArrayRef<int64_t>{1});
   }
 
-  /// Where the buffer begins in each block, this one's first: neighbours then write to different blocks.
+  /// Computes the address of the buffer in each block, starting with this block's own, so that neighbouring blocks
+  /// write to different blocks at a time.
   void findPlaces(Value buffer) {
     MLIRContext *context = builder.getContext();
     Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);

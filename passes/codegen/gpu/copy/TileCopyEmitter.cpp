@@ -1,3 +1,5 @@
+// A contiguous tile is copied in three parts: single elements up to the first whole sector, vectors, and single
+// elements after the last whole sector. A tile of several runs consists of whole sectors and takes vectors only.
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -13,7 +15,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kInFlight = 4; ///< vectors of a thread that are in flight at the same time
+constexpr int64_t kInFlight = 4; ///< vectors per thread that are in flight at the same time
 
 bool isBlock(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
 
@@ -36,7 +38,7 @@ public:
     Value low = first, high = end;
     bool whole = grain % perSector == 0;
     if (!whole) {
-      // From the first sector that is whole to the last, if there is one.
+      // Copy vectors from the first whole sector to the last one, if there is any.
       low = arith::MinUIOp::create(builder, loc, down(add(first, perSector - 1), perSector), end);
       high = arith::MaxUIOp::create(builder, loc, down(end, perSector), low);
       emitElements(first, low);
@@ -58,10 +60,10 @@ private:
   }
   Value divide(Value a, int64_t b) { return arith::DivUIOp::create(builder, loc, a, constant(b)); }
   Value modulo(Value a, int64_t b) { return arith::RemUIOp::create(builder, loc, a, constant(b)); }
-  /// The largest multiple of a power of two that is no more.
+  /// Rounds down to a multiple of `unit`, a power of two.
   Value down(Value value, int64_t unit) { return arith::AndIOp::create(builder, loc, value, constant(-unit)); }
 
-  /// Its first element and its end, in elements of the tensor, and what divides both.
+  /// Sets the first element and the end of the run, in elements of the tensor, and a divisor of both.
   void findRun() {
     SmallVector<int64_t> strides = denseStrides(copy.getExtents());
     first = constant(0);
@@ -77,7 +79,7 @@ private:
       most *= size;
       if (extent % size == 0)
         continue;
-      // The last tile along the dim is shorter.
+      // The last tile along the dim may be shorter.
       const auto *place = llvm::find(copy.getOffsetDims(), dim);
       Value offset = values.lookup(copy.getOffsets()[place - copy.getOffsetDims().begin()]);
       Value left = arith::SubIOp::create(builder, loc, constant(extent), offset);
@@ -88,7 +90,7 @@ private:
     end = count ? arith::AddIOp::create(builder, loc, first, count) : add(first, most);
   }
 
-  /// Where a vector is in the tensor and in the buffer, and whether it is there at all; null: it is.
+  /// Offsets of a vector in the tensor and in the buffer. `inside` tells if the vector exists; null means always.
   struct Place {
     Value tensor, buffer, inside;
   };
@@ -115,7 +117,7 @@ private:
     group(loop.getInductionVar());
   }
 
-  /// Of a vector of the buffer; `partial`: there may be none of its number.
+  /// Returns the place of vector `number` of the buffer. If `partial`, there may be no vector of that number.
   Place placeInRuns(Value number, bool partial) {
     ArrayRef<int64_t> sizes = copy.getSizes(), extents = copy.getExtents();
     SmallVector<int64_t> strides = denseStrides(extents);
@@ -151,12 +153,12 @@ private:
                                              ArrayRef<int64_t>{1});
   }
 
-  /// Where an element of the tensor is in the memory of a slice.
+  /// Returns the offset of an element of the tensor in the memory of a slice.
   Value placeIn(Value slice, Value element) {
     return isBlock(slice) ? arith::SubIOp::create(builder, loc, element, first).getResult() : element;
   }
 
-  /// Fewer than threads are.
+  /// Copies the elements from `low` to `high`, which are fewer than there are threads.
   void emitElements(Value low, Value high) {
     Value element = arith::AddIOp::create(builder, loc, low, own);
     auto branch = scf::IfOp::create(builder, loc, less(element, high));
@@ -231,9 +233,9 @@ private:
   int64_t threads, lanes = 1;
   LoadOp load;
   StoreOp store;
-  Value own;                   ///< the thread's number
-  Value first, end;            ///< of the run
-  int64_t most = 1, grain = 1; ///< elements; what divides its start and its length
+  Value own;                   ///< index of the thread
+  Value first, end;            ///< bounds of the run, in elements
+  int64_t most = 1, grain = 1; ///< most elements copied, and a divisor of the run's start and length
   Value source, target;
 };
 } // namespace

@@ -8,8 +8,9 @@
 
 namespace tilewright {
 
-/// Emits the copy: vectors of 16 bytes from the first whole sector to the last, single elements before and behind where it is
-/// one run, so that every sector is touched once. Some vectors of a thread are on their way at the same time.
+/// Emits the copy with vectors of 16 bytes from the first whole sector to the last. If the tile is a single run, single
+/// elements are copied before and after it, so that every sector is touched once. Each thread has several vectors in
+/// flight at the same time.
 void emitTileCopy(mlir::OpBuilder &builder, tile::ComputeOp copy, const mlir::IRMapping &values, mlir::Value thread,
                   int64_t threads);
 

@@ -1,3 +1,5 @@
+// Code that fragments of all kinds share: choosing the kind for a micro kernel, pinning accumulators in registers, and
+// ldmatrix.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 
 #include "passes/target/Warpgroups.h"
@@ -14,7 +16,7 @@ std::unique_ptr<AccumulatorFragment> tilewright::makeShare(const ShareInputs &in
   return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
 }
 
-/// Of a register that holds the value, in assembly for PTX. No sum is narrower than 32 bits.
+/// Returns the PTX assembly constraint of a register that holds the value. Accumulators have at least 32 bits.
 static char constraintOf(Type type) {
   bool isWide = type.getIntOrFloatBitWidth() > 32;
   return isa<FloatType>(type) ? (isWide ? 'd' : 'f') : (isWide ? 'l' : 'r');

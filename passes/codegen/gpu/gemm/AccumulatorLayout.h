@@ -1,4 +1,4 @@
-// Which of the sums of a contraction's tile a thread keeps in registers.
+// Defines which accumulators of a contraction's tile a thread keeps in registers.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_ACCUMULATORLAYOUT_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_ACCUMULATORLAYOUT_H
 
@@ -6,16 +6,17 @@
 
 namespace tilewright {
 
-/// Where a sum is in the tile, from the thread's first one.
+/// Offset of an accumulator in the tile, relative to the thread's first one.
 struct AccumulatorOffset {
   int64_t row, lane;
 };
 
 struct AccumulatorLayout {
-  mlir::Value firstRow, firstLane;    ///< of the thread in the tile
-  llvm::SmallVector<AccumulatorOffset> places; ///< of its sums, in the order in which they are carried
-  int64_t run = 1;                    ///< so many sums after one another are neighbours along the lanes
-  unsigned rowBits = 0;               ///< of the thread's index: those who differ in them have sums of the same rows
+  mlir::Value firstRow, firstLane;             ///< offset of the thread's first accumulator in the tile, along M and N
+  llvm::SmallVector<AccumulatorOffset> places; ///< offsets of its accumulators, in the order in which they are carried
+  int64_t run = 1;                             ///< number of consecutive accumulators that are neighbours along N
+  unsigned rowBits = 0;                        ///< bits of the thread index in which threads differ that share rows of
+                                               ///< accumulators
 };
 
 } // namespace tilewright

@@ -1,13 +1,15 @@
+// Multiplies the steps along K in a software pipeline over slots of shared memory, adds up the accumulators of K
+// slices, and then stores them, runs the epilogue on them, or returns them for nests that read rows.
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
+#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
+#include "passes/codegen/gpu/gemm/Epilogue.h"
+#include "passes/codegen/gpu/gemm/FragmentExchange.h"
+#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
+#include "passes/cost/BlockLatency.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/Prefetch.h"
-#include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
-#include "passes/codegen/gpu/gemm/Epilogue.h"
-#include "passes/codegen/gpu/gemm/FragmentExchange.h"
-#include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
-#include "passes/cost/BlockLatency.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -25,7 +27,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Both operands of a contraction on their way through shared memory, step by step.
+/// The operands of a contraction, which pass through shared memory step by step.
 struct StepOperands {
   StepOperands(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values, Value thread,
                int64_t threads)
@@ -53,7 +55,7 @@ struct StepOperands {
   }
 
   void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
-  /// What the contraction before this one copies for it, and what is left to it.
+  /// Copies the operands that are prefetched (copyPrefetched), and those that are not (copyRest).
   void copyPrefetched(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
   void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
   std::unique_ptr<AccumulatorFragment> makeShare() {
@@ -62,8 +64,9 @@ struct StepOperands {
     return tilewright::makeShare(
         {frame, rows, lanes, plan.tiling, plan.kernel, roles.rowWidening, roles.laneWidening, sum});
   }
-  /// In every block of a loop around; `again`: what is copied in the first one alone is committed with what nobody
-  /// copied ahead for that.
+  /// Returns true if operands that are not prefetched are copied asynchronously in every iteration of the loop around.
+  /// If `again`, the copies made only in the first iteration are not counted, because they are committed with those
+  /// that replace a missing prefetch.
   bool restIsAsync(bool again) {
     bool inFirst = plan.tiling.keptSteps > 0 && again;
     return (rows.isAsync() && !ahead.rows && !inFirst) || (lanes.isAsync() && !ahead.lanes);
@@ -73,8 +76,8 @@ struct StepOperands {
   ContractionFrame frame;
   ContractionOperand rows, lanes;
   Prefetch ahead;
-  Value steps;       ///< how many the workgroup multiplies
-  Value firstOfLoop; ///< whether it is the first of the loop around; where rows are kept
+  Value steps;       ///< number of steps that the workgroup multiplies
+  Value firstOfLoop; ///< true in the first iteration of the loop around, if it keeps the M operand resident
 
 private:
   void copyKept(Value step, Value first) {
@@ -138,7 +141,7 @@ public:
   }
 
 private:
-  /// All points of the dims, one after another.
+  /// Emits loops over all points of the dims.
   void forEach(ArrayRef<int64_t> dims, llvm::function_ref<void()> body) {
     if (dims.empty())
       return body();
@@ -156,8 +159,8 @@ private:
 
   using CarryBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
 
-  /// Unrolled, each step would have places of its own to copy from and to, all of them known before the tile is: they
-  /// would be held in registers over all tiles.
+  /// Forbids unrolling. The addresses of all copies in an unrolled loop are known before the tile is, so they would be
+  /// held in registers over all tiles.
   static void keepRolled(scf::ForOp loop) {
     loop->setAttr("llvm.loop_annotation",
                   parseAttribute("#llvm.loop_annotation<unroll = <disable = true>>", loop.getContext()));
@@ -182,9 +185,9 @@ private:
     });
   }
 
-  /// While a step is multiplied, the copies of those behind it are on their way; behind the last ones, the first of the
-  /// next contraction. A slot is filled anew only after a barrier at which all threads have read it, or waited for what
-  /// reads it. Each turn is a group of copies.
+  /// Multiplies the steps in a software pipeline. While a step is multiplied, copies of the next steps are in flight;
+  /// after the last ones, the first steps of the next contraction. A slot is refilled only after a barrier at which all
+  /// threads have read it, or have waited for the instruction that reads it. Each turn commits one group of copies.
   SmallVector<Value> reduceSteps(ValueRange sums) {
     int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsInFlight();
     beginBulkCopies();
@@ -205,7 +208,7 @@ private:
       lanes.await(step);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });
-    if (!next) // otherwise no copies are on their way but those for the next one
+    if (!next) // otherwise the only copies in flight are those for the next contraction
       wait(0);
     done = share->finish(done);
     NVVM::Barrier0Op::create(builder, loc);
@@ -213,8 +216,9 @@ private:
     return done;
   }
 
-  /// Other nests, and those that combine rows of the sums, use the memory as threads do, before and behind: bulk copies
-  /// use it another way, and an mbarrier is none where it is written over.
+  /// Returns true if the shared memory of the bulk copies has other users: other nests, or nests that combine rows of
+  /// the accumulators. They access it through the generic proxy, bulk copies through the async proxy, and overwriting
+  /// an mbarrier destroys it.
   bool sharesMemory() {
     std::optional<RegisterHandover> handover = registerHandover(compute);
     if (handover && handover->keepsAccumulators())
@@ -246,7 +250,7 @@ private:
       NVVM::Barrier0Op::create(builder, loc);
   }
 
-  /// What of a first step has not been copied ahead.
+  /// Copies the operands of a first step that have not been prefetched.
   void copyFirst(int64_t number) {
     Value step = frame.constant(number);
     bool isPrefetched = number < contraction.begun;
@@ -259,11 +263,11 @@ private:
     bool isOfNext = next && !matchPattern(frame.isBelow(step, operands.steps), m_One());
     if (!isPrefetched || isOfNext || operands.restIsAsync(again != nullptr))
       commit();
-    else // whoever copied ahead made a group of it
+    else // the prefetch committed its own group
       ifAgain([&] { commit(); });
   }
 
-  /// Where nobody copied ahead.
+  /// Emits the body for tiles whose operands were not prefetched.
   void ifAgain(llvm::function_ref<void()> body) {
     if (!again)
       return;
@@ -273,13 +277,14 @@ private:
     body();
   }
 
-  /// In the loop.
+  /// Copies a step inside the loop.
   void copyBehind(Value step) {
     takeTurn(step, [&] { operands.copy(frame.modulo(step, plan.tiling.stages), step); });
     commit();
   }
 
-  /// `copyOwn` if the contraction has the step, or else the next one's that takes its turn; known ahead if it can be.
+  /// Takes a turn: runs `copyOwn` if the contraction has the step, otherwise copies a step of the next contraction. The
+  /// decision is made at compile time if possible.
   void takeTurn(Value step, llvm::function_ref<void()> copyOwn) {
     Value condition = frame.isBelow(step, operands.steps);
     if (matchPattern(condition, m_One()))
@@ -297,11 +302,11 @@ private:
     copyOther();
   }
 
-  /// The slots of the next one that are filled before it begins.
+  /// Fills the slots of the next contraction that are prefetched.
   void copyPrefetched(Value step) {
     int64_t slots = std::min(next->plan.tiling.stepsInFlight(), stepsOf(next->frame.compute, next->plan));
     Value condition = nextExists;
-    if (slots < plan.tiling.stepsInFlight()) // maybe fewer than turns
+    if (slots < plan.tiling.stepsInFlight()) // there may be more turns than slots
       condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
     OpBuilder::InsertionGuard guard(builder);
     if (condition) {
@@ -321,8 +326,8 @@ private:
       NVVM::CpAsyncWaitGroupOp::create(builder, loc, groups);
   }
 
-  /// What the thread copied, it did so as any thread; warpgroups read it another way. Of f32 they would cut what is
-  /// behind tf32, so who copied it rounds it.
+  /// Makes the thread's copies visible to the warpgroup, which reads shared memory through the async proxy. It
+  /// truncates f32 operands to tf32, so the thread that copied an element rounds it first.
   void handToWarpgroup(Value slot) {
     if (roundsInSharedMemory(plan.kernel)) {
       roundOwnCopies(rows, rowShape(plan), slot);
@@ -331,14 +336,14 @@ private:
     fenceSharedMemory();
   }
 
-  /// Of the thread's own accesses.
+  /// Fences the thread's own accesses to shared memory.
   void fenceSharedMemory() {
     NVVM::FenceProxyOp::create(builder, loc,
                                NVVM::ProxyKindAttr::get(builder.getContext(), NVVM::ProxyKind::async_shared),
                                NVVM::SharedSpaceAttr::get(builder.getContext(), NVVM::SharedSpace::shared_cta));
   }
 
-  /// Of an operand whose terms lie innermost.
+  /// Rounds the elements that this thread copied, for an operand that is contiguous along K.
   void roundOwnCopies(ContractionOperand &operand, OperandShape shape, Value slot) {
     int64_t together = operand.copyBytes() / elementBytes(operand.element()), ofPoint = shape.step / together;
     auto loop = scf::ForOp::create(builder, loc, frame.thread, frame.constant(shape.points * ofPoint),
@@ -365,7 +370,7 @@ private:
   AffineMap accumulatorMap() { return cast<AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
   SliceType accumulatorType() { return cast<SliceType>(compute.getAccs()[0].getType()); }
 
-  /// Neighbouring sums that are stored at once: tiles have whole runs of them.
+  /// Returns how many neighbouring accumulators are stored at once, such that a tile has whole runs of them.
   int64_t togetherOf(const AccumulatorLayout &layout) {
     int64_t lane = plan.contraction.lane, count = layout.run;
     if (!epilogue)
@@ -383,7 +388,8 @@ private:
     store(longer, exchangePairs(frame, *share, sums));
   }
 
-  /// Row by row: whether it is in the tile is asked once, so that what follows for its sums is not kept apart.
+  /// Stores the accumulators row by row. Each row is checked against the tile's bounds only once, so that the code for
+  /// its accumulators stays together.
   void store(const AccumulatorLayout &layout, ArrayRef<Value> sums) {
     int64_t together = togetherOf(layout);
     llvm::MapVector<int64_t, SmallVector<size_t>> runs;
@@ -400,7 +406,7 @@ private:
       });
   }
 
-  /// Goes to the row of the tile; whether it is one, null: it is.
+  /// Moves to the row of the tile. Returns the condition for the row to exist, or null if it always does.
   Value enterRow(Value inTile) {
     if (plan.contraction.row >= 0)
       return enter(plan.contraction.row, inTile, plan.tiling.rows);
@@ -421,7 +427,7 @@ private:
     emit();
   }
 
-  /// Of threads with the same sums one stores them; null: no two have.
+  /// Returns the condition for this thread to store, or null; of threads with the same accumulators, only one stores.
   Value storesAtAll() {
     int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
@@ -454,8 +460,8 @@ private:
 
   const PlacedContraction &contraction;
   StepOperands operands;
-  std::optional<StepOperands> next; ///< whose first steps are copied ahead
-  Value nextExists;                 ///< null: it does
+  std::optional<StepOperands> next; ///< contraction whose first steps are prefetched
+  Value nextExists;                 ///< null means true
   Value again;
   ContractionFrame &frame;
   OpBuilder &builder;
@@ -465,19 +471,19 @@ private:
   Type sum;
   ContractionOperand &rows, &lanes;
   std::unique_ptr<AccumulatorFragment> share;
-  std::optional<EpilogueNest> reader; ///< of the epilogue
+  std::optional<EpilogueNest> reader; ///< nest of the epilogue
   std::optional<Epilogue> epilogue;
 };
 } // namespace
 
 std::optional<HeldAccumulators> tilewright::emitContraction(OpBuilder &builder, const PlacedContraction &contraction,
-                                                    const UpcomingContraction *next, const IRMapping &values,
-                                                    Value thread, int64_t threads) {
+                                                            const UpcomingContraction *next, const IRMapping &values,
+                                                            Value thread, int64_t threads) {
   return BlockEmitter(builder, contraction, next, values, thread, threads).emit();
 }
 
-AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,
-                                Value thread, int64_t threads) {
+AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction,
+                                                const IRMapping &values, Value thread, int64_t threads) {
   return *StepOperands(builder, contraction, values, thread, threads).makeShare();
 }
 

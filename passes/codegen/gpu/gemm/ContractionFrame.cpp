@@ -1,3 +1,4 @@
+// Arithmetic on indices folds constants as it goes, so that whole tiles get no bounds checks.
 #include "passes/codegen/gpu/gemm/ContractionFrame.h"
 
 #include "passes/program/Slices.h"

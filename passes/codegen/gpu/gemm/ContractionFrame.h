@@ -1,12 +1,12 @@
-// What the pieces of a contraction's code on a GPU share: the nest, where the block is in it, and arithmetic on
+// State that all code of a contraction on a GPU shares: the nest, the position of the block in it, and arithmetic on
 // indices.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/program/gpu/OperandCopies.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/program/gpu/OperandCopies.h"
 
 namespace tilewright {
 
@@ -23,7 +23,8 @@ public:
   mlir::Location loc;
   mlir::Value thread, scratch;
   int64_t threads;
-  llvm::SmallVector<mlir::Value> indices, offsets, ends; ///< per dim of the nest: the current point, the tile's bounds
+  llvm::SmallVector<mlir::Value> indices, offsets, ends; ///< for each dim of the nest: current point, begin and end of
+                                                         ///< the tile
 
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value b);
@@ -32,17 +33,17 @@ public:
   mlir::Value divide(mlir::Value a, int64_t b); ///< unsigned
   mlir::Value modulo(mlir::Value a, int64_t b); ///< unsigned
   mlir::Value isBelow(mlir::Value a, mlir::Value b);
-  /// And, where null holds everywhere.
+  /// Returns the conjunction; null stands for true.
   mlir::Value both(mlir::Value a, mlir::Value b);
 
   bool isWhole(int64_t dim, int64_t count) { return tilewright::isWhole(compute, dim, count); }
   int64_t alignedRun(tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most) {
     return tilewright::alignedRun(compute, type, map, dim, most);
   }
-  /// The index of an access at the current point.
+  /// Returns the index of an access at the current point.
   llvm::SmallVector<mlir::Value> at(mlir::AffineMap map);
 
-  /// The address of an element of a dense memref, by its place in row-major order.
+  /// Returns the address of an element of a dense memref, given its row-major offset.
   mlir::Value pointer(mlir::Value memref, mlir::Value element);
   mlir::Value linear(mlir::Value memref, mlir::ValueRange index);
 };

@@ -1,12 +1,13 @@
-// In shared memory an operand lies as in global memory, line after line, so that what is copied at once is read at
-// once: 16 bytes, an atom. Lines are a power of two long; the atoms of a line change places with the number of the
-// line, so that 8 threads which read one place of 8 lines, or neighbouring places of one, find them in different banks.
+// An operand has the same order in shared memory as in global memory, line after line, so that the 16 bytes that are
+// copied at once (an atom) are also read at once. Lines have a power of two of bytes. The layout is swizzled: the atoms
+// of a line are permuted depending on the number of the line. Eight threads that read the same offset of 8 lines, or
+// neighbouring offsets of one, then access different banks.
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 
-#include "passes/support/AffineAlgebra.h"
+#include "passes/cost/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
-#include "passes/cost/BufferLines.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,7 +20,7 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Of a thread, without a loop around them: copies, whose addresses are in registers, and loads, which are as well.
+/// Copies, and loads, per thread that are emitted without a loop; their addresses, and values, occupy registers.
 static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
 
 ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
@@ -52,7 +53,7 @@ void ContractionOperand::placeBarriers(int64_t byteOffset, int64_t count) {
 }
 
 //===----------------------------------------------------------------------===//
-// Places in shared memory
+// Offsets in shared memory
 //===----------------------------------------------------------------------===//
 
 Value ContractionOperand::swizzled(Value line, Value inner) {
@@ -69,13 +70,14 @@ Value ContractionOperand::swizzled(Value line, Value inner) {
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, inner, frame.multiply(turn, atom()));
 }
 
-/// Where the panel begins that an element of a line is in.
+/// Returns the offset of the panel that an element of a line is in.
 Value ContractionOperand::panelOf(Value inner) {
   return frame.multiply(frame.divide(inner, pitch()), lines() * pitch());
 }
 
-/// Lines of terms that are shorter than all banks together change places with those beside them by the unit that reads
-/// them: otherwise units would find theirs in the same banks, as many lines apart as each has.
+/// Swizzles lines along K that are shorter than all banks together: they swap places with neighbouring lines depending
+/// on the K slice that reads them. Otherwise the lines of different slices, which are a power of two apart, would be in
+/// the same banks.
 Value ContractionOperand::placeOfLine(Value line) {
   int64_t beside = kBankAtoms * atom() / pitch();
   if (alongK || kOfSlice == 0 || beside <= 1 || shape.shifted)
@@ -108,7 +110,7 @@ Value ContractionOperand::matrix(Value slot, Value point, Value term) {
   return frame.pointer(shared, frame.add(place, inner));
 }
 
-/// The index in the buffer that another nest filled, of a point of the nest.
+/// Returns the index of a point of the nest in the buffer that another nest filled.
 SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
   SmallVector<Value> before = frame.indices;
   frame.indices[shape.terms] = term;
@@ -139,8 +141,8 @@ Value ContractionOperand::pointer(Value slot, Value point, Value term) {
   return frame.pointer(buffer, frame.linear(buffer, inBuffer(ofTile(point), frame.add(current, term))));
 }
 
-/// Two parts: what follows the ends of lines, and whole lines behind the last one. Tiles that are cut at the border of
-/// a dim end at different places; what may be zeroed begins where the shortest one does.
+/// Zeroes two regions of the buffer: the ends of lines, and whole lines after the last one. Tiles that are cut at the
+/// border of a dim end at different offsets, so the regions start where the shortest tile ends.
 void ContractionOperand::fillUp() {
   if (!resident)
     return;
@@ -165,13 +167,15 @@ void ContractionOperand::fillUp() {
   zeroBeyond({line.dim, line.begin / kBankAtoms * kBankAtoms, line.end}, {inner.dim, 0, whole}, atom());
 }
 
-/// What neighbouring lines have in different banks (operandLine): an odd number of those is a line.
+/// Returns the elements by which neighbouring lines are shifted in the banks (operandLine): a line is an odd number of
+/// them.
 int64_t ContractionOperand::pieceOfLines() {
   int64_t line = load.getSlice().getType().getShape().back();
   return line / atom() % 2 == 0 ? 2 * atom() : atom();
 }
 
-/// Threads that store at the same time have a piece of a line each, or parts of it, then the same of the next line.
+/// Zeroes a region. Threads that store at the same time take one piece of a line each, or parts of it, then the same
+/// piece of the next line.
 void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t together) {
   OpBuilder &builder = frame.builder;
   OpBuilder::InsertionGuard guard(builder);
@@ -186,7 +190,7 @@ void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t togeth
   Value inPiece = frame.multiply(frame.modulo(own, ofPiece), together);
   Value place = frame.add(frame.multiply(frame.divide(rest, count), piece), inPiece);
   place = frame.add(place, inner.begin);
-  Value isFilled = frame.isBelow(place, frame.constant(inner.end)); // the last piece may have less
+  Value isFilled = frame.isBelow(place, frame.constant(inner.end)); // the last piece may be shorter
   place = frame.add(frame.offsets[inner.dim], place);
   Value line = frame.add(frame.offsets[lines.dim], frame.add(frame.modulo(rest, count), lines.begin));
   Value none = arith::ConstantIntOp::create(builder, frame.loc, 0, 1);
@@ -205,12 +209,13 @@ void ContractionOperand::zeroBeyond(Stretch lines, Stretch inner, int64_t togeth
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// The thread's share of `total` things that all threads do, `together` of them without a loop around.
+/// Emits the thread's share of `total` iterations that are divided among all threads; at most `together` of them are
+/// emitted without a loop.
 static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, llvm::function_ref<void(Value)> body) {
   OpBuilder &builder = frame.builder;
   OpBuilder::InsertionGuard guard(builder);
   Value first = frame.thread;
-  if (total < frame.threads) { // powers of two: otherwise all threads do as many
+  if (total < frame.threads) { // both are powers of two; otherwise all threads have the same number of iterations
     auto branch = scf::IfOp::create(builder, frame.loc, frame.isBelow(first, frame.constant(total)),
                                     /*withElseRegion=*/false);
     builder.setInsertionPointToStart(branch.thenBlock());
@@ -240,10 +245,10 @@ void ContractionOperand::copy(Value slot, Value first) {
 }
 
 //===----------------------------------------------------------------------===//
-// Lines that begin inside words: pieces of them are copied, from that on in which a line begins
+// Lines that begin inside words: copies start at the piece in which a line begins
 //===----------------------------------------------------------------------===//
 
-/// The place in the operand of a line's first element, in the step that begins with the term.
+/// Returns the offset in the operand of a line's first element, in the step that begins with K element `first`.
 Value ContractionOperand::startOfLine(Value line, Value first) {
   SmallVector<Value> before = frame.indices;
   frame.indices[shape.terms] = alongK ? first : frame.add(first, line);
@@ -254,11 +259,11 @@ Value ContractionOperand::startOfLine(Value line, Value first) {
   return start;
 }
 
-/// Of the piece in which it begins, the elements before it.
+/// Returns the number of elements before the line's first element in the piece in which it begins.
 Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo(startOfLine(line, first), piece()); }
 
-/// Both words that have a part of it: each is in a bank of its own for all threads of a warp, which elements would not
-/// be where every second line is shifted.
+/// Reads both words that contain parts of the pair. Each is in a bank of its own for all threads of a warp; single
+/// elements would not be, where every second line is shifted.
 Value ContractionOperand::readWord(Value slot, Value point, Value term) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
@@ -276,8 +281,8 @@ Value ContractionOperand::readWord(Value slot, Value point, Value term) {
   return LLVM::FshrOp::create(builder, loc, words[1], words[0], bits);
 }
 
-/// Lines that are shorter than all banks together, and by an atom longer than a power of two: a warp takes those which
-/// lie in different ones.
+/// Returns the line that a copy takes. Lines are one atom longer than a power of two and shorter than all banks
+/// together; a warp takes lines that are in different banks.
 Value ContractionOperand::lineOfCopy(Value number, int64_t atoms) {
   constexpr int64_t kPeriod = 8; ///< lines after which banks repeat
   int64_t together = kPeriod / std::max<int64_t>(atoms, 1);
@@ -287,7 +292,8 @@ Value ContractionOperand::lineOfCopy(Value number, int64_t atoms) {
   return frame.add(group, frame.add(frame.multiply(frame.modulo(own, together), atoms), frame.divide(own, together)));
 }
 
-/// As many pieces as a line has room for in all lines, and for those that begin behind the first element one more.
+/// Copies the pieces of all lines: as many per line as it has room for, and one more for lines that do not begin at the
+/// first element of a piece.
 void ContractionOperand::copyPieces(Value slot, Value first) {
   int64_t room = pitch() - atom(), pieces = room / piece();
   shareOut(frame, lines() * pieces, kCopiesTogether, [&](Value own) {
@@ -296,14 +302,14 @@ void ContractionOperand::copyPieces(Value slot, Value first) {
   shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
 }
 
-/// Of a piece that the line's end cuts the elements before it, and nothing behind.
+/// Copies one piece. If the line's end cuts the piece, copies the elements before the end and zeroes the rest.
 void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   int64_t inner = alongK ? shape.terms : shape.dim, lineDim = alongK ? shape.dim : shape.terms;
   Value lineBegin = alongK ? first : frame.offsets[shape.dim];
   Value start = startOfLine(line, first), shift = frame.modulo(start, piece());
-  // Along the line, elements before it included.
+  // Offset along the line, including the elements before it.
   Value place = frame.multiply(number, piece());
   int64_t whole = alongK ? shape.step : shape.points;
   Value count = frame.constant(whole);
@@ -318,7 +324,7 @@ void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value f
   }
   Value left = builder.createOrFold<arith::MinUIOp>(loc, builder.createOrFold<arith::SubIOp>(loc, end, place),
                                                     frame.constant(piece()));
-  // Where nothing is read the address is one of the operand's.
+  // If nothing is read, use a valid address of the operand.
   Value zero = frame.constant(0);
   Value read = builder.createOrFold<arith::SelectOp>(loc, hasFirst, frame.multiply(left, bytes), zero);
   read = arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), read);
@@ -346,7 +352,7 @@ void ContractionOperand::initBarriers() {
     for (int64_t stage = 0; stage < stages; ++stage)
       NVVM::MBarrierInitOp::create(frame.builder, frame.loc, frame.pointer(barriers, frame.constant(stage)), one,
                                    Value());
-    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // the copies see them another way
+    NVVM::FenceMbarrierInitOp::create(frame.builder, frame.loc); // bulk copies use the async proxy
   });
 }
 
@@ -357,7 +363,7 @@ void ContractionOperand::invalidateBarriers() {
   });
 }
 
-/// A tile's lines of a step lie together, as in the slot.
+/// Copies a step of a tile with a swizzled layout in one piece: its lines are contiguous, in the order of the slot.
 void ContractionOperand::copySwizzled(Value slot, Value first) {
   byOneThread([&] {
     OpBuilder &builder = frame.builder;
@@ -367,7 +373,7 @@ void ContractionOperand::copySwizzled(Value slot, Value first) {
     Value source = frame.linear(memory, {frame.divide(first, shape.step), frame.offsets[shape.dim], frame.constant(0)});
     NVVM::MBarrierArriveExpectTxOp::create(builder, loc, TypeRange(), barrier, bytesOfStep, NVVM::MemScopeKind::CTA,
                                            /*relaxed=*/false, Value());
-    // To the block's own shared memory by a name that PTX ISA 8.0 has for it, which is that of a cluster's.
+    // PTX ISA 8.0 names the destination in the block's own shared memory only as an address of shared::cluster.
     auto cluster =
         LLVM::LLVMPointerType::get(builder.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
     Value target =
@@ -377,13 +383,14 @@ void ContractionOperand::copySwizzled(Value slot, Value first) {
   });
 }
 
-/// A slot is filled once in so many steps as there are stages; its phases have the parity of those turns.
+/// Waits for the copy of a step. A slot is filled once every `stages` steps; the parity of its phases alternates with
+/// those fills.
 void ContractionOperand::await(Value step) {
   if (!image)
     return;
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  constexpr int64_t kTicks = 10000000; // of one try
+  constexpr int64_t kTicks = 10000000; // time limit of one try
   auto word = [&](Value value) -> Value {
     return arith::IndexCastUIOp::create(builder, loc, builder.getI32Type(), value);
   };
@@ -392,7 +399,7 @@ void ContractionOperand::await(Value step) {
                                         arith::ConstantIntOp::create(builder, loc, kTicks, 32));
 }
 
-/// From place to place; `read`: bytes that are, the others are zeroed.
+/// Emits cp.async from `source` to `target`. `read` is the number of bytes to read; the remaining ones are zeroed.
 void ContractionOperand::copyAsync(Value target, Value source, int64_t size, Value read) {
   OpBuilder &builder = frame.builder;
   auto cache = size == kAtomBytes ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
@@ -415,13 +422,13 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value 
     hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
   Value valid = frame.both(hasTerm, hasPoint);
   if (valid && isAsync()) {
-    // Nothing is read there, but the address is one of the operand's.
+    // Nothing is read here, but the address must be a valid one of the operand.
     for (int64_t dim : {shape.terms, shape.dim})
       if (dim >= 0)
         frame.indices[dim] =
             arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
   } else if (valid) {
-    // What is read is not used: the last element, whose sector others ask for.
+    // The value is not used: read the last element, whose sector other threads request as well.
     auto last = [&](int64_t dim) {
       return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(1));
     };

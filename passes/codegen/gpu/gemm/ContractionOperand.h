@@ -1,5 +1,5 @@
-// An operand of a contraction on its way through shared memory: the points of a tile by the terms of a step, which all
-// threads of the block copy and all read.
+// An operand of a contraction on its way through shared memory: the M or N points of a tile by the K elements of a
+// step. All threads of the block copy it, and all read it.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONOPERAND_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONOPERAND_H
 
@@ -12,79 +12,78 @@ class ContractionOperand {
 public:
   ContractionOperand(ContractionFrame &frame, tile::LoadOp load, OperandShape shape);
 
-  /// Whether its terms lie innermost, in global memory and so in shared memory.
+  /// Returns true if it is contiguous along K in global memory, and therefore in shared memory.
   bool liesAlongK() const { return alongK; }
-  /// Whether copies are asynchronous: at least 4 bytes that lie together and are aligned to as many.
+  /// Returns true if copies are asynchronous: at least 4 bytes that are contiguous and aligned to their number.
   bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
-  /// Whether its lines begin wherever they do in a piece, so that nothing but elements is aligned.
+  /// Returns true if its lines may begin anywhere in a piece, so that only single elements are aligned.
   bool isShifted() const { return shape.shifted; }
   /// Bytes that are copied at once.
   int64_t copyBytes() const { return granule * bytes; }
   mlir::Type element() const { return type; }
-  /// Elements that are read from shared memory at once at most.
+  /// Greatest number of elements that are read from shared memory at once.
   int64_t atom() const { return kAtomBytes / bytes; }
 
-  /// Where its slots are in the scratch.
+  /// Sets the offset of its slots in the scratch.
   void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
   bool isCopiedInBulk() const { return image; }
-  /// Whether it is read where another nest left it.
+  /// Returns true if it is read from the buffer in which another nest left it.
   bool isInPlace() const { return resident; }
-  /// Of an image: an mbarrier for each slot, on which its copies complete, at this place of the scratch. One thread
-  /// makes them and takes them away; others may wait behind a barrier of the block.
+  /// Set the offset of, initialise and invalidate one mbarrier per slot, on which bulk copies of a swizzled layout
+  /// complete. One thread initialises and invalidates them; the others may wait at a block barrier.
   void placeBarriers(int64_t byteOffset, int64_t stages);
   void initBarriers();
   void invalidateBarriers();
-  /// Until the copy of a step is in its slot; nothing where threads copied it.
+  /// Waits until the copy of a step has arrived in its slot. Does nothing if threads copied it.
   void await(mlir::Value step);
-  /// Of one that is read where another nest left it: zeros where the buffer goes on beyond the tile. They are there
-  /// behind the next barrier.
+  /// For an operand that another nest left in a buffer: zeroes the buffer beyond the tile. The zeros are visible behind
+  /// the next barrier.
   void fillUp();
-  /// All steps have slots of their own, in order: of those it is read from.
+  /// Keeps all steps resident in slots of their own, in order, from which they are read.
   void keepSteps() { kept = true; }
-  /// The step that is multiplied next, and the term at which it begins.
+  /// Sets the step that is multiplied next and its first K element.
   void enter(mlir::Value step, mlir::Value first) { currentStep = step, current = first; }
-  /// Where a warp reads single words, 8 neighbouring points of 4 lines at a time: lines swap pairs of atoms.
+  /// For warps that read single words, 8 neighbouring points of 4 lines at a time: lets lines swap pairs of atoms.
   void spreadForWords() { pairs = bytes == 4; }
-  /// Where so many terms of a step are of one unit and the next ones of another, which read at the same time: short
-  /// lines of different units lie in different banks.
+  /// For K slices of `ownK` elements per step, which different units read at the same time: puts short lines of
+  /// different units in different banks.
   void spreadUnits(int64_t ownK) { kOfSlice = ownK; }
-  /// Where warpgroups read by descriptors: lines are of 128 bytes at most, and what lies further inside is in panels
-  /// behind one another. The places of atoms in such lines are those of the hardware's swizzles of 32, 64 and 128
-  /// bytes.
+  /// For warpgroups, which read by descriptors: limits lines to 128 bytes and puts elements further inside into
+  /// consecutive panels. The positions of atoms in these lines follow the hardware's swizzles of 32, 64 and 128 bytes.
   void cutIntoPanels() { panels = true; }
   int64_t lineBytes() const { return pitch() * bytes; }
   int64_t panelBytes() const { return lines() * lineBytes(); }
-  /// The address of a matrix in a slot, before the swizzle: of whole groups of 8 lines.
+  /// Returns the address of a matrix in a slot, made of whole groups of 8 lines, before swizzling.
   mlir::Value matrix(mlir::Value slot, mlir::Value point, mlir::Value term);
-  /// Asks for the terms from `first` on to be in the slot. What is beyond the tile is zero.
+  /// Starts copying the K elements from `first` on into the slot. Elements beyond the tile become zero.
   void copy(mlir::Value slot, mlir::Value first);
-  /// `count` elements along what is innermost, from a place that is a multiple of it.
+  /// Reads `count` elements along the innermost dim, from an offset that is a multiple of `count`.
   mlir::Value read(mlir::Value slot, mlir::Value point, mlir::Value term, int64_t count);
   mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
-  /// The word that two terms of a point are, from an even one on, where lines of terms are shifted.
+  /// Reads the word that holds two K elements of a point, from an even one on, if lines along K are shifted.
   mlir::Value readWord(mlir::Value slot, mlir::Value point, mlir::Value term);
 
 private:
   mlir::Value ofTile(mlir::Value point);
   llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
-  /// Points of a dim of the tile.
+  /// A range of points of a dim of the tile.
   struct Stretch {
     int64_t dim, begin, end;
   };
   int64_t pieceOfLines();
   void zeroBeyond(Stretch lines, Stretch inner, int64_t together);
-  static constexpr int64_t kBankAtoms = 8; ///< of all banks together
+  static constexpr int64_t kBankAtoms = 8; ///< atoms in one line of all banks
 
   int64_t lines() const { return alongK ? shape.points : shape.step; }
   int64_t pitch() const {
     int64_t inner = alongK ? shape.step : shape.line;
     if (shape.shifted)
-      return inner + atom(); // lines beside each other so begin in different banks, too
+      return inner + atom(); // makes neighbouring lines begin in different banks, too
     return panels ? std::min(inner, kBankAtoms * atom()) : inner;
   }
-  static constexpr int64_t kWord = 2; ///< elements of one, where lines are shifted
-  /// Elements that are copied at once of lines that begin inside words. What is read as words is copied as such: 8
-  /// lines of them would overlap in the banks if they began in different words.
+  static constexpr int64_t kWord = 2; ///< elements per word, if lines are shifted
+  /// Elements that are copied at once if lines begin inside words. Operands that are read as words are copied as words:
+  /// 8 lines would overlap in the banks if they began in different words.
   int64_t piece() const { return alongK ? kWord : atom(); }
   bool hasPanels() const { return !shape.shifted && pitch() < (alongK ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
@@ -108,10 +107,11 @@ private:
   int64_t bytes, granule;
   bool alongK, resident, image, pairs = false, panels = false, kept = false;
   mlir::Value shared;   ///< all slots, as elements
-  mlir::Value barriers; ///< of an image: one for each slot
+  mlir::Value barriers; ///< one mbarrier per slot of a swizzled layout
   int64_t stages = 1;
-  mlir::Value currentStep, current;          ///< that is multiplied, and its first term
-  int64_t slotElements = 0, kOfSlice = 0; ///< 0: all terms are
+  mlir::Value currentStep, current;       ///< step that is multiplied, and its first K element
+  int64_t slotElements = 0, kOfSlice = 0; ///< elements of a slot; K elements of a slice, or 0 if there is only one
+                                          ///< slice
 };
 
 } // namespace tilewright

@@ -1,3 +1,6 @@
+// Clones the body op by op. Loads of slices in registers become the registers, other loads are emitted at the current
+// point, and ops on several neighbours become vector ops. Loads that are constant along a row are hoisted to the row,
+// and divisions by them become multiplications by a reciprocal where that is allowed.
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 
 #include "passes/program/RegisterHandover.h"
@@ -74,7 +77,7 @@ SmallVector<Value> Epilogue::emit(SliceValues &registers, ValueRange accumulator
                              [&](Value value) { return toShape(values.lookupOrDefault(value)); });
 }
 
-/// Of all neighbours.
+/// Returns the index of all neighbours.
 Value Epilogue::indexAt(AffineMap map) {
   if (count == 1 || !map.isFunctionOfDim(lane))
     return frame.at(map).front();
@@ -89,7 +92,7 @@ Value Epilogue::indexAt(AffineMap map) {
                                         places);
 }
 
-/// One value for all neighbours, or one for each.
+/// Broadcasts a value that all neighbours share, unless there is already one for each.
 Value Epilogue::toShape(Value value) {
   if (count == 1 || isa<VectorType>(value.getType()))
     return value;
@@ -145,7 +148,7 @@ void Epilogue::store(StoreOp store, Value value) {
   frame.indices[lane] = first;
 }
 
-/// A scalar op on neighbours: the same op with vector types.
+/// Emits a scalar op for all neighbours: the same op with vector types.
 void Epilogue::emitElementwise(Operation &op, IRMapping &values) {
   OpBuilder &builder = frame.builder;
   if (auto divisor = divisors.find(&op); divisor != divisors.end()) {
@@ -163,7 +166,7 @@ void Epilogue::emitElementwise(Operation &op, IRMapping &values) {
   state.attributes = op.getDiscardableAttrDictionary();
   state.propertiesAttr = op.getPropertiesAsAttribute();
   Operation *emitted = builder.create(state);
-  // LLVM would take estimates of reciprocals that are off by more than the last place.
+  // With fast-math flags, LLVM would use reciprocal estimates that are off by more than one unit in the last place.
   if (auto division = dyn_cast<arith::DivFOp>(emitted))
     division.setFastmath(arith::FastMathFlags::none);
   values.map(op.getResults(), emitted->getResults());

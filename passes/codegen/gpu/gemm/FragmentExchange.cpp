@@ -1,7 +1,9 @@
+// The threads of a quad exchange pairs with their neighbour by shuffles: an even thread keeps its pair of the even
+// block and receives the pair that continues it; an odd thread does the same for the next block.
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
 
-#include "passes/program/Slices.h"
 #include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -11,13 +13,14 @@ using namespace tilewright::tile;
 
 static constexpr int64_t kPair = 2, kRun = 2 * kPair, kColumns = 8, kQuad = 4, kWideElement = 4;
 
-/// Whether neighbours along the dim are stored side by side in global memory, in elements of two bytes or one.
+/// Returns true if neighbours along the dim are neighbours in global memory, with elements of one or two bytes.
 static bool isNarrow(SliceType type, AffineMap map, int64_t dim) {
   return type.getSpace() == Space::global && elementBytes(type.getElementType()) < kWideElement &&
          strideAlong(map, denseStrides(type.getShape()), dim) == 1;
 }
 
-/// What is the same in all rows is few sectors either way.
+/// Returns true if the access depends on a dim other than `lane`. Data that is the same in all rows touches few sectors
+/// anyway.
 static bool changesByRow(AffineMap map, int64_t lane) {
   return llvm::any_of(llvm::seq<int64_t>(0, map.getNumDims()),
                       [&](int64_t dim) { return dim != lane && map.isFunctionOfDim(dim); });
@@ -43,7 +46,8 @@ bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contra
          });
 }
 
-/// The places of the pairs that a thread exchanges: those of an even block of columns, and of the next one.
+/// Returns the pairs of accumulators that a thread exchanges: the first pair is of an even block of columns, the second
+/// of the next block.
 static SmallVector<std::pair<size_t, size_t>> pairsOf(const AccumulatorLayout &layout) {
   SmallVector<std::pair<size_t, size_t>> pairs;
   for (size_t first = 0; first < layout.places.size(); first += kPair) {
@@ -53,7 +57,7 @@ static SmallVector<std::pair<size_t, size_t>> pairsOf(const AccumulatorLayout &l
     const AccumulatorOffset *next = llvm::find_if(layout.places, [&](const AccumulatorOffset &other) {
       return other.row == place.row && other.lane == place.lane + kColumns;
     });
-    assert(next != layout.places.end() && "warps have even numbers of blocks along the lanes");
+    assert(next != layout.places.end() && "warps have even numbers of blocks along N");
     pairs.push_back({first, next - layout.places.begin()});
   }
   return pairs;
@@ -66,7 +70,7 @@ AccumulatorLayout tilewright::withLongerRuns(ContractionFrame &frame, const Accu
   for (auto [first, next] : pairsOf(layout))
     for (int64_t i = 0; i < kRun; ++i)
       longer.places.push_back({layout.places[first].row, layout.places[first].lane + i});
-  // Even threads have the even block's columns, odd ones the next one's.
+  // Even threads take the columns of the even block, odd threads those of the next one.
   Value inQuad = frame.modulo(frame.thread, kQuad), odd = frame.modulo(inQuad, 2);
   Value before = frame.multiply(inQuad, kPair);
   Value now = frame.add(frame.multiply(odd, kColumns), frame.multiply(frame.divide(inQuad, 2), kRun));
@@ -75,7 +79,8 @@ AccumulatorLayout tilewright::withLongerRuns(ContractionFrame &frame, const Accu
   return longer;
 }
 
-SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout, ValueRange sums) {
+SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
+                                             ValueRange sums) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Value isOdd =

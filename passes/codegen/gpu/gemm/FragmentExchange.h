@@ -1,23 +1,26 @@
-// Tensor cores leave a thread pairs of neighbouring sums, and a row's pairs of 16 bits lie with four threads: half a
-// sector. Where a nest stores them so, or reads such a tensor and leaves nothing in a buffer, two threads first
-// exchange pairs of two neighbouring blocks. Each then has four neighbours, and the four threads touch a whole sector
-// of the row (of bytes half of one). Buffers that the nest touches as well have lines for pairs, and give fours in two
-// passes over the banks: cheaper than writing twice the sectors.
+// Exchanges accumulators between threads for wider accesses. Tensor cores leave pairs of neighbouring accumulators in
+// each thread, and the pairs of 16-bit elements of a row are spread over four threads: half a sector. If a nest stores
+// them so, or reads such a tensor and leaves nothing in a buffer, pairs of threads first exchange pairs of two
+// neighbouring blocks. Each thread then has four neighbours, and four threads touch a whole sector of the row (half a
+// sector of bytes). Lines of buffers that the nest also accesses are laid out for pairs, so that fours take two passes
+// over the banks, which costs less than twice the sectors.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_FRAGMENTEXCHANGE_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_FRAGMENTEXCHANGE_H
 
-#include "passes/program/RegisterHandover.h"
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
+#include "passes/program/RegisterHandover.h"
 
 namespace tilewright {
 
-/// Whether what takes the sums gains by longer runs: a nest that reads them, or null: the contraction itself.
+/// Returns true if wider accesses pay for the nest `reader`, or, if it is null, for the stores of the contraction
+/// itself.
 bool gainsByLongerRuns(const ContractionPlan &plan, tile::ComputeOp contraction, const AccumulatorLayout &layout,
                        const EpilogueNest *reader);
 
 AccumulatorLayout withLongerRuns(ContractionFrame &frame, const AccumulatorLayout &layout);
-/// The sums of a thread in the order of `withLongerRuns`. All threads of the warp come here.
-llvm::SmallVector<mlir::Value> exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout, mlir::ValueRange sums);
+/// Returns the accumulators of a thread in the order of `withLongerRuns`. All threads of the warp must execute it.
+llvm::SmallVector<mlir::Value> exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
+                                             mlir::ValueRange sums);
 
 } // namespace tilewright
 

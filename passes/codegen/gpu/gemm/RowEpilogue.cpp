@@ -1,9 +1,11 @@
+// Emits the body of the nest once per run of neighbouring accumulators, with the nest's own accumulators carried from
+// run to run of a row. Afterwards BlockThreads combines the rows of all threads that share them.
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 
 #include "passes/codegen/common/NestEmitter.h"
-#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
+#include "passes/codegen/gpu/nest/BlockThreads.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,18 +22,18 @@ using namespace tilewright::tile;
 namespace {
 class RowEpilogue {
 public:
-  RowEpilogue(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values, Value thread,
-          int64_t threads)
+  RowEpilogue(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values,
+              Value thread, int64_t threads)
       : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
         loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
         body(frame, reader, plan.contraction.lane), count(together()) {}
 
   void emit() {
-    std::map<int64_t, SmallVector<size_t>> runs; // by row: where they begin
+    std::map<int64_t, SmallVector<size_t>> runs; // for each row: indices at which its runs begin
     for (size_t first = 0; first < held.layout.places.size(); first += count)
       runs[held.layout.places[first].row].push_back(first);
     unsigned accumulators = nest.getAccs().size();
-    std::vector<SmallVector<Value>> ofThread(accumulators); // of each row
+    std::vector<SmallVector<Value>> ofThread(accumulators); // one value per row
     for (auto &[row, own] : runs) {
       SmallVector<Value> values = emitRow(row, own);
       for (unsigned i = 0; i < accumulators; ++i)
@@ -42,7 +44,7 @@ public:
   }
 
 private:
-  /// Neighbouring sums that are computed with at once: tiles have whole runs of them.
+  /// Returns how many neighbouring accumulators are processed at once, such that a tile has whole runs of them.
   int64_t together() {
     int64_t lane = plan.contraction.lane, most = held.layout.run;
     while (compute.getSizes()[lane] % most != 0 || compute.getExtents()[lane] % most != 0)
@@ -50,12 +52,12 @@ private:
     return most;
   }
 
-  /// Nests that combine in an order have been handed none (reducesRows).
+  /// Returns the combining kind. Nests that combine in a fixed order are not handed registers (reducesRows).
   vector::CombiningKind kindOf(unsigned i) {
     return *vector::symbolizeCombiningKind(cast<StringAttr>(nest.getKinds()[i]).getValue());
   }
 
-  /// As many as are computed with at once, all the same.
+  /// Returns a value, or a vector of as many as are processed at once, with all elements equal to `element`.
   Value filled(TypedAttr element) {
     Value one = arith::ConstantOp::create(builder, loc, element);
     return count == 1 ? one : vector::BroadcastOp::create(builder, loc, VectorType::get({count}, one.getType()), one);
@@ -70,7 +72,8 @@ private:
 
   using Body = llvm::function_ref<SmallVector<Value>()>;
 
-  /// The body's values, or others where the condition does not hold; null: it does everywhere.
+  /// Emits the body and returns its values, or `otherwise` where the condition is false; a null condition stands for
+  /// true.
   SmallVector<Value> where(Value condition, ValueRange otherwise, Body body) {
     if (!condition)
       return body();
@@ -87,7 +90,7 @@ private:
     return SmallVector<Value>(branch.getResults());
   }
 
-  /// Goes to the row; whether the thread has it, null: all have.
+  /// Moves to the row. Returns the condition for the thread to have it, or null if every thread does.
   Value enter(int64_t row) {
     Value place = frame.add(held.layout.firstRow, row), valid = hasSums();
     if (plan.contraction.row < 0)
@@ -100,13 +103,15 @@ private:
     return frame.isWhole(dim, points) ? Value() : frame.isBelow(frame.indices[dim], frame.ends[dim]);
   }
 
-  /// Of threads with the same sums one has them; null: no two do.
+  /// Returns the condition for the thread to take part: one of the threads that hold the same accumulators does. Null
+  /// if no two threads hold the same.
   Value hasSums() {
     int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
-  /// The row's accumulators. What the nest stores to tiles in registers is carried with them, run by run.
+  /// Emits a row and returns its accumulators. Values that the nest stores to tiles in registers are carried along with
+  /// them, run by run.
   SmallVector<Value> emitRow(int64_t row, ArrayRef<size_t> runs) {
     SmallVector<Value> carried = neutral();
     for (size_t first : runs)
@@ -137,7 +142,7 @@ private:
     return carried;
   }
 
-  /// The accumulators and what is stored to tiles, where the run is in the tile.
+  /// Emits a run if it is in the tile, and returns the accumulators and the values stored to tiles.
   SmallVector<Value> emitRun(size_t first, ArrayRef<Value> before) {
     Value place = frame.add(held.layout.firstLane, held.layout.places[first].lane);
     return where(enter(plan.contraction.lane, place, plan.tiling.lanes), before, [&] {
@@ -157,7 +162,7 @@ private:
                         [&](StoreOp store) { return store.getSlice() == slice; });
   }
 
-  /// A run of a tile, as nests read it.
+  /// Returns a run of a tile in the form in which nests read it.
   Value together(Value slice, size_t first) {
     Type stored = cast<SliceType>(slice.getType()).getElementType();
     ArrayRef<Value> run = ArrayRef(held.tiles[slice]).slice(first, count);
@@ -184,7 +189,7 @@ private:
     return all;
   }
 
-  /// What of the contraction's scratch is free while its sums are read.
+  /// Returns the part of the contraction's scratch that is free while its accumulators are read.
   Value freeScratch() {
     auto all = cast<MemRefType>(frame.scratch.getType());
     int64_t kept = plan.tiling.keptSteps > 0 ? plan.tiling.rowBytes() : 0;
@@ -193,7 +198,7 @@ private:
     return memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(kept), ValueRange());
   }
 
-  /// All rows of the thread at once, with the threads that have other sums of them.
+  /// Combines all rows of the thread at once with the other threads that hold accumulators of these rows.
   Value combine(unsigned i, ArrayRef<Value> ofThread) {
     auto type = VectorType::get({static_cast<int64_t>(ofThread.size())}, ofThread.front().getType());
     NestMapping mapping;
@@ -206,7 +211,7 @@ private:
                                       vector::BroadcastOp::create(builder, loc, type, init));
   }
 
-  /// One of the threads that share a row.
+  /// Stores the result from one of the threads that share a row.
   void store(unsigned i, Value all, const std::map<int64_t, SmallVector<size_t>> &rows) {
     Value shared = arith::AndIOp::create(builder, loc, thread,
                                          arith::ConstantIntOp::create(builder, loc, held.layout.rowBits, 32));
@@ -234,8 +239,9 @@ private:
 };
 } // namespace
 
-/// Of tiles that the nest reads, or leaves to nobody.
-static HeldAccumulators inLongerRuns(ContractionFrame &frame, const HeldAccumulators &held, const EpilogueNest &reader) {
+/// Returns the accumulators with longer runs, limited to tiles that the nest reads or that no later nest reads.
+static HeldAccumulators inLongerRuns(ContractionFrame &frame, const HeldAccumulators &held,
+                                     const EpilogueNest &reader) {
   HeldAccumulators longer{held.contraction, withLongerRuns(frame, held.layout), {}};
   auto take = [&](Value slice) {
     if (auto tile = held.tiles.find(slice); tile != held.tiles.end() && !longer.tiles.contains(slice))
@@ -246,7 +252,7 @@ static HeldAccumulators inLongerRuns(ContractionFrame &frame, const HeldAccumula
   return longer;
 }
 
-/// Whether a nest behind this one may read what it stores to a tile that is held.
+/// Returns true if a nest behind this one may read what it stores to a held tile.
 static bool leavesHeld(const HeldAccumulators &held, ComputeOp nest) {
   auto isBehind = [&](Operation *user) {
     Operation *reader = nest->getBlock()->findAncestorOpInBlock(*user);
@@ -259,8 +265,8 @@ static bool leavesHeld(const HeldAccumulators &held, ComputeOp nest) {
   });
 }
 
-void tilewright::emitEpilogueNest(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values,
-                               Value thread, int64_t threads) {
+void tilewright::emitEpilogueNest(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader,
+                                  const IRMapping &values, Value thread, int64_t threads) {
   const PlacedContraction &contraction = held.contraction;
   if (!leavesHeld(held, reader.nest) &&
       gainsByLongerRuns(contraction.plan, contraction.compute, held.layout, &reader)) {

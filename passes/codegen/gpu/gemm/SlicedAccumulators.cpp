@@ -1,3 +1,5 @@
+// The threads of the first K slice keep their accumulators and add those of the other slices in order, which store
+// theirs to shared memory first.
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
 
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
@@ -33,7 +35,8 @@ SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &
   auto type = MemRefType::get({(tiling.kSlices - 1) * count * tiling.accumulatorThreads}, sums.front().getType(),
                               MemRefLayoutAttrInterface(), space);
   Value memory = memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(0), ValueRange());
-  Value own = frame.modulo(frame.thread, tiling.accumulatorThreads), unit = frame.divide(frame.thread, tiling.accumulatorThreads);
+  Value own = frame.modulo(frame.thread, tiling.accumulatorThreads),
+        unit = frame.divide(frame.thread, tiling.accumulatorThreads);
   auto place = [&](Value other, int64_t sum) {
     return frame.add(frame.multiply(frame.add(frame.multiply(other, count), sum), tiling.accumulatorThreads), own);
   };

@@ -1,5 +1,5 @@
-// Sums of which several threads or warps have added up some of the terms: they meet in shared memory after the last
-// step. The order is fixed, so every run gives the same result.
+// Adds up the accumulators of several K slices, which belong to different threads or warps, in shared memory after the
+// last step. The order is fixed, so that every run gives the same result.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_SLICEDACCUMULATORS_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_SLICEDACCUMULATORS_H
 
@@ -8,8 +8,11 @@
 
 namespace tilewright {
 
-/// The whole sums, for the threads that store them: the first `accumulatorThreads`. All threads have come past the last step.
+/// Adds two scalars or vectors of floats or integers.
 mlir::Value plus(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, mlir::Value b);
+
+/// Returns the complete accumulators, for the threads that store them: the first `accumulatorThreads`. All threads must
+/// have finished the last step.
 llvm::SmallVector<mlir::Value> addUp(ContractionFrame &frame, const GemmTiling &tiling, mlir::ValueRange sums);
 
 } // namespace tilewright

@@ -1,3 +1,6 @@
+// Stream-K (Osama et al., PPoPP 2023) with a grid barrier in place of flags. A workgroup stores its partial sums of a
+// tile that another one begins. It waits at the barrier in its last tile, the only one that it may begin and others
+// continue, and adds their partial sums in order.
 #include "passes/codegen/gpu/gemm/StreamKTile.h"
 
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
@@ -20,7 +23,7 @@ SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling,
 }
 
 namespace {
-/// A row of the buffer, as the thread accesses it.
+/// A row of the buffer of partial sums, as accessed by the thread.
 class PartialRow {
 public:
   PartialRow(ContractionFrame &frame, Value partials)
@@ -28,7 +31,8 @@ public:
         run(type.getDimSize(3)), vector(VectorType::get({run}, type.getElementType())),
         thread(holders() < frame.threads ? frame.modulo(frame.thread, holders()) : frame.thread) {}
 
-  /// Null: each thread does; otherwise those beyond hold the same sums again.
+  /// Returns the condition for the thread to hold accumulators of its own, or null if every thread does. Threads beyond
+  /// the holders hold duplicates.
   Value isHolder() {
     return holders() < frame.threads ? frame.isBelow(frame.thread, frame.constant(holders())) : Value();
   }
@@ -84,7 +88,7 @@ void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, V
   where(share.isLast, [&] { share.meet(builder); });
   where(share.begins, [&] {
     Value end = share.endRow;
-    if (Value holds = row.isHolder()) // the others store nothing
+    if (Value holds = row.isHolder()) // threads with duplicates store nothing, so they skip the loop
       end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
     auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), sums);
     {

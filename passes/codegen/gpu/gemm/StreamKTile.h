@@ -1,6 +1,6 @@
-// Tiles whose terms several workgroups share (stream-K): what one of them adds to a tile that another one begins
-// passes through a buffer in global memory. Sums lie there as the threads of a block hold them, so that neighbouring
-// threads touch neighbouring elements.
+// Emits tiles whose K steps several workgroups share (stream-K). A workgroup passes its partial sums of a tile that
+// another one begins through a buffer in global memory. They are stored in the order in which the threads of a block
+// hold them, so that neighbouring threads access neighbouring elements.
 #ifndef TILEWRIGHT_CODEGEN_GPU_GEMM_STREAMKTILE_H
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_STREAMKTILE_H
 
@@ -10,22 +10,24 @@
 
 namespace tilewright {
 
-/// Of the steps of the tile that the workgroup is at, its share.
+/// The workgroup's share of the steps of its current tile.
 struct StepShare {
-  mlir::Value first, count;    ///< of its steps
-  mlir::Value begins;          ///< whether it has the tile's first step; then it is the one that stores the tile
-  mlir::Value isLast;          ///< whether it is the workgroup's last tile
-  mlir::Value partials;        ///< a row of sums for each workgroup
-  mlir::Value own;             ///< its row
-  mlir::Value nextRow, endRow; ///< the rows of those who have the rest of the tile's steps
+  mlir::Value first, count;    ///< first step, and number of steps
+  mlir::Value begins;          ///< true if the share includes the tile's first step; this workgroup then stores the
+                               ///< tile
+  mlir::Value isLast;          ///< true if this is the workgroup's last tile
+  mlir::Value partials;        ///< buffer with a row of partial sums for each workgroup
+  mlir::Value own;             ///< this workgroup's row
+  mlir::Value nextRow, endRow; ///< rows of the workgroups that have the tile's remaining steps
   std::function<void(mlir::OpBuilder &)> meet; ///< emits the barrier of the grid
 };
 
-/// The buffer of a contraction that so many workgroups share.
+/// Returns the type of the buffer for a contraction that `workgroups` workgroups share.
 tile::SliceType partialsOf(mlir::MLIRContext *context, const GemmTiling &tiling, mlir::Type sum, int64_t workgroups);
 
-/// Leaves the sums to who begins the tile, unless that is the workgroup itself; behind its last tile, waits until all
-/// have. What `store` emits gets the tile's whole sums, and runs where the workgroup begins it.
+/// Leaves the partial sums to the workgroup that begins the tile, unless that is this one; after this workgroup's last
+/// tile, waits until all have done so. `store` emits code for the complete accumulators, which runs in the workgroup
+/// that begins the tile.
 void completeTile(ContractionFrame &frame, const StepShare &share, mlir::ValueRange sums,
                   llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> store);
 

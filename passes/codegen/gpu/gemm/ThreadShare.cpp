@@ -1,5 +1,6 @@
-// Multiply-adds of single threads. Of an operand whose terms lie innermost a thread has points as far apart as there
-// are threads, and reads several terms of each at once; of another one it has short runs of neighbouring points.
+// Computes accumulators with multiply-adds of single threads. For an operand that is contiguous along K, the points of
+// a thread are as far apart as there are threads, and it reads several K elements of each at once; for other operands,
+// a thread has short runs of neighbouring points.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/target/MicroKernelBody.h"
 
@@ -11,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastK = 4; ///< in the body of the loop over a step's terms
+constexpr int64_t kLeastK = 4;     ///< K elements, at least, in the body of the loop over a step
 constexpr int64_t kHalfBanks = 64; ///< bytes
 
 /// The points of one operand that a thread has.
@@ -19,7 +20,7 @@ struct Points {
   ContractionOperand &operand;
   int64_t units, own;
   Operation *widening;
-  Value first = {}; ///< of the thread
+  Value first = {}; ///< first point of the thread
 
   int64_t run() const { return operand.liesAlongK() ? 1 : std::min(own, operand.atom()); }
   int64_t offset(int64_t point) const { return point / run() * units * run() + point % run(); }
@@ -32,10 +33,10 @@ public:
         sum(inputs.sum), step(inputs.tiling.ownK()),
         rows{inputs.rows, inputs.tiling.rowUnits, inputs.tiling.ownRows, inputs.rowWidening},
         lanes{inputs.lanes, inputs.tiling.laneUnits, inputs.tiling.ownLanes, inputs.laneWidening} {
-    // Threads beyond those that the tile has points for compute what others do, and store nothing.
+    // Threads beyond those that the tile has points for compute duplicates, and store nothing.
     Value unit = frame.modulo(frame.thread, rows.units * lanes.units), line = frame.divide(unit, lanes.units);
-    // Two halves of a warp leave sums of two lines, which begin in other halves of the banks if one lies between
-    // (sumLine).
+    // Avoid bank conflicts: the two halves of a warp store the accumulators of two lines, which begin in different
+    // halves of the banks if there is one line in between (sumLine).
     if (lanes.units * lanes.run() * inputs.tiling.accumulatorBytes == kHalfBanks && rows.units % 4 == 0)
       line = frame.add(frame.multiply(frame.divide(line, 4), 4), swapBits(frame.modulo(line, 4)));
     firstK = firstKOf(frame, inputs.tiling);
@@ -73,14 +74,14 @@ public:
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// Few terms are multiplied in no loop; only for the sums that an edge tile has, they would be after all the barriers
-  /// to come, and their factors in registers until then.
+  /// Pins the accumulators. A few K elements are multiplied without a loop; for accumulators that only an edge tile
+  /// uses, the optimiser would move this past all later barriers and keep the operands in registers until then.
   SmallVector<Value> finish(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
 
 private:
   Value swapBits(Value two) { return frame.add(frame.multiply(frame.modulo(two, 2), 2), frame.divide(two, 2)); }
 
-  /// By term and point, of the type of the sums.
+  /// Returns the values by K element and point, converted to the type of the accumulators.
   SmallVector<SmallVector<Value>> read(const Points &points, Value slot, Value first, int64_t terms) {
     SmallVector<SmallVector<Value>> values(terms, SmallVector<Value>(points.own));
     auto take = [&](Value vector, int64_t count, llvm::function_ref<Value &(int64_t)> into) {
@@ -104,7 +105,7 @@ private:
     return values;
   }
 
-  /// As the graph widens it.
+  /// Widens the value as the graph does.
   Value widen(Value value, Operation *widening) {
     if (value.getType() == sum)
       return value;
@@ -120,7 +121,7 @@ private:
   Location loc;
   const MicroKernel &kernel;
   Type sum;
-  int64_t step; ///< of which the thread has so many terms, from the first on
+  int64_t step; ///< K elements per step, of which the thread has `terms`, from the first on
   Value firstK;
   Points rows, lanes;
 };

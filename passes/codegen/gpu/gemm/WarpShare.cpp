@@ -1,9 +1,10 @@
-// mma.sync m16n8 with 32 bytes of terms: k16 of f16 or bf16, k8 of tf32, k32 of bytes. A warp has whole 16 x 8 blocks
-// of the tile; its lanes get the factors from shared memory with ldmatrix, which takes any bytes for pairs of them and
-// so serves all types where the terms lie innermost. Where they do not, elements of two bytes are transposed on the
-// way, words are read one by one, and bytes of the lane operand come in transposed pairs of neighbouring columns, which
-// are then taken apart: of 16 columns the even ones are one block and the odd ones the other. Which lane has which
-// element: PTX ISA, "Matrix fragments for mma.m16n8k16" and the others.
+// Computes accumulators with mma.sync m16n8 and 32 bytes of K: k16 of f16 or bf16, k8 of tf32, k32 of bytes. A warp has
+// whole 16 x 8 blocks of the tile. Its lanes load operands from shared memory with ldmatrix, which treats all types as
+// pairs of bytes and therefore serves every operand that is contiguous along K. For other operands, two-byte elements
+// are transposed by ldmatrix and words are read one by one. Bytes of the N operand are loaded as transposed pairs of
+// neighbouring columns, which are then split: of 16 columns, the even ones form one block and the odd ones the other.
+// The assignment of elements to lanes is that of the PTX ISA, "Matrix fragments for mma.m16n8k16" and the following
+// sections.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,20 +18,20 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kLanes = 32, kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
-constexpr int64_t kColumnPair = 2 * kColumns; ///< what one ldmatrix of four brings of the lane operand
+constexpr int64_t kColumnPair = 2 * kColumns; ///< columns of the N operand that one ldmatrix of four matrices loads
 
 class WarpShare : public AccumulatorFragment, ShareInputs {
 public:
   explicit WarpShare(const ShareInputs &inputs)
-      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
-        bytes(2 * kAtomBytes / depth), deals(bytes == 1 && !lanes.liesAlongK()) {
+      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth), bytes(2 * kAtomBytes / depth),
+        splits(bytes == 1 && !lanes.liesAlongK()) {
     lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.rowUnits * tiling.laneUnits);
     warpRow = frame.multiply(frame.divide(warp, tiling.laneUnits), tiling.ownRows);
     warpLane = frame.multiply(frame.modulo(warp, tiling.laneUnits), tiling.ownLanes);
     firstK = firstKOf(frame, tiling);
     firstRow = frame.add(warpRow, frame.divide(lane, 4));
-    run = deals ? 4 : 2;
+    run = splits ? 4 : 2;
     firstLane = frame.add(warpLane, frame.multiply(frame.modulo(lane, 4), run));
     rowBits = 3 | (tiling.laneUnits - 1) * kLanes;
     for (int64_t row = 0; row < tiling.ownRows; row += kRows)
@@ -60,10 +61,11 @@ public:
   }
 
 private:
-  /// Terms of half an instruction: an atom.
+  /// K elements in half an instruction, which is one atom.
   int64_t half() const { return depth / 2; }
 
-  /// Matrices 0 and 1 are the upper and lower rows of the first terms, 2 and 3 those of the others.
+  /// Loads the M operand: matrices 0 and 1 are the upper and lower rows of the first half of K, 2 and 3 those of the
+  /// second half.
   SmallVector<Value> loadRows(Value slot, int64_t row, Value term) {
     Value point = frame.add(warpRow, row);
     if (rows.isShifted() || (!rows.liesAlongK() && bytes != 2))
@@ -73,11 +75,12 @@ private:
                 frame.add(frame.multiply(upper, half()), term));
   }
 
-  /// Matrices 0 and 1 are the first and the other terms of the first columns, 2 and 3 those of the next columns.
+  /// Loads the N operand: matrices 0 and 1 are the first and second half of K of the first columns, 2 and 3 those of
+  /// the next columns.
   SmallVector<Value> loadColumns(Value slot, int64_t column, Value term) {
     Value point = frame.add(warpLane, column);
-    if (deals)
-      return dealColumns(slot, point, term);
+    if (splits)
+      return splitColumns(slot, point, term);
     if (lanes.isShifted() || (!lanes.liesAlongK() && bytes != 2))
       return gather(lanes, slot, point, term, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
@@ -85,28 +88,30 @@ private:
                 frame.add(frame.multiply(odd, half()), term));
   }
 
-  /// Each lane gives the address of a line of a matrix that begins at the point and term.
+  /// Loads four matrices. Each lane gives the address of a line of a matrix that begins at the given point and K
+  /// element.
   SmallVector<Value> load(ContractionOperand &operand, Value slot, Value point, Value term) {
     bool transposed = !operand.liesAlongK();
     (transposed ? term : point) = frame.add(transposed ? term : point, frame.modulo(lane, kMatrix));
     SmallVector<Value> words =
         loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), term), transposed);
-    return llvm::map_to_vector(words, [&](Value word) { return asFactor(word); });
+    return llvm::map_to_vector(words, [&](Value word) { return asOperand(word); });
   }
 
-  /// What further rows would add up is not stored.
+  /// Maps rows that are not stored to rows of the tile, because their accumulators are not used.
   Value held(ContractionOperand &operand, Value point) {
     return &operand == &rows && tiling.heldRows < tiling.rows ? frame.modulo(point, tiling.heldRows) : point;
   }
 
-  /// The lane's words, each the terms of one point: from so many points and terms on.
+  /// Gathers the lane's words, each holding K elements of one point, at the offsets `places` from the point and K
+  /// element.
   SmallVector<Value> gather(ContractionOperand &operand, Value slot, Value point, Value term,
                             ArrayRef<std::pair<int64_t, int64_t>> places) {
     point = frame.add(point, frame.divide(lane, 4));
     term = frame.add(term, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
     return llvm::map_to_vector(places, [&](std::pair<int64_t, int64_t> place) {
       if (operand.isShifted() && operand.liesAlongK())
-        return asFactor(
+        return asOperand(
             operand.readWord(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second)));
       SmallVector<Value> elements;
       for (int64_t i = 0; i < kWord / bytes; ++i) {
@@ -117,14 +122,14 @@ private:
       Value packed =
           vector::FromElementsOp::create(builder, loc, VectorType::get({kWord / bytes}, operand.element()), elements);
       Value words = vector::BitCastOp::create(builder, loc, VectorType::get({1}, builder.getI32Type()), packed);
-      return asFactor(vector::ExtractOp::create(builder, loc, words, 0));
+      return asOperand(vector::ExtractOp::create(builder, loc, words, 0));
     });
   }
 
-  /// A line of a matrix is one term of 16 columns, in pairs. Matrices 0 and 1 have, of each four terms that a lane
-  /// needs, two each: lines that are neighbours modulo 8, which meet in no bank. So the two change places for half the
-  /// lanes.
-  SmallVector<Value> dealColumns(Value slot, Value point, Value term) {
+  /// Loads columns of bytes that are split into two blocks. A line of a matrix is one K element of 16 columns, in
+  /// pairs. Of each four K elements that a lane needs, matrices 0 and 1 have two each, in lines that differ modulo 8
+  /// and therefore do not conflict in banks. For this, half of the lanes swap the two matrices.
+  SmallVector<Value> splitColumns(Value slot, Value point, Value term) {
     Value line = frame.modulo(lane, kMatrix), matrix = frame.divide(lane, kMatrix);
     Value later = frame.modulo(frame.add(frame.divide(line, 4), frame.modulo(matrix, 2)), 2);
     Value own = frame.add(frame.multiply(frame.divide(line, 2), 4), frame.modulo(line, 2));
@@ -151,8 +156,8 @@ private:
     return LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), own);
   }
 
-  /// A word of shared memory as the instruction takes it.
-  Value asFactor(Value word) {
+  /// Returns a word of shared memory with the type that the instruction takes.
+  Value asOperand(Value word) {
     if (rows.element().isF16())
       return LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, builder.getF16Type()), word);
     if (!rows.element().isF32())
@@ -171,11 +176,11 @@ private:
         .Default(NVVM::MMATypes::u8);
   }
 
-  /// Where the block's sums are among all: four in a row where columns were dealt out to two blocks.
+  /// Returns the index of a block's accumulator among all: four in a row if columns are split into two blocks.
   int64_t indexOf(int64_t i, int64_t j, int64_t part) const {
     int64_t columns = tiling.ownLanes / kColumns, half = part / 2, next = part % 2;
-    return deals ? ((i * columns + j / 2 * 2) * 2 + half * 2) * 2 + next * 2 + j % 2
-                 : (i * columns + j) * 4 + half * 2 + next;
+    return splits ? ((i * columns + j / 2 * 2) * 2 + half * 2) * 2 + next * 2 + j % 2
+                  : (i * columns + j) * 4 + half * 2 + next;
   }
 
   void multiplyBlock(ValueRange a, ValueRange b, int64_t i, int64_t j, MutableArrayRef<Value> sums) {
@@ -196,8 +201,8 @@ private:
 
   OpBuilder &builder;
   Location loc;
-  int64_t depth, bytes; ///< terms of an instruction, bytes of a factor
-  bool deals;           ///< columns, even and odd ones
+  int64_t depth, bytes; ///< K elements per instruction; bytes per element of an operand
+  bool splits;          ///< true if even and odd columns are split into two blocks
   Value lane, warpRow, warpLane, firstK;
 };
 } // namespace

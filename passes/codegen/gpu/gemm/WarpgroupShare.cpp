@@ -1,11 +1,11 @@
-// wgmma: four warps together multiply 64 rows of the tile by up to 256 lanes, 32 bytes of terms at a time (k16 of f16
-// or bf16, k8 of tf32, k32 of bytes), and read both operands from shared memory by themselves, as descriptors say. A
-// warp has 16 of the rows; its lanes hold the sums as those of mma.sync m16n8 blocks side by side (PTX ISA, "Register
-// fragments for wgmma.mma_async.m64nNk16"). The instruction goes on by itself: sums are neither read nor written before
-// the group that it was committed to has been waited for.
+// Computes accumulators with wgmma: four warps multiply 64 rows of the tile by up to 256 columns and 32 bytes of K at a
+// time (k16 of f16 or bf16, k8 of tf32, k32 of bytes), and read both operands directly from shared memory through
+// descriptors. Each warp has 16 of the rows; its lanes hold the accumulators like those of adjacent mma.sync m16n8
+// blocks (PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16"). The instruction is asynchronous: accumulators
+// may be neither read nor written until its commit group has been waited for.
 //
-// Rows that another nest left in the block's shared memory lie there in lines that no descriptor says. Of 16 bits they
-// come from registers, which hold them as those of mma.sync m16n8k16: ldmatrix brings them, as for warps.
+// No descriptor can express the line layout of an M operand that another nest left in shared memory. 16-bit elements of
+// it come from registers instead, in the layout of mma.sync m16n8k16, loaded with ldmatrix as for warps.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/target/Warpgroups.h"
 
@@ -40,7 +40,8 @@ public:
             places.push_back({row + half * kMatrix, column + next});
   }
 
-  /// Registers even where they begin as constants, which the optimizer would write behind the fence.
+  /// Pins the accumulators in registers, even if they begin as constants: the optimiser would write those after the
+  /// fence.
   SmallVector<Value> begin(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
 
   SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
@@ -49,7 +50,7 @@ public:
     SmallVector<Value> results;
     for (int64_t block = 0; block < blocks; ++block)
       results.push_back(pack(sums.slice(block * own, own), type));
-    SmallVector<SmallVector<Value>> factors; // by term and block: registers are written before the fence
+    SmallVector<SmallVector<Value>> factors; // by K element and block; registers must be written before the fence
     for (int64_t term = 0; rows.isInPlace() && term < tiling.step; term += kernel.depth)
       for (int64_t block = 0; block < blocks; ++block)
         factors.push_back(loadRows(slot, block * kRows, term));
@@ -79,7 +80,7 @@ public:
   }
 
 private:
-  /// For all products but those of the last steps.
+  /// Waits for all products but those of the last `steps` steps.
   void wait(int64_t steps) { NVVM::WgmmaWaitGroupSyncOp::create(builder, loc, builder.getI64IntegerAttr(steps)); }
 
   Value pack(ValueRange values, Type type) {
@@ -89,12 +90,12 @@ private:
     return packed;
   }
 
-  /// A matrix descriptor (PTX ISA, "Shared memory matrix layout"): address, distances of panels and of groups of 8
-  /// lines in atoms, and the swizzle, which is as wide as a line.
+  /// Returns a matrix descriptor (PTX ISA, "Shared memory matrix layout"): address, distances in atoms of panels and of
+  /// groups of 8 lines, and the swizzle, which is as wide as a line.
   Value describe(ContractionOperand &operand, Value slot, Value point, Value term) {
     constexpr int64_t kAtom = kAtomBytes, kWindow = 1 << 18;
     int64_t line = operand.lineBytes(), swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
-    int64_t panel = operand.liesAlongK() ? 1 : operand.panelBytes() / kAtom; // 1: there is only one
+    int64_t panel = operand.liesAlongK() ? 1 : operand.panelBytes() / kAtom; // 1 if there is only one panel
     uint64_t fixed = static_cast<uint64_t>(panel) << 16 | static_cast<uint64_t>(kMatrix * line / kAtom) << 32 |
                      static_cast<uint64_t>(swizzle) << 62;
     Type word = builder.getI64Type();
@@ -107,7 +108,8 @@ private:
     return arith::OrIOp::create(builder, loc, address, constant(fixed));
   }
 
-  /// Matrices 0 and 1 are the upper and lower rows of the first terms, 2 and 3 those of the others.
+  /// Loads the M operand: matrices 0 and 1 are the upper and lower rows of the first half of K, 2 and 3 those of the
+  /// second half.
   SmallVector<Value> loadRows(Value slot, int64_t row, int64_t term) {
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
     Value point = frame.add(frame.add(warpRow, row), frame.multiply(odd, kMatrix));
@@ -117,7 +119,8 @@ private:
     return loadMatrices(builder, loc, rows.pointer(slot, point, place), transposed);
   }
 
-  /// In assembly: the dialect has the instruction with descriptors alone. Operands are numbered from the results on.
+  /// Emits wgmma with an M operand in registers as inline assembly, because the dialect has the instruction with
+  /// descriptors only. Operands are numbered starting with the results.
   Value multiplyLoaded(ArrayRef<Value> left, Value right, Value sums) {
     auto type = cast<LLVM::LLVMStructType>(sums.getType());
     size_t count = type.getBody().size(), next = 2 * count;
@@ -177,8 +180,8 @@ private:
 
   OpBuilder &builder;
   Location loc;
-  Value groupRow, groupLane; ///< of the warpgroup in the tile
-  Value warpRow, lane;       ///< of the warp in the tile; of the thread in the warp
+  Value groupRow, groupLane; ///< offset of the warpgroup in the tile
+  Value warpRow, lane;       ///< offset of the warp in the tile; index of the thread in its warp
 };
 } // namespace
 

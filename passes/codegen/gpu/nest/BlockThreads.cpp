@@ -1,3 +1,5 @@
+// A reduction across threads takes one butterfly shuffle per bit of the lane, then one exchange through shared memory
+// for all bits of the warp. Values that are not 32 bits wide are shuffled as words.
 #include "passes/codegen/gpu/nest/BlockThreads.h"
 
 #include "passes/cost/BlockLatency.h"
@@ -15,7 +17,7 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kCombinedTogether = 32; ///< elements of other warps that a thread has in registers at a time
+constexpr int64_t kCombinedTogether = 32; ///< elements of other warps that a thread holds in registers at a time
 
 Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
@@ -67,7 +69,7 @@ Value tilewright::shuffleXor(OpBuilder &builder, Location loc, Value value, unsi
     Value whole = arith::OrIOp::create(builder, loc, low, arith::ShLIOp::create(builder, loc, high, half));
     return type.isF64() ? arith::BitcastOp::create(builder, loc, type, whole).getResult() : whole;
   }
-  if (isa<FloatType>(type)) { // f16 and bf16 are exact in f32
+  if (isa<FloatType>(type)) { // f32 represents f16 and bf16 exactly
     Value wide = arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
     return arith::TruncFOp::create(builder, loc, type, shuffleWord(builder, loc, wide, bit));
   }
@@ -125,8 +127,8 @@ Value BlockThreads::combine(OpBuilder &builder, unsigned, vector::CombiningKind 
 }
 
 namespace {
-/// A value for each thread in shared memory: in pieces of what an access takes at once, those of neighbouring threads
-/// side by side, so that they lie in different banks.
+/// Stores one value per thread in shared memory. The value is split into pieces of one access, and the pieces of
+/// neighbouring threads are adjacent, so that they are in different banks.
 class ThreadValues {
 public:
   ThreadValues(OpBuilder &builder, Location loc, Value scratch, int64_t threads, Type type) : loc(loc), type(type) {
@@ -179,7 +181,8 @@ private:
 };
 } // namespace
 
-/// Each thread leaves its value in the scratch, and reads those of all warps that share its point.
+/// Combines a value across warps: each thread stores its value to the scratch and reads those of all warps that share
+/// its point.
 Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind, Value value) {
   Location loc = compute.getLoc();
   ThreadValues values(builder, loc, scratch, mapping.threads, value.getType());
@@ -188,7 +191,7 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
   unsigned across = mapping.reduced >> kWarpBits << kWarpBits;
   Value own = arith::AndIOp::create(builder, loc, thread, constant(builder, loc, ~across & (mapping.threads - 1)));
   auto peerAt = [&](Value other) { return values.load(builder, arith::OrIOp::create(builder, loc, own, other)); };
-  // Every subset of the bits, a few at a time: together they could be more than a thread has registers.
+  // Visit every subset of the bits, a few at a time: all of them together could take more registers than a thread has.
   auto vectorType = dyn_cast<VectorType>(value.getType());
   int64_t lanes = vectorType ? vectorType.getNumElements() : 1;
   int64_t peers = int64_t(1) << llvm::popcount(across), together = peers;
@@ -213,6 +216,6 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
     scf::YieldOp::create(builder, loc, ValueRange{sum, next});
     all = loop.getResult(0);
   }
-  NVVM::Barrier0Op::create(builder, loc); // the scratch is free again
+  NVVM::Barrier0Op::create(builder, loc); // the scratch may be reused from here on
   return all;
 }

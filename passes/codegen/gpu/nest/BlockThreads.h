@@ -1,4 +1,4 @@
-// The threads of a block in a loop nest: their indices along its dims, and how they combine what each accumulated.
+// The threads of a block in a loop nest: their indices along its dims, and how they combine their accumulators.
 #ifndef TILEWRIGHT_CODEGEN_GPU_NEST_BLOCKTHREADS_H
 #define TILEWRIGHT_CODEGEN_GPU_NEST_BLOCKTHREADS_H
 
@@ -7,13 +7,14 @@
 
 namespace tilewright {
 
-/// What the thread has whose index differs in the bit, one of the lane's: of a scalar. All threads of the warp ask.
+/// Returns the scalar `value` of the thread whose lane index differs in this bit. All threads of the warp must execute
+/// it.
 mlir::Value shuffleXor(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, unsigned bit);
 
 class BlockThreads : public NestThreads {
 public:
-  /// `thread` is the index of the thread in its block, an i32; `scratch` a buffer of bytes in the block's memory, of
-  /// at least `combiningScratchBytes`.
+  /// `thread` is the index of the thread in its block, an i32. `scratch` is a buffer of at least
+  /// `combiningScratchBytes` bytes in shared memory.
   BlockThreads(tile::ComputeOp compute, NestMapping mapping, mlir::Value thread, mlir::Value scratch)
       : compute(compute), mapping(std::move(mapping)), thread(thread), scratch(scratch) {}
 

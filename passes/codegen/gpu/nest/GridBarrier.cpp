@@ -1,3 +1,5 @@
+// The barrier is a function in MLIR text that is parsed into the module when it is first called. Each kernel has a
+// counter in global memory.
 #include "passes/codegen/gpu/nest/GridBarrier.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -9,11 +11,11 @@ using namespace tilewright;
 
 static constexpr llvm::StringLiteral kCounterSuffix = "_grid_counter";
 
-/// One thread of each block arrives and waits for the others. What all of them add together is the counter's highest
-/// bit, whatever it was: it flips with the last one, which everybody waits for at the counter itself, and the zero that
-/// the module is loaded with is all that is ever initialised. LLVM drops the ordering of atomicrmw for PTX, so a fence
-/// stands before it; that and the barriers of the block carry what each side wrote. If a block never comes, because
-/// something else runs on the device, the kernel traps after some seconds and does not hang.
+/// One thread per block arrives and waits for the others. The amounts that all blocks add up to the counter's highest
+/// bit. The last arrival flips that bit, whatever its value was, and the others poll the counter for it; it therefore
+/// needs no initialisation beyond the zero with which the module is loaded. LLVM drops the ordering of atomicrmw for
+/// PTX, so an explicit fence precedes it; the fence and the block barriers order the writes of each side. If a block
+/// never arrives, because something else occupies the device, the kernel traps after some seconds instead of hanging.
 static constexpr llvm::StringLiteral kModule = R"mlir(
 llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attributes {convergent} {
   %zero = llvm.mlir.constant(0 : i32) : i32
@@ -51,7 +53,8 @@ llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attr
 }
 )mlir";
 
-/// Each kernel has its own: where two run at once against the contract, one may wait in vain, but none opens early.
+/// Returns the counter of a kernel. Each kernel has its own: if two run at once, against the contract, one may wait in
+/// vain but no barrier opens early.
 static LLVM::GlobalOp counterOf(ModuleOp module, StringRef kernel, Location loc) {
   std::string name = (kernel + kCounterSuffix).str();
   if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))

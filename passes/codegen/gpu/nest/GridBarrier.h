@@ -1,5 +1,5 @@
-// The software barrier of all blocks of a kernel: IREE's CUDA driver has no cooperative launch. It is safe where all
-// blocks are resident at once, which launch bounds and the size of the grid see to (ConvertToGpu.cpp).
+// The software barrier of all blocks of a kernel, because IREE's CUDA driver has no cooperative launch. It is safe if
+// all blocks are resident at once, which launch bounds and the grid's size ensure (ConvertToGpu.cpp).
 #ifndef TILEWRIGHT_CODEGEN_GPU_NEST_GRIDBARRIER_H
 #define TILEWRIGHT_CODEGEN_GPU_NEST_GRIDBARRIER_H
 
@@ -8,11 +8,11 @@
 
 namespace tilewright {
 
-/// What simulated devices know the barrier by.
+/// Name by which simulated devices recognise the barrier.
 inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
 
-/// Calls the barrier of the `blocks` blocks of a kernel; it and the kernel's counter are put into the module where they
-/// are not there yet.
+/// Calls the barrier for the `blocks` blocks of a kernel. Adds the barrier and the kernel's counter to the module if
+/// they are missing.
 void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, llvm::StringRef kernel,
                      int64_t blocks);
 

@@ -10,7 +10,7 @@ tile.program @other_shape outputs 1 {
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{none of the images that 'tile.swizzled' says}}
+    // expected-error @below {{its N operand does not have the swizzled layout that 'tile.swizzled' states}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 256, 64>} {
     ^bb0(%s: f32):
@@ -32,13 +32,13 @@ tile.program @other_shape outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 64, n, k mod 64)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Only warpgroups read the swizzle of an image.
+// Only warpgroups read a swizzled layout.
 tile.program @other_micro_kernel outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<4x128x64xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{images of tiles are of warpgroups that round nothing, and 'mma_sync' computes it}}
+    // expected-error @below {{only warpgroups that do not round their operands read swizzled layouts, but 'mma_sync' computes it}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
@@ -66,7 +66,7 @@ tile.program @other_step outputs 1 {
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{tiles of 128 lanes in steps of 64 terms are no images of 128 lines of 32}}
+    // expected-error @below {{tiles of N = 128 in steps of K = 64 do not fit a swizzled layout of 128 lines of 32}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 32>} {
     ^bb0(%s: f32):
@@ -94,7 +94,7 @@ tile.program @too_few_lines outputs 1 {
   tile.parallel [128, 128] tiles [64, 96] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
-    // expected-error @below {{tiles of 96 lanes in steps of 64 terms are no images of 128 lines of 64}}
+    // expected-error @below {{tiles of N = 96 in steps of K = 64 do not fit a swizzled layout of 128 lines of 64}}
     tile.compute [128, 128, 256] sizes [64, 96, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):

@@ -17,7 +17,7 @@ tile.program @too_much_shared_memory outputs 1 {
 
 tile.program @odd_blocks outputs 1 {
 ^bb0(%x: !tile.slice<64xf32, global>):
-  // expected-error @below {{blocks of 96 threads in groups of 0: target 'sm_86' takes powers of two from 32 to 1024}}
+  // expected-error @below {{blocks have 96 threads in groups of 0, but target 'sm_86' supports powers of two from 32 to 1024}}
   tile.parallel [64] tiles [64] workgroups 1 attributes {tile.threads = 96 : i64} {
   tile.walk {
   ^bb0(%i: index):
@@ -41,7 +41,7 @@ tile.program @more_than_are_resident outputs 2 {
     }
   }
   }
-  // expected-error @below {{in 'more_than_are_resident' 512 blocks of 256 threads, 64 registers a thread and 0 bytes of shared memory wait for each other; target 'sm_86' is sure to have 40 resident: plan fewer workgroups, or scope launch}}
+  // expected-error @below {{in 'more_than_are_resident' 512 blocks of 256 threads, 64 registers per thread and 0 bytes of shared memory wait for each other; target 'sm_86' is sure to have 40 resident: plan fewer workgroups, or scope launch}}
   tile.sync <grid>
   tile.parallel [524288] tiles [1024] workgroups 512 attributes {tile.threads = 256 : i64} {
   tile.walk {
@@ -84,7 +84,7 @@ tile.program @too_many_sums outputs 1 {
 
 tile.program @no_clusters outputs 1 {
 ^bb0(%x: !tile.slice<64xf32, global>):
-  // expected-error @below {{clusters of 8 blocks: target 'sm_86' has no clusters}}
+  // expected-error @below {{clusters have 8 blocks, but target 'sm_86' has no clusters}}
   tile.parallel [64] tiles [8] workgroups 8 attributes {tile.threads = 32 : i64, tile.cluster = 8 : i64} {
   tile.walk {
   ^bb0(%i: index):

@@ -81,7 +81,7 @@ module {
 module {
   module @tilewright_kernels {
     gpu.module @kernels {
-      // expected-error @below {{it has 6 bindings; target 'sm_80' takes 5: plan smaller kernels}}
+      // expected-error @below {{the kernel has 6 bindings; target 'sm_80' takes 5: plan smaller kernels}}
       llvm.func @k(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>, %d: !llvm.ptr<1>, %p: !llvm.ptr<1>,
                    %y: !llvm.ptr<1>)
           attributes {tile.workgroups = 3 : i64, tile.outputs = 2 : i64, tile.block_bytes = 64 : i64,

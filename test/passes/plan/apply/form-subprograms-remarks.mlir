@@ -5,7 +5,7 @@
 func.func @contraction(%a: tensor<9x5xf16>, %b: tensor<5x7xf16>) -> tensor<9x7xf16> {
   %z = arith.constant dense<0.0> : tensor<9x7xf16>
   %e = tensor.empty() : tensor<9x7xf16>
-  // expected-remark @below {{tile: op 0 (linalg.matmul) is left to IREE: a contraction that is IREE's own: it accumulates in a type of less than 32 bits}}
+  // expected-remark @below {{tile: op 0 (linalg.matmul) is left to IREE: a contraction without a micro kernel: it accumulates in a type of less than 32 bits}}
   %m = linalg.matmul ins(%a, %b : tensor<9x5xf16>, tensor<5x7xf16>) outs(%z : tensor<9x7xf16>) -> tensor<9x7xf16>
   // expected-remark @below {{tile: op 1 (linalg.exp) is left to IREE: IREE folds it into its linalg.matmul}}
   // expected-remark @below {{tile: the edge from op 0 to op 1 stays at scope launch: op 1 stays with IREE}}

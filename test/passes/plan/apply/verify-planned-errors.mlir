@@ -186,7 +186,7 @@ func.func @g5_across_tiles(%x: tensor<5x5xf32>) -> tensor<5x5xf32> {
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 func.func @g6_needs_the_whole_sum(%x: tensor<6x77xf32>) -> tensor<6x77xf32> {
-  // expected-error @+1 {{G6: dim 1 cannot be walked in blocks: something reads, along the dim, what is complete after it}}
+  // expected-error @+1 {{G6: dim 1 cannot be walked in blocks: an expression inside the walk reads a result that is complete only after it}}
   %r = tile.subprogram "k" (%x) extents [6, 77] tiles [1, 32] grid [0] vector 1 workgroups 1
       : (tensor<6x77xf32>) -> tensor<6x77xf32> {
   ^bb0(%a: tensor<6x77xf32>):

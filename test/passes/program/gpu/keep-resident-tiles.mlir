@@ -108,7 +108,7 @@ tile.program @keeps_the_buffer_that_holds_it outputs 2 {
 // reads the tensor again.
 // CHECK-LABEL: tile.program @reads_again_what_has_no_room
 // CHECK-NOT: tile.kept
-// WHY: remark: {{.*}}a tile that two phases read is read again: blocks would have 120576 bytes of shared memory, and not all be sure to be resident
+// WHY: remark: {{.*}}a tile that two phases read is read again: blocks would have 120576 bytes of shared memory, so that not all of them are sure to be resident
 tile.program @reads_again_what_has_no_room outputs 2 {
 ^bb0(%x: !tile.slice<200x30000xf32, global>, %p: !tile.slice<200xf32, global>, %y: !tile.slice<200x30000xf32, global>):
   tile.parallel [200] tiles [1] workgroups 200 attributes {tile.resident = array<i64: 0, 0>, tile.threads = 128 : i64, tile.group = 128 : i64} {

@@ -24,7 +24,7 @@
 // CUT: %[[P:.*]] = tile.launch @kernels::@sum_in_two_phases(%{{.*}}) : (tensor<64x512xf32>) -> tensor<64xf32>
 // CUT: %[[S:.*]] = tile.launch @kernels::@sum_in_two_phases_1(%[[P]]) : (tensor<64xf32>) -> tensor<1xf32>
 // CUT: return %[[S]]
-// WHY: remark: {{.*}}part 1 of 'sum_in_two_phases' is launched for itself: grid scope is forbidden
+// WHY: remark: {{.*}}part 1 of 'sum_in_two_phases' gets a launch of its own: grid scope is forbidden
 module @kernels {
   tile.program @sum_in_two_phases outputs 2 {
   ^bb0(%x: !tile.slice<64x512xf32, global>, %p: !tile.slice<64xf32, global>, %y: !tile.slice<1xf32, global>):

@@ -9,7 +9,7 @@
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
 // The contraction before adds up two matrices, one after another: neither loop is the last one for certain.
-// CHECK: the copies do not begin while the contraction before is computed: the contraction before it has no single loop of steps
+// CHECK: the operands are not prefetched while the contraction before is computed: the contraction before it has no single loop of steps
 // CHECK-LABEL: tile.program @two_loops_before
 // CHECK-NOT: tile.prefetch
 tile.program @two_loops_before outputs 1 {

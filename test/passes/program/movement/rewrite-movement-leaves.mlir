@@ -92,7 +92,7 @@ func.func @call_sums(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 // CHECK: math.exp
 // CHECK: tile.sync <grid>
 // CHECK-NOT: math.exp
-// REMARK: 'would_be_computed_again' hands output 0 over through memory: what is written is computed there
+// REMARK: 'would_be_computed_again' hands output 0 over through memory: its value is computed, not copied
 tile.program @would_be_computed_again outputs 2 {
 ^bb0(%x: !tile.slice<53xf32, global>, %t: !tile.slice<53xf32, global>, %y: !tile.slice<64x53xf32, global>):
   tile.parallel [53] tiles [53] workgroups 1 {

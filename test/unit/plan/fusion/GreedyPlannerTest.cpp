@@ -120,7 +120,7 @@ func.func @left(%a: tensor<96x160xf16>, %b: tensor<160x224xf16>, %u: tensor<37xf
 })");
   Plan plan = planFor(graph);
   EXPECT_TRUE(plan.kernels.empty());
-  EXPECT_EQ(reasonFor(plan, 0), "a contraction that is IREE's own: it accumulates in a type of less than 32 bits");
+  EXPECT_EQ(reasonFor(plan, 0), "a contraction without a micro kernel: it accumulates in a type of less than 32 bits");
   EXPECT_EQ(reasonFor(plan, 1), "IREE folds it into its linalg.matmul");
   EXPECT_EQ(reasonFor(plan, 2), "math.exp in f64 has no code generation");
   EXPECT_EQ(reasonFor(plan, 3), "depends on weights and constants alone: IREE computes it once at load");

@@ -66,8 +66,7 @@ TEST_F(ThreadMapping, lines_that_are_spread_are_taken_in_order) {
 }
 
 TEST_F(ThreadMapping, lines_that_meet_in_banks_are_taken_apart) {
-  NestMapping mapping = copy(/*room=*/40, {128, 0}); // lines are 20 words apart, so neighbouring lines of 16 words
-                                                     // conflict
+  NestMapping mapping = copy(/*room=*/40, {128, 0}); // neighbouring lines of 16 words, 20 words apart, conflict
   int64_t next = mapping.bits[1].indexOf(4);
   EXPECT_EQ(next * 20 % 32, 16);
 }

@@ -1,6 +1,5 @@
 // Tests the scopes at which threads synchronise: the rules of PowerFusion 5.1 on numbers of units, and the scopes
-// derived
-// from the maps of two nests against a brute-force check of every thread and element.
+// derived from the maps of two nests against a brute-force check of every thread and element.
 #include "passes/program/movement/ParallelUnits.h"
 #include "passes/program/movement/SlicePattern.h"
 
