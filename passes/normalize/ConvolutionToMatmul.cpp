@@ -314,8 +314,8 @@ void takeOffZeroPoints(linalg::LinalgOp op) {
   op->erase();
 }
 
-struct ConvolutionToMatmul : impl::UnfoldContractionsBase<ConvolutionToMatmul> {
-  using UnfoldContractionsBase::UnfoldContractionsBase;
+struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> {
+  using ConvolutionToMatmulBase::ConvolutionToMatmulBase;
 
   void runOnOperation() override {
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;

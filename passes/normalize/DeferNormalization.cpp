@@ -330,7 +330,7 @@ void delay(const Delay &what) {
     markForBf16(what.divided);
 }
 
-class DeferNormalization : public impl::DelayDivisionsBase<DeferNormalization> {
+class DeferNormalization : public impl::DeferNormalizationBase<DeferNormalization> {
   void runOnOperation() override {
     SmallVector<linalg::LinalgOp> contractions;
     getOperation().walk([&](linalg::LinalgOp op) { contractions.push_back(op); });

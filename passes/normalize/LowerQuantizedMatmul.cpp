@@ -321,8 +321,8 @@ private:
   SmallVector<Scale> scales;
 };
 
-struct LowerQuantizedMatmul : impl::NarrowProductsBase<LowerQuantizedMatmul> {
-  using NarrowProductsBase::NarrowProductsBase;
+struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmul> {
+  using LowerQuantizedMatmulBase::LowerQuantizedMatmulBase;
 
   void runOnOperation() override {
     widenAccumulators(getOperation(), numerics == "strict");

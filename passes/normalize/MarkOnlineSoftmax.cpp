@@ -89,8 +89,8 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
   return isRowMaximum(expr, least) && reducesInnermost(expr) ? StringRef(kRunningMaximum) : "";
 }
 
-struct MarkOnlineSoftmax : impl::RunMaximaBase<MarkOnlineSoftmax> {
-  using RunMaximaBase::RunMaximaBase;
+struct MarkOnlineSoftmax : impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax> {
+  using MarkOnlineSoftmaxBase::MarkOnlineSoftmaxBase;
 
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);

@@ -311,9 +311,9 @@ private:
   TwoPhases phases;
 };
 
-class OnePassVariance : public impl::ShiftMomentsBase<OnePassVariance> {
+class OnePassVariance : public impl::OnePassVarianceBase<OnePassVariance> {
 public:
-  using ShiftMomentsBase::ShiftMomentsBase;
+  using OnePassVarianceBase::OnePassVarianceBase;
 
 private:
   /// Processors keep two passes over narrow floats: one was never timed there.

@@ -24,6 +24,7 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("passes/plan/space",),
     ("passes/plan/tiling/cpu", "passes/plan/tiling/gpu"),
     ("passes/plan/tiling",),
+    ("passes/plan/scopes",),
     ("passes/plan/grid",),
     ("passes/plan/fusion",),
     ("passes/plan/forms", "passes/plan/apply"),

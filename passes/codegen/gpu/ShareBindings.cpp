@@ -2,7 +2,7 @@
 // out on finished kernels, where a tensor is no more than a pointer, so that nothing before has to know.
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/forms/PackedCopy.h"
 

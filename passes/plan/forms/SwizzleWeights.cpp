@@ -94,8 +94,8 @@ Value swizzleWeight(OpBuilder &builder, Location loc, Value matrix, const PlainO
   return image.getResult(0);
 }
 
-class SwizzleWeights : public impl::PackImagesBase<SwizzleWeights> {
-  using PackImagesBase::PackImagesBase;
+class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
+  using SwizzleWeightsBase::SwizzleWeightsBase;
 
   void runOnOperation() override {
     SmallVector<tile::ExprOp> contractions;

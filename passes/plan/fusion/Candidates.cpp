@@ -2,6 +2,7 @@
 // with the product of a few sizes for every dim that tiles cut, or on a GPU with every block of threads; all are
 // predicted, and of the quickest those listed that differ. Cut candidates: in two anywhere in program order, and into
 // what IREE would launch.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/Candidates.h"
 
 #include "passes/graph/Eligibility.h"

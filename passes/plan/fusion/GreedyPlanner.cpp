@@ -1,3 +1,4 @@
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -20,19 +20,6 @@ struct PlanOptions {
   bool gridSync = true;
 };
 
-/// Scopes for all edges between the expressions (in program order). With `threadOnly` every elementwise value is
-/// computed again wherever it is read, which keeps shifted and transposed reads local to the tile.
-llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
-                                                  bool threadOnly);
-
-/// The better of the scope choices for a set of expressions (in program order), or why there is none.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    std::string *reason = nullptr);
-
-/// The same with given scopes for all edges between them.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
-
 Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});
 
 /// Predicted for all kernels of that plan; nothing where it leaves to IREE what computes.

@@ -4,7 +4,7 @@
 
 #include "passes/graph/ReducedWalk.h"
 #include "passes/cost/GemmTiling.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/space/ContractionKernel.h"

@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 #define TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 
+#include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
 #include <map>
 

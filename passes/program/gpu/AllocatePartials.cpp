@@ -6,7 +6,7 @@
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/cost/GridPartition.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -136,8 +136,8 @@ Value addOutput(ProgramOp program, SliceType type, ArrayRef<LaunchOp> launches) 
   return program.getBody().addArgument(type, program.getLoc());
 }
 
-struct AllocatePartials : tilewright::impl::PlacePartialsBase<AllocatePartials> {
-  using PlacePartialsBase::PlacePartialsBase;
+struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartials> {
+  using AllocatePartialsBase::AllocatePartialsBase;
 
   void keepWhole(ParallelOp part, const std::string &why) {
     part.setWorkgroups(std::min<int64_t>(part.getWorkgroups(), part.getNumTiles()));

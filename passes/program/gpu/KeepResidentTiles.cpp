@@ -184,8 +184,8 @@ private:
   const Target &target;
 };
 
-struct KeepResidentTiles : tilewright::impl::KeepTilesBase<KeepResidentTiles> {
-  using KeepTilesBase::KeepTilesBase;
+struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentTiles> {
+  using KeepResidentTilesBase::KeepResidentTilesBase;
 
   void runOnOperation() override {
     ProgramOp program = getOperation();

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_PLAN_TILING_CPU_CHAINMOVEMENT_H
 
 #include "passes/plan/tiling/cpu/BlockSearch.h"
+#include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
 #include <map>
 

@@ -1,7 +1,7 @@
 // Bindings of a kernel, of which drivers pass only so many. A GPU kernel with more tensors than that has its weights
 // behind one another in one, and in another what none but itself reads.
-#ifndef TILEWRIGHT_PLAN_GRID_BINDINGS_H
-#define TILEWRIGHT_PLAN_GRID_BINDINGS_H
+#ifndef TILEWRIGHT_PLAN_SPACE_BINDINGS_H
+#define TILEWRIGHT_PLAN_SPACE_BINDINGS_H
 
 #include "passes/target/Target.h"
 

@@ -1,5 +1,5 @@
 // How many bindings a kernel has, where tensors may share them.
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

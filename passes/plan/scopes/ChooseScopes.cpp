@@ -4,13 +4,14 @@
 // staged inputs when it is cheap. Where one nest evaluates a value more often than it has elements (windows, repeated
 // elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/plan/tiling/FindIterationSpace.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/graph/Contraction.h"
 #include "passes/support/WorkNotes.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
