@@ -3,6 +3,8 @@
 #define TILEWRIGHT_TEST_UNIT_PLANFIXTURE_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/plan/tiling/FindIterationSpace.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

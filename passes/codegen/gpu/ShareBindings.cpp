@@ -6,7 +6,7 @@
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/plan/forms/PackedCopy.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

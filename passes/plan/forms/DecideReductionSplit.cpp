@@ -1,3 +1,4 @@
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
 
 #include "passes/graph/Contraction.h"

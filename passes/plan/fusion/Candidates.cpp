@@ -2,6 +2,7 @@
 // value (buffered or recomputed), and combine it with a few tile sizes for every tiled dim, or on a GPU with every size
 // of thread block. All are predicted, and the fastest that differ are listed. Cut ones split the graph in two anywhere
 // in program order, or into the dispatches that IREE would launch.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/Candidates.h"
 
 #include "passes/graph/Eligibility.h"

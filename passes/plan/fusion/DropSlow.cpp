@@ -1,5 +1,6 @@
 // Leaves to IREE the fusion groups that are not predicted to beat IREE alone on the same ops, and kernels that would
 // only stand between IREE's.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 

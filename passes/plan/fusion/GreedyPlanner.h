@@ -20,20 +20,6 @@ struct PlanOptions {
   bool gridSync = true;
 };
 
-/// Chooses a scope for every edge between the expressions, which are in program order. With `threadOnly`, every
-/// elementwise value is recomputed wherever it is read, which keeps shifted and transposed reads local to the tile.
-llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
-                                                  bool threadOnly);
-
-/// Plans the expressions, which are in program order, as one group with the better of both scope choices. Returns
-/// nothing if no group is possible, and sets `reason`.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    std::string *reason = nullptr);
-
-/// Plans the expressions as one group with the given scopes for all edges between them.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
-
 Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {});
 
 /// Returns the predicted seconds of all kernels of that plan together, or nothing if it leaves arithmetic to IREE.

@@ -1,6 +1,7 @@
 // Merges fusion groups along the edges of the graph, with all their readers at once, and with others that read the same
 // tensor. Groups merge if one iteration space serves them and one kernel is not predicted to be clearly slower. The
 // order of the merges is fixed, so plans are deterministic; a declined merge is tried again when a group has changed.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 

@@ -1,5 +1,6 @@
 // Moves the borders of fusion groups that have finished growing. On a GPU, a transpose moves from the group that makes
 // it to the group that reads it if that is predicted to be faster. Reshapes at a border leave their group.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 

@@ -1,5 +1,6 @@
 // Prints the composition schemes of each fusion group as remarks, for tests and for people.
 #include "passes/Passes.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/plan/fusion/GreedyPlanner.h"
 #include "passes/plan/tiling/TileSizes.h"

@@ -1,5 +1,6 @@
 // Starts a fusion group with every expression that a Tilewright kernel may compute. Every other expression is left to
 // IREE, with the reason: it is not eligible, it is computed at load, or IREE folds it into a contraction of its own.
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"

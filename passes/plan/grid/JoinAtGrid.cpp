@@ -1,3 +1,4 @@
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/grid/JoinAtGrid.h"
 
 #include "passes/plan/grid/CutAtGrid.h"

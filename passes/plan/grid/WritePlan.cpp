@@ -4,7 +4,7 @@
 
 #include "passes/cost/GemmTiling.h"
 #include "passes/graph/ReducedWalk.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/PlanNumerics.h"

@@ -4,7 +4,7 @@
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/cost/GridPartition.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"

@@ -2,6 +2,7 @@
 // search over the same choices.
 #include "test/unit/PlanFixture.h"
 
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/ir/Partition.h"
 
 using namespace mlir;

@@ -1,5 +1,7 @@
 // Tests of values that a nest evaluates more often than they have elements: the number of evaluations, and the cases in
 // which a buffer holds them instead.
+#include "passes/plan/tiling/FindIterationSpace.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

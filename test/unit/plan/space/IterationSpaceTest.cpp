@@ -1,5 +1,6 @@
 // Iteration spaces: which dims of different roots are the same dim, which of them independent workgroups may walk, and
 // how they are tiled. Sizes are odd and distinct, so that swapped dims show.
+#include "passes/plan/tiling/FindIterationSpace.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;

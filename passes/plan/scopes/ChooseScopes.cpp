@@ -4,10 +4,10 @@
 // and recomputed from staged inputs if it is cheap. If one nest evaluates a value more often than it has elements
 // (windows, repeated elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"

@@ -1,4 +1,4 @@
-#include "passes/plan/grid/Bindings.h"
+#include "passes/plan/space/Bindings.h"
 
 #include "passes/graph/ConstantOperand.h"
 

@@ -1,0 +1,25 @@
+// The scope of every edge inside a fusion group, and the group with everything that follows from its scopes.
+#ifndef TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
+#define TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
+
+#include "passes/plan/space/PlannedGroup.h"
+
+namespace tilewright {
+
+/// Chooses a scope for every edge between the expressions, which are in program order. With `threadOnly`, every
+/// elementwise value is recomputed wherever it is read, which keeps shifted and transposed reads local to the tile.
+llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
+                                                  bool threadOnly);
+
+/// Plans the expressions, which are in program order, as one group with the better of both scope choices. Returns
+/// nothing if no group is possible, and sets `reason`.
+std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+                                    std::string *reason = nullptr);
+
+/// Plans the expressions as one group with the given scopes for all edges between them.
+std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+                                    llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
+
+} // namespace tilewright
+
+#endif
