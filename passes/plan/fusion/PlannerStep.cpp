@@ -9,7 +9,7 @@ using namespace tilewright;
 
 /// Factor within which two predictions do not differ. Within it, fewer bytes and fewer launches decide.
 static constexpr double kRoughness = 1.25;
-/// The same factor for kernels of at most `kFewBytes` bytes, where waking more workers costs about what they save.
+/// Factor for kernels of at most `kFewBytes` bytes, for which waking more workers costs about what they save.
 static constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 
 double tilewright::roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
