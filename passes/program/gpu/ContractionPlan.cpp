@@ -163,3 +163,10 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
       widest = std::max(widest, elementBytes(accumulator.getType()));
   return plan.tiling.combiningBytes(threads, widest);
 }
+
+SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling, Type sum, int64_t workgroups) {
+  int64_t run = kAccessBytes / tiling.accumulatorBytes;
+  while (tiling.sums % run != 0)
+    run /= 2;
+  return SliceType::get(context, {workgroups, tiling.sums / run, tiling.accumulatorThreads, run}, sum, Space::global);
+}

@@ -35,6 +35,9 @@ bool hasOneLoop(tile::ComputeOp compute, const ContractionPlan &plan);
 /// Returns the bytes of the contraction's scratch that its readers need to combine rows.
 int64_t rowScratchBytes(const RegisterHandover &handover, const ContractionPlan &plan, int64_t threads);
 
+/// Returns the type of the buffer for the partial sums of a contraction that `workgroups` workgroups share.
+tile::SliceType partialsOf(mlir::MLIRContext *context, const GemmTiling &tiling, mlir::Type sum, int64_t workgroups);
+
 } // namespace tilewright
 
 #endif

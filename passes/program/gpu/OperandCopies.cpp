@@ -98,8 +98,7 @@ bool tilewright::isImage(ComputeOp compute, LoadOp load) {
   return compute->hasAttr(kSwizzledAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
-/// Returns the size of the K dim, rounded up to whole steps.
-static int64_t kOfSteps(ComputeOp compute, OperandShape shape) {
+int64_t tilewright::kOfSteps(ComputeOp compute, OperandShape shape) {
   return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
 }
 

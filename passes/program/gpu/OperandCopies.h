@@ -48,6 +48,8 @@ bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shap
 bool liesAlong(tile::LoadOp load, int64_t dim);
 /// Returns true if the operand is contiguous along K.
 bool liesByK(tile::LoadOp load, OperandShape shape);
+/// Returns the size of the K dim, rounded up to whole steps.
+int64_t kOfSteps(tile::ComputeOp compute, OperandShape shape);
 
 } // namespace tilewright
 

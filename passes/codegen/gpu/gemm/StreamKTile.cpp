@@ -13,15 +13,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kAccessBytes = 16;
-
-SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling, Type sum, int64_t workgroups) {
-  int64_t run = kAccessBytes / tiling.accumulatorBytes;
-  while (tiling.sums % run != 0)
-    run /= 2;
-  return SliceType::get(context, {workgroups, tiling.sums / run, tiling.accumulatorThreads, run}, sum, Space::global);
-}
-
 namespace {
 /// A row of the buffer of partial sums, as accessed by the thread.
 class PartialRow {

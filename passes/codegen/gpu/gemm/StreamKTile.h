@@ -22,9 +22,6 @@ struct StepShare {
   std::function<void(mlir::OpBuilder &)> meet; ///< emits the barrier of the grid
 };
 
-/// Returns the type of the buffer for a contraction that `workgroups` workgroups share.
-tile::SliceType partialsOf(mlir::MLIRContext *context, const GemmTiling &tiling, mlir::Type sum, int64_t workgroups);
-
 /// Leaves the partial sums to the workgroup that begins the tile, unless that is this one; after this workgroup's last
 /// tile, waits until all have done so. `store` emits code for the complete accumulators, which runs in the workgroup
 /// that begins the tile.
