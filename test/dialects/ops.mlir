@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s | tilewright-opt | FileCheck %s
 // RUN: tilewright-opt %s --mlir-print-op-generic | tilewright-opt | FileCheck %s
 
-// Every op, attribute and type of the dialect is read and printed, in its own form and in the generic one.
+// The parser and the printer take every op, attribute and type of the dialect, in its own form and in the generic one.
 
 // CHECK-DAG: #[[$ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: #[[$SUM:.*]] = affine_map<(d0, d1) -> (d0 + d1)>
@@ -118,7 +118,7 @@ func.func @launches(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
   return %y : tensor<6x35xf32>
 }
 
-// All scopes and spaces, and a slice with strides.
+// The op has every scope and memory space, and a slice with strides.
 // CHECK-LABEL: func private @attributes
 // CHECK-SAME: scopes = [#tile.scope<thread>, #tile.scope<warp>, #tile.scope<block>, #tile.scope<cluster>, #tile.scope<grid>, #tile.scope<launch>, #tile.scope<host>]
 // CHECK-SAME: spaces = [#tile.space<register>, #tile.space<block>, #tile.space<cluster>, #tile.space<global>, #tile.space<host>]

@@ -50,7 +50,7 @@ func.func @narrows_to_bf16(%a: vector<16xf32>) -> vector<16xbf16> {
   return %0 : vector<16xbf16>
 }
 
-// After its arithmetic has been expanded bf16 is only moved, as i16.
+// Once its arithmetic has been expanded, bf16 is only moved, as i16.
 // HAS-LABEL: func.func @moves_bf16(%arg0: memref<9xi16>, %arg1: memref<9xi16>)
 // HAS: %[[ONE:.*]] = arith.constant dense<16256> : vector<4xi16>
 // HAS: vector.load {{.*}} : memref<9xi16>, vector<4xi16>
@@ -65,7 +65,7 @@ func.func @moves_bf16(%a: memref<9xbf16>, %b: memref<9xbf16>) -> vector<4xi16> {
   return %0 : vector<4xi16>
 }
 
-// A constant is rounded once, 1 + 2^-8 + 2^-40 to 1 + 2^-7: by way of f32 it would be 1.
+// A constant is rounded once: 1 + 2^-8 + 2^-40 becomes 1 + 2^-7. Rounded to f32 first, it would become 1.
 // HAS-LABEL: func.func @rounds_a_constant_once
 // HAS: arith.constant 16257 : i16
 // HAS-NOT: truncf
@@ -76,7 +76,7 @@ func.func @rounds_a_constant_once() -> i16 {
   return %0 : i16
 }
 
-// A kernel that says its own target is for that one.
+// A kernel that names its own target is compiled for that one.
 // CHECK-LABEL: func.func @says_its_own
 // CHECK-NEXT: math.fma
 func.func @says_its_own(%a: f32) -> f32 attributes {tile.target = "x86-64-avx512"} {
@@ -84,7 +84,7 @@ func.func @says_its_own(%a: f32) -> f32 attributes {tile.target = "x86-64-avx512
   return %0 : f32
 }
 
-// In f64 it is a product and a sum.
+// In f64, an FMA becomes a multiplication and an addition.
 // CHECK-LABEL: func.func @adds_a_product_in_f64
 // CHECK-NEXT: arith.mulf {{.*}} : f64
 // CHECK-NEXT: arith.addf {{.*}} : f64

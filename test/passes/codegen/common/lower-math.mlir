@@ -11,7 +11,7 @@ func.func @exp_without_libm(%x: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
-// GPUs have an instruction, where numerics allow its error. Fused functions take it, too.
+// GPUs have an instruction for it, which is used where numerics allow its error, in fused functions, too.
 // CHECK-LABEL: func.func @fast_exp
 // CHECK: math.fma
 // GPU-LABEL: func.func @fast_exp
@@ -49,7 +49,7 @@ func.func @strict_exp(%x: f32) -> f32 {
 
 // -----
 
-// What is rounded to bf16 needs two coefficients less, and no second constant for ln 2.
+// A result that is rounded to bf16 needs two coefficients fewer, and no second constant for ln 2.
 // CHECK-LABEL: func.func @exp_for_bf16
 // CHECK-COUNT-5: math.fma
 // CHECK-NOT: math.fma
@@ -61,7 +61,7 @@ func.func @exp_for_bf16(%x: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
-// Fused with the sum, tanh is an exponential; as it stands, or with another use, it is not.
+// tanh becomes an exponential if the addition that reads it can absorb it; alone, or with another use, it does not.
 // CHECK-LABEL: func.func @one_plus_tanh
 // CHECK: arith.divf
 // CHECK-NOT: math.copysign
@@ -82,7 +82,7 @@ func.func @tanh_and_its_sum(%x: vector<16xf32>) -> (vector<16xf32>, vector<16xf3
 
 // -----
 
-// What 1 + tanh x is multiplied by is divided; its factor of a half, and tanh's argument's, take the powers of two.
+// The factor of 1 + tanh x becomes a dividend; the exponential absorbs the factor 1/2 and that of tanh's argument.
 // CHECK-LABEL: func.func @gelu
 // CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>, %[[U:[a-z0-9]*]]: vector<16xf32>)
 // CHECK-DAG: %[[MINUS:.*]] = arith.constant dense<-1.500000e+00>
@@ -104,7 +104,7 @@ func.func @gelu(%x: vector<16xf32>, %u: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
-// A factor that might overflow is not doubled: the denominator is halved. A constant that would is not folded.
+// A factor that might overflow is not doubled; the denominator is halved. A constant that would overflow is not folded.
 // CHECK-LABEL: func.func @large_factors
 // CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>, %[[U:[a-z0-9]*]]: vector<16xf32>)
 // CHECK-NOT: 0x7F800000
@@ -125,7 +125,7 @@ func.func @large_factors(%x: vector<16xf32>, %u: vector<16xf32>) -> vector<16xf3
 
 // -----
 
-// A product with a sigmoid is a quotient, where functions may be fused; a sigmoid that is also read otherwise stays one.
+// With fused functions, a product with a sigmoid becomes a quotient; a sigmoid with other readers stays a sigmoid.
 // CHECK-LABEL: func.func @silu
 // CHECK-SAME: (%[[X:[a-z0-9]*]]: vector<16xf32>
 // CHECK: arith.divf %[[X]], %{{.*}}
@@ -176,7 +176,7 @@ func.func @keeps_instructions(%x: vector<16xf32>) -> vector<16xf32> {
 
 // -----
 
-// Rounded to the nearest, not by adding one half, which rounds itself.
+// The value is rounded to nearest directly; adding one half would round a second time.
 // CHECK-LABEL: func.func @rounds_halves_away_from_zero
 // CHECK: %[[T:.*]] = math.trunc %arg0
 // CHECK: %[[R:.*]] = arith.subf %arg0, %[[T]]
@@ -198,7 +198,7 @@ func.func @f64_exp_has_no_expansion(%x: f64) -> f64 {
 
 // -----
 
-// Bytes of 128 and more are poison to the signed conversion, by which front ends mean unsigned ones, too.
+// Bytes of 128 and more are poison to the signed conversion, although front ends also use it for unsigned bytes.
 // CHECK-LABEL: func @unsigned_by_the_signed_conversion
 // CHECK: %[[WORD:.*]] = arith.fptosi %{{.*}} : vector<8xf32> to vector<8xi32>
 // CHECK: %[[BYTE:.*]] = arith.trunci %[[WORD]] : vector<8xi32> to vector<8xi8>

@@ -5,8 +5,8 @@
 #plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// All rows pass a block of 20 terms before the next one; the last block has 7. What lies in panels is read as it is.
-// Sums begin with the init and go on from their slice.
+// All rows use a K block of 20 before the next block starts; the last block has 7. A packed operand is read in place.
+// Accumulators start from the init, and are stored in their slice between blocks.
 // CHECK-LABEL: func.func @blocks
 // CHECK-NOT: memref.alloca
 // CHECK: scf.for %{{.*}} = %c0 to %c102
@@ -34,7 +34,7 @@ tile.program @blocks outputs 1 {
   }
 }
 
-// Steps that lie apart are copied one after another, once for all rows.
+// The steps along K are not contiguous in memory, so each is copied once for all rows.
 // CHECK-LABEL: func.func @copied_blocks
 // CHECK: memref.alloca() {{.*}} memref<21x64xf32>
 tile.program @copied_blocks outputs 1 {
@@ -54,7 +54,7 @@ tile.program @copied_blocks outputs 1 {
   }
 }
 
-// So few rows do not pay for a copy.
+// A copy does not pay off for so few rows.
 // CHECK-LABEL: func.func @blocks_as_they_lie
 // CHECK-NOT: memref.alloca
 tile.program @blocks_as_they_lie outputs 1 {
@@ -74,7 +74,7 @@ tile.program @blocks_as_they_lie outputs 1 {
   }
 }
 
-// One block has all rows: nothing is read twice, and 20 rows of the matrix are read from end to end.
+// One register block holds all rows, so nothing is read twice, and the 20 rows of the matrix are read sequentially.
 // CHECK-LABEL: func.func @streams
 // CHECK: scf.for %{{.*}} = %c0 to %c192 step %c64
 // CHECK: vector.store

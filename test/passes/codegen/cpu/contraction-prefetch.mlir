@@ -4,7 +4,7 @@
 #panels = affine_map<(m, n, k)[s0, s1, s2] -> (n floordiv 64, k, n mod 64)>
 #sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// A panel is of 96 steps of 4 lines. The last 8 of 17 row blocks bring the next one, a line every other step.
+// A panel has 96 steps of 4 cache lines. The last 8 of 17 row blocks prefetch the next panel, a line every other step.
 // CHECK-LABEL: func.func @next_panel
 // CHECK: scf.for %[[ROW:.*]] = %c0 to %c102 step %c6
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[ROW]], %c6
@@ -35,7 +35,7 @@ tile.program @next_panel outputs 1 {
   }
 }
 
-// There is no other panel; this one is short enough; one row block streams its panels.
+// Nothing is prefetched if there is no other panel, if panels are this short, or if one row block streams its panels.
 // CHECK-LABEL: func.func @one_panel
 // CHECK-NOT: memref.prefetch
 tile.program @one_panel outputs 1 {

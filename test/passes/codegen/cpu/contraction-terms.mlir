@@ -8,7 +8,7 @@
 #plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Ten steps of two terms, and one of the last term, whose partner is zero. A row's pair is broadcast as one number.
+// K = 21 takes ten steps of two, and a last step whose second half is zero. A row's pair is broadcast as one number.
 // CHECK-LABEL: func.func @pairs
 // CHECK: scf.for %{{.*}} = %c0 to %c10 step %c1
 // CHECK-COUNT-4: vector.load {{.*}} vector<32xbf16>
@@ -43,7 +43,7 @@ tile.program @pairs outputs 1 {
   }
 }
 
-// What lies by rows is put side by side in registers.
+// An operand that is contiguous along rows is interleaved in registers.
 // CHECK-LABEL: func.func @rows_of_lanes
 // CHECK: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
@@ -69,7 +69,7 @@ tile.program @rows_of_lanes outputs 1 {
   }
 }
 
-// Signed by signed bytes: rows are made unsigned, and what that adds is summed beside and taken off.
+// Signed times signed bytes: lhs is shifted to unsigned, and the excess is accumulated separately and subtracted.
 // CHECK-LABEL: func.func @quads
 // CHECK: arith.xori
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"

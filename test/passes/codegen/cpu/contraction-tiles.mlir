@@ -9,8 +9,8 @@
 #plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of 16 and 3: registers are configured once, cleared, and stored when two whole steps and a third one, whose rows
-// are copied with zeros behind their 5 terms, have been added. Each tile of an operand is loaded once.
+// Tiles have 16 and 3 rows. Tile registers are configured once, cleared, and stored after two whole steps and a third
+// one, whose rows of 5 elements are copied and padded with zeros. Each tile of an operand is loaded once.
 // CHECK-LABEL: func.func @pairs
 // CHECK: vector.store {{.*}} : memref<64xi8>, vector<64xi8>
 // CHECK: llvm.call_intrinsic "llvm.x86.ldtilecfg"
@@ -51,7 +51,7 @@ tile.program @pairs outputs 1 {
   }
 }
 
-// Unsigned rows by signed lanes; one tile of rows. Lanes behind the 20th are not in memory: sums go by way of the stack.
+// Unsigned lhs, signed rhs, one tile of rows. Columns behind the 20th are not in memory; a stack buffer takes the sums.
 // CHECK-LABEL: func.func @quads
 // CHECK: llvm.call_intrinsic "llvm.x86.tdpbusd"
 // CHECK: llvm.call_intrinsic "llvm.x86.tilestored64"
@@ -77,7 +77,7 @@ tile.program @quads outputs 1 {
   }
 }
 
-// What lies by rows is put side by side on the stack, groups of a last step that are not there as zeros.
+// An operand that is contiguous along rows is interleaved on the stack; missing groups of the last step are zeros.
 // CHECK-LABEL: func.func @rows_of_lanes
 // CHECK: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
 // CHECK: llvm.call_intrinsic "llvm.x86.ldtilecfg"
@@ -101,7 +101,7 @@ tile.program @rows_of_lanes outputs 1 {
   }
 }
 
-// Terms of a row that do not lie side by side are no rows of tiles, nor is what was packed for another kernel whole steps.
+// Tiles need rows that are contiguous along K, and an operand packed for another kernel does not have whole steps.
 // CHECK-LABEL: func.func @no_tiles
 // CHECK-NOT: ldtilecfg
 // CHECK: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"

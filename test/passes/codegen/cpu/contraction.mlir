@@ -8,7 +8,7 @@
 #plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #across = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 
-// Six rows by four vectors are carried around the reduction; 13 rows are two such blocks and one row.
+// The reduction loop carries 6 x 4 vectors of accumulators; 13 rows are two such blocks and one row.
 // CHECK-LABEL: func.func @packed
 // CHECK: scf.for {{.*}} step %c6
 // CHECK:   scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, {{.*}}) {
@@ -43,7 +43,7 @@ tile.program @packed outputs 1 {
   }
 }
 
-// Where one vector holds all lanes, four times as many rows make as many sums: 58 rows are two such blocks and ten.
+// If one vector holds all columns, a block has four times as many rows: 58 rows are two such blocks and ten rows.
 // CHECK-LABEL: func.func @narrow
 // CHECK: scf.for {{.*}} step %c24
 // CHECK:   scf.for
@@ -72,7 +72,7 @@ tile.program @narrow outputs 1 {
   }
 }
 
-// Lanes past the end of 50 columns are masked, in loads and in stores.
+// Columns past the end of 50 are masked, in loads and in stores.
 // CHECK-LABEL: func.func @tail
 // CHECK: vector.constant_mask [2]
 // CHECK: vector.maskedload
@@ -94,7 +94,7 @@ tile.program @tail outputs 1 {
   }
 }
 
-// Elements across the lanes are no register block's: a loop nest gathers them.
+// A register block cannot read an operand that is not contiguous across lanes, so a loop nest gathers its elements.
 // CHECK-LABEL: func.func @across
 // CHECK-NOT: math.fma
 // CHECK: vector.gather
@@ -115,7 +115,7 @@ tile.program @across outputs 1 {
   }
 }
 
-// A loop around the nest gives the reduced dim its offset; a sum that goes on starts from what is in the slice.
+// A loop around the nest offsets the reduced dim; an accumulator that is continued starts from its slice.
 // CHECK-LABEL: func.func @goes_on
 // CHECK: scf.for %[[K:.*]] = %c0 to %c20 step %c5
 // CHECK: %[[SUM:.*]] = vector.load %[[C:.*]][%c0, %c0]

@@ -5,8 +5,8 @@
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// A row is streamed while the next one is read: once before the loop over tiles, both in each of its turns, once behind
-// it. Buffers of odd tiles lie behind those of even ones, and nothing is asked for ahead, as memory is not idle.
+// A row is streamed out while the next one is read: reads alone come before the loop over tiles, stores alone behind
+// it. Odd tiles have buffers of their own. Memory is never idle, so nothing is prefetched.
 // CHECK-LABEL: func.func @streams_while_it_reads
 // CHECK:   %[[BUFFERS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<1152xi8>
 // CHECK:   scf.for %{{.*}} = %c0 to %c128 step
@@ -52,7 +52,7 @@ tile.program @streams_while_it_reads outputs 1 {
   }
 }
 
-// The first nest of the next tile reads what the last one of this tile stores: they stay in order.
+// The first nest of the next tile reads what the last nest of this tile stores, so their order is kept.
 // CHECK-LABEL: func.func @keeps_order_of_what_it_reads_back
 // CHECK:   memref.alloca() {alignment = 64 : i64} : memref<4xi8>
 // CHECK:   scf.for {{.*}} = %c0 to %c6 step
@@ -86,7 +86,7 @@ tile.program @keeps_order_of_what_it_reads_back outputs 1 {
   }
 }
 
-// The last tile is shorter than the one before, so that their nests cannot share loops.
+// The last tile is shorter than the one before, so their nests cannot share loops.
 // CHECK-LABEL: func.func @keeps_order_of_partial_tiles
 // CHECK:   scf.for {{.*}} = %c0 to %c4 step
 // CHECK:     vector.reduction <add>
@@ -117,7 +117,7 @@ tile.program @keeps_order_of_partial_tiles outputs 1 {
   }
 }
 
-// Two rows of so many numbers would drive each other out of the innermost cache.
+// Two rows of this length would evict each other from the L1 cache.
 // CHECK-LABEL: func.func @keeps_order_of_long_rows
 // CHECK:   scf.for {{.*}} = %c0 to %c3 step
 // CHECK:     vector.reduction <add>
@@ -150,7 +150,7 @@ tile.program @keeps_order_of_long_rows outputs 1 {
   }
 }
 
-// What all tiles read is there once: with it the buffers of two tiles fit.
+// A buffer that all tiles read exists once, so the other buffers of two tiles fit beside it.
 // CHECK-LABEL: func.func @counts_shared_buffers_once
 // CHECK:   scf.for %{{.*}} = %c1 to %c3 step
 // CHECK:     nontemporal
@@ -189,7 +189,7 @@ tile.program @counts_shared_buffers_once outputs 1 {
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 #block = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 floordiv 32)>
 
-// Where a maximum runs, a block of vectors streams the same block of the row before in front of its own stores.
+// In an online softmax, the previous row's block of vectors is streamed out before each block of this row is stored.
 // CHECK-LABEL: func.func @streams_while_a_maximum_runs
 // CHECK:   scf.for %[[TILE:.*]] = %c1 to %c6 step
 // CHECK:     scf.for {{.*}} step %c32 iter_args(

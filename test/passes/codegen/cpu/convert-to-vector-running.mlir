@@ -6,8 +6,8 @@
 #localAcc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 #block = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 floordiv 32)>
 
-// Blocks of two vectors: each is loaded once, its maximum found, the reference moved where that lies beyond its reach,
-// and then the exponentials taken. One number is stored for a block. The last block has a whole vector and a masked one.
+// Each block of two vectors is loaded once; its maximum is found, the reference is moved if the maximum is out of its
+// reach, then exponentials are taken. A block stores one reference. The last block has a whole vector and a masked one.
 // CHECK-LABEL: func.func @running
 // CHECK: %[[ROW:.*]]:{{.*}} = scf.for {{.*}} step %c32 iter_args(
 // CHECK:   vector.load {{.*}} vector<16xf32>
@@ -55,7 +55,7 @@ tile.program @running outputs 2 {
   }
 }
 
-// A number that a block shares is loaded as one.
+// A number that a block shares is loaded as a scalar.
 // CHECK-LABEL: func.func @factors
 // CHECK: vector.load {{.*}} vector<64xf32>
 // CHECK: memref.load {{.*}} : memref<6x3xf32>

@@ -3,8 +3,8 @@
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A reduction along the lanes: whole vectors, a masked tail in no more registers than it takes, whose other lanes keep
-// their value, one horizontal step.
+// A reduction along the lanes has whole vectors, a masked tail in as few registers as possible, whose inactive lanes
+// keep their value, and one horizontal step.
 // CHECK-LABEL: func.func @sum_rows
 // CHECK: scf.for
 // CHECK:   %[[MAIN:.*]] = scf.for {{.*}} step %c64 iter_args
@@ -38,7 +38,7 @@ tile.program @sum_rows outputs 1 {
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #out = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// A transposed access is a gather; what does not change along the lanes is loaded once, outside their loop.
+// A transposed access is a gather; a value that is constant along the lanes is loaded once, outside their loop.
 // CHECK-LABEL: func.func @hoists_and_gathers
 // CHECK: scf.for
 // CHECK:   %[[R:.*]] = memref.load
@@ -68,7 +68,7 @@ tile.program @hoists_and_gathers outputs 1 {
 #in = affine_map<(d0)[s0] -> (d0 - 3)>
 #out = affine_map<(d0)[s0] -> (d0)>
 
-// A guarded access reads under the mask of its guard, and an integer division never sees the zeros of the others.
+// A guarded access reads under the mask of its guard, and an integer division never sees the zeros of masked lanes.
 // CHECK-LABEL: func.func @guards_accesses
 // CHECK: %[[V:.*]] = vector.maskedload
 // CHECK: %[[ZERO:.*]] = arith.cmpi eq, %[[V]]
@@ -95,7 +95,7 @@ tile.program @guards_accesses outputs 1 {
 #id = affine_map<(d0)[s0] -> (d0)>
 #acc = affine_map<(d0)[s0] -> (0)>
 
-// A combiner that may not be regrouped keeps the order of the elements: no lanes.
+// A combiner that may not be reassociated keeps the order of the elements, so it does not use lanes.
 // CHECK-LABEL: func.func @keeps_opaque_order
 // CHECK-NOT: vector<
 // CHECK: scf.for
@@ -121,8 +121,8 @@ tile.program @keeps_opaque_order outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A maximum in which NaN wins: one instruction for numbers that have an order, a flag for those that have none, which half
-// of the lanes share with the other half.
+// A maximum that propagates NaN takes one instruction for ordered numbers, and a flag for unordered ones, which the
+// lanes' two halves share.
 // CHECK-LABEL: func.func @largest_of_rows
 // CHECK:   %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%[[BEST:.*]] = %{{.*}}, %[[SAW:.*]] = %{{.*}}) -> (vector<64xf32>, vector<32xi1>)
 // CHECK:     %[[X:.*]] = vector.load
@@ -156,7 +156,7 @@ tile.program @largest_of_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// One that starts from a NaN ends in it, with no flag of the elements.
+// A maximum that starts from NaN ends in NaN, without a flag for the elements.
 // CHECK-LABEL: func.func @from_nan
 // CHECK:   arith.maximumf
 // CHECK:   vector.reduction <maximumf>, %{{.*}}, %{{.*}} fastmath<reassoc>
@@ -181,7 +181,7 @@ tile.program @from_nan outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A tail of more lanes than the flags, which two registers share, has its halves share them, too, even where it fills less
+// A tail with more lanes than flags, which two registers share, has its halves share them, too, even if it fills less
 // than two registers.
 // CHECK-LABEL: func.func @largest_of_narrow_rows
 // CHECK:   %[[FLAGS:.*]] = arith.cmpf uno, %{{.*}} : vector<32xf16>
@@ -212,7 +212,7 @@ tile.program @largest_of_narrow_rows outputs 1 {
 #each = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 48)>
 #wide = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 64)>
 
-// All lanes read one element where each is repeated for whole vectors. A tail of 48 begins in the middle of 48 repetitions.
+// All lanes read one element if each is repeated for whole vectors. A tail of 48 starts inside 48 repetitions.
 // CHECK-LABEL: func.func @repeats
 // CHECK:   vector.gather {{.*}} memref<6x3xf32>, vector<64xi32>
 // CHECK:   memref.load {{.*}} memref<6x2xf32>
@@ -239,8 +239,8 @@ tile.program @repeats outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// All lanes divide by one number, and may multiply by its reciprocal: both are scaled to stay in range. Other divisions
-// stay as they are.
+// All lanes divide by one number, so they may multiply by its reciprocal; both are scaled to stay in range. Other
+// divisions stay divisions.
 // CHECK-LABEL: func.func @divides_rows
 // CHECK:   %[[D:.*]] = memref.load
 // CHECK:   math.absf %[[D]]
@@ -288,7 +288,7 @@ tile.program @divides_rows_exactly outputs 1 {
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #buffer = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// While later nests of a tile compute, the input of the next one is on its way; a nest alone leaves that to the hardware.
+// The input of the next tile is prefetched while later nests of a tile compute; a single nest relies on the hardware.
 // CHECK-LABEL: func.func @asks_for_the_next_row
 // CHECK:   scf.for %[[ROW:.*]] =
 // CHECK:     %[[NEXT:.*]] = arith.addi %[[ROW]], %c1
@@ -321,8 +321,8 @@ tile.program @asks_for_the_next_row outputs 1 {
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// A streamed store goes past the caches where every vector fills registers, one register at a time; the kernel's end
-// waits for all of them.
+// Streaming stores bypass the caches if every vector fills registers; they store one register at a time, and the kernel
+// waits for all of them at its end.
 // CHECK-LABEL: func.func @streams_rows
 // CHECK:   vector.store {{.*}} {alignment = 64 : i64, nontemporal = true} : {{.*}}, vector<16xf32>
 // CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"()
@@ -376,7 +376,7 @@ tile.program @cannot_stream_odd_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// The lines that the last nest writes are asked for while the one before it computes; small buffers are on the stack.
+// The lines that the last nest writes are prefetched while the nest before it computes; small buffers are on the stack.
 // CHECK-LABEL: func.func @asks_for_what_it_will_write
 // CHECK:   memref.alloca() {alignment = 64 : i64} : memref<{{[0-9]+}}xi8>
 // CHECK:   memref.prefetch %{{.*}}, write, locality<3>, data
@@ -409,8 +409,8 @@ tile.program @asks_for_what_it_will_write outputs 1 {
 
 // -----
 
-// Every other element: two vectors of what lies there are loaded for one of lanes, and the same two for the elements
-// between. The last elements of a slice are gathered where its end would be passed.
+// A stride of two: each vector of lanes takes two vectors of memory, and the elements between use the same two. The
+// last elements of a slice are gathered if a vector would pass its end.
 // CHECK-LABEL: func.func @strided
 // CHECK: vector.load %arg0{{.*}} : memref<128xf32>, vector<16xf32>
 // CHECK: vector.load %arg0{{.*}} : memref<128xf32>, vector<16xf32>
@@ -451,7 +451,7 @@ tile.program @strided_to_the_end outputs 1 {
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// Additions that wait for each other run in four chains. A power of two is one multiplication, no polynomial.
+// Dependent additions run in four chains. A power of two is one multiplication, not a polynomial.
 // CHECK-LABEL: func.func @sums_squares
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> (vector<64xf32>)
 tile.program @sums_squares outputs 1 {

@@ -4,7 +4,7 @@
 // RUN: FileCheck %s --input-file=%t.512.s --check-prefix=AVX512
 module {
   module @tilewright_kernels {
-    // The half that is never on is not read: it has the passthru's lanes.
+    // The half whose mask is always off is not read: it has the lanes of the passthru.
     // CHECK-LABEL: load_of_half:
     // CHECK-NOT: 32(%rdi)
     // CHECK: vmaskmovps (%rdi), %ymm
@@ -27,7 +27,7 @@ module {
       llvm.return
     }
 
-    // Nor is it written.
+    // The half whose mask is always off is not written.
     // CHECK-LABEL: store_of_half:
     // CHECK-NOT: 32(%rdi)
     // CHECK: vpmaskmovd %ymm{{[0-9]+}}, %ymm{{[0-9]+}}, (%rdi)
@@ -47,7 +47,7 @@ module {
       llvm.return
     }
 
-    // A half that is on as a whole needs no mask.
+    // A half whose mask is all on needs no mask.
     // CHECK-LABEL: whole_and_rest:
     // CHECK-DAG: vmovups (%rdi), %ymm
     // CHECK-DAG: vmaskmovps 32(%rdi), %ymm

@@ -11,7 +11,7 @@
 // CHECK-SAME: tile.target = "x86-64-avx2", tile.variant_of = "twice"
 // CHECK-NOT: tile.program
 
-// One target is no choice, so it may need what a runtime does not report.
+// A single target needs no choice at run time, so it may need features that a runtime does not report.
 // ONE: tile.program @twice
 // ONE-NOT: tile.target
 // ONE-NOT: tile.program

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-trace-accesses,canonicalize,cse))' | FileCheck %s
 
-// Each access appends address, bytes and direction, whether it is to a binding or to the workgroup's memory; what finds no
-// room is counted and goes to the last place.
+// Each access appends its address, bytes and direction, for bindings and for the workgroup's memory; accesses that find
+// no space left are counted in the last entry.
 // CHECK-LABEL: func.func @kernel
 // CHECK-SAME: (%[[X:.*]]: memref<4x8xf32>, %[[TRACE:.*]]: memref<1099511627776xindex>, %[[LOCAL:.*]]: memref<64xi8>, %{{.*}}: index)
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : index
@@ -26,7 +26,7 @@ func.func @kernel(%x: memref<4x8xf32>, %local: memref<64xi8>, %workgroup: index)
   return
 }
 
-// What is no kernel is left alone.
+// A function that is not a kernel is left alone.
 // CHECK-LABEL: func.func @other
 // CHECK-NOT: memref.store
 func.func @other(%x: memref<4xf32>, %i: index) -> f32 {

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx2 | FileCheck %s
 
-// A copy that reads along one dim and writes along the other moves squares of vectors: eight rows are loaded, three rounds
-// of interleaving make columns of them, which are stored; what is left over at the edges is masked.
+// A copy that reads along one dim and writes along the other transposes squares of vectors: it loads eight rows, turns
+// them into columns by three rounds of interleaving, and stores them; the edges are masked.
 // CHECK-LABEL: func.func @turns
 // CHECK: scf.for
 // CHECK: scf.for
@@ -9,7 +9,7 @@
 // CHECK-COUNT-8: vector.load %arg0[{{.*}}] : memref<3x19x24xf32>, vector<8xf32>
 // CHECK-COUNT-24: vector.shuffle
 // CHECK-COUNT-8: vector.store {{.*}} : memref<3x24x19xf32>, vector<8xf32>
-// Three rows remain of nineteen.
+// Three rows of nineteen remain.
 // CHECK-COUNT-3: vector.load %arg0
 // CHECK: vector.maskedstore
 // CHECK-NOT: vector.gather
@@ -27,7 +27,7 @@ tile.program @turns outputs 1 {
   }
 }
 
-// Tiles that reach past the end: what is there of the last square is counted as the kernel runs.
+// For tiles that reach past the end, the size of the last square is computed at run time.
 // CHECK-LABEL: func.func @turns_what_is_there
 // CHECK: arith.minui
 // CHECK: arith.remui
@@ -50,7 +50,7 @@ tile.program @turns_what_is_there outputs 1 {
   }
 }
 
-// What computes is a nest like any other.
+// A nest that computes is lowered like any other.
 // CHECK-LABEL: func.func @leaves_arithmetic
 // CHECK-NOT: vector.shuffle
 tile.program @leaves_arithmetic outputs 1 {
@@ -67,7 +67,7 @@ tile.program @leaves_arithmetic outputs 1 {
   }
 }
 
-// Elements that stay neighbours are moved as one: pairs of sixteen bits are turned as thirty-two.
+// Elements that stay neighbours are moved as one: pairs of 16 bits are transposed as 32 bits.
 // CHECK-LABEL: func.func @turns_pairs
 // CHECK-COUNT-8: vector.load %arg0[{{.*}}] : memref<19x16xbf16>, vector<16xbf16>
 // CHECK: vector.bitcast {{.*}} : vector<16xbf16> to vector<8xi32>

@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --tile-wrap-cpu-abi --split-input-file | FileCheck %s
 // RUN: tilewright-opt %s --tile-wrap-cpu-abi=assume-tiles --split-input-file | FileCheck %s --check-prefix=ASSUMED
 
-// A kernel on tile registers asks first: whether the processor has them (bit 50), whether the system keeps their state,
-// and then the system, whether it has granted them to this process. Without, it fails.
+// A kernel that uses AMX checks first that the processor has it (bit 50) and that the system saves its state, then
+// requests permission from the system for this process. It fails without any of these.
 // CHECK-LABEL: llvm.func internal @tile_registers_granted() -> i1
 // CHECK: llvm.inline_asm has_side_effects {{.*}} "xgetbv"
 // CHECK: llvm.mlir.constant(393216 : i64)
@@ -35,7 +35,7 @@ llvm.func @alone(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes 
 
 // -----
 
-// Of a kernel with variants, the one on tiles is called where they are granted; otherwise the next is tried.
+// If a kernel has variants, the one that uses AMX is called if the system permits it; otherwise the next one is tried.
 // CHECK-LABEL: llvm.func @k(
 // CHECK: llvm.cond_br %{{.*}}, ^bb1, ^bb3
 // CHECK: ^bb1:
@@ -63,7 +63,7 @@ llvm.func @"k.x86-64-v2"(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) att
 
 // -----
 
-// A kernel of a target with AMX that computes without tiles needs nobody's leave.
+// A kernel for a target with AMX that does not use tiles needs no permission.
 // CHECK-LABEL: llvm.func @vectors(
 // CHECK-NOT: tile_registers_granted
 // CHECK: llvm.call @vectors.kernel

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --tile-wrap-cpu-abi --split-input-file | FileCheck %s
 
-// One binding, the workgroup's memory and its index are read from IREE's structs.
+// The kernel reads its binding, the workgroup's memory and the workgroup's index from IREE's structs.
 // CHECK-LABEL: llvm.func @alone(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
 // CHECK: llvm.getelementptr %arg1[32]
 // CHECK: llvm.getelementptr %arg2[16]
@@ -15,9 +15,9 @@ llvm.func @alone(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) attributes 
 
 // -----
 
-// The kernel's own entry tests the processor's features, widest variant first, and fails where none fits. It is itself
-// for the narrowest target, so that it runs everywhere.
-// The first needs FMA, F16C, AVX2 and AVX-512 (F, CD, VL, DQ, BW), bits 11, 14, 15 and 20 to 24; x86-64-v2 bits 0 to 3.
+// The kernel's entry tests the processor's features, widest variant first, and fails if no variant fits. The entry is
+// compiled for the narrowest target, so that it runs everywhere.
+// The first variant needs FMA, F16C, AVX2 and AVX-512 (F, CD, VL, DQ, BW): bits 11, 14, 15, 20-24; x86-64-v2 bits 0-3.
 // CHECK-LABEL: llvm.func @k(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
 // CHECK-SAME: tile.target = "x86-64-v2"
 // CHECK: %[[AT:.*]] = llvm.getelementptr %arg0[32]
@@ -52,7 +52,7 @@ llvm.func @"k.x86-64-v2"(%x: !llvm.ptr, %memory: !llvm.ptr, %workgroup: i64) att
 
 // -----
 
-// Launches whose second result takes the memory of the first input pass two bindings; the kernel gets three pointers.
+// Launches whose second result reuses the memory of the first input pass two bindings; the kernel gets three pointers.
 // CHECK-LABEL: llvm.func @pair_in_place_n_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32
 // CHECK: %[[STATE:.*]] = llvm.alloca %{{.*}} x i8
 // CHECK: %[[POINTERS:.*]] = llvm.alloca %{{.*}} x i8

@@ -6,8 +6,8 @@
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// The gain is the same in all of the 60 blocks. Eight of them, a cluster, meet when they have begun, copy it together, and meet again in
-// front of the nest that reads it; the nest between the two waits for nobody.
+// All 60 blocks read the same gain. The eight blocks of a cluster synchronise at their start, copy the gain together,
+// and synchronise again in front of the nest that reads it; the nest between does not wait.
 // STAGE-LABEL: tile.program @copies_once_a_cluster
 // STAGE: %[[GAIN:.*]] = tile.alloc {{.*}} <70xf32, block>
 // STAGE: tile.sync <cluster>
@@ -19,8 +19,8 @@
 // STAGE: tile.compute [60, 70]
 // STAGE: tile.load %[[GAIN]]
 
-// Threads arrive when they begin, and again as soon as they have written to all eight blocks; syncs are where they wait.
-// Of the 64 blocks that are launched four have no row: they copy and wait as the others do, and compute nothing.
+// Threads arrive when they start, and again after writing to all eight blocks; they wait at the syncs.
+// 64 blocks are launched, and four of them have no row: they copy and wait like the others, but compute nothing.
 // GPU-LABEL: func.func @copies_once_a_cluster
 // GPU-SAME: tile.cluster = 8 : i64
 // GPU-SAME: tile.workgroups = 64 : i64
@@ -66,7 +66,7 @@ tile.program @copies_once_a_cluster outputs 1 {
   }
 }
 
-// Where all that is read depends on the row, there is nothing to share, and no block waits for another.
+// All reads depend on the row, so blocks have nothing to share, and none waits for another.
 // STAGE-LABEL: tile.program @nothing_in_common
 // STAGE-NOT: tile.cluster
 // STAGE-NOT: tile.sync <cluster>

@@ -4,8 +4,8 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// A thread has 4 x 4 sums. Four steps of 16 terms are in shared memory: three are copied while one is multiplied.
-// The steps stay a loop, and the tile's places depend on an index that is its own: neither is hoisted into registers.
+// A thread has 4 x 4 accumulators. Shared memory has four stages of K = 16: three are copied while one is multiplied.
+// The loop over steps stays, and the tile's offsets depend on its own index, so neither is hoisted into registers.
 // CHECK: #[[ROLLED:.*]] = #llvm.loop_unroll<disable = true>
 // CHECK: #llvm.loop_annotation<unroll = #[[ROLLED]]>
 // CHECK-LABEL: func.func @threads
@@ -23,7 +23,7 @@
 // CHECK-COUNT-64: math.fma
 // CHECK-NOT: math.fma
 // CHECK: {llvm.loop_annotation = #{{[a-z_]+}}}
-// The sums have their values before anybody asks which of them the tile has.
+// The accumulators are complete before bounds checks decide which of them lie in the tile.
 // CHECK: llvm.inline_asm has_side_effects "", "=f,=f,
 // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<128x128xf32, 1>, vector<4xf32>
 tile.program @threads outputs 1 {
@@ -53,8 +53,8 @@ tile.program @threads outputs 1 {
 #id = affine_map<(m, n)[s0, s1] -> (m, n)>
 #bias = affine_map<(m, n)[s0, s1] -> (n)>
 
-// Four warps have 32 x 32 sums each, three steps are on their way, and the bias is added to the sums in registers: the
-// buffer between the two nests takes no memory, and the second has no loop.
+// Each of four warps has 32 x 32 accumulators, three steps are in flight, and the bias is added to the accumulators in
+// registers: the buffer between the two nests takes no memory, and the second nest has no loop.
 // CHECK-LABEL: func.func @warps
 // CHECK-SAME: memref<49152xi8, 3>
 // CHECK: scf.for
@@ -64,7 +64,7 @@ tile.program @threads outputs 1 {
 // CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>{{.*}}num = 4
 // CHECK-COUNT-8: nvvm.mma.sync
 // CHECK: nvvm.ldmatrix
-// Two threads exchange pairs, so that each stores four neighbours.
+// Two threads exchange pairs, so that each stores four neighbouring elements.
 // CHECK: nvvm.shfl.sync bfly
 // CHECK: vector.from_elements {{.*}} : vector<4xf32>
 // CHECK: vector.load {{.*}} memref<128xf32, 1>, vector<4xf32>
@@ -108,7 +108,7 @@ tile.program @warps outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Four pairs of wide elements are a whole sector already: nothing is exchanged.
+// Four pairs of wide elements are a whole sector already, so threads exchange nothing.
 // CHECK-LABEL: func.func @wide_results
 // CHECK-NOT: nvvm.shfl
 // CHECK: vector.store {{.*}} {alignment = 8 : i64} : memref<128x128xf32, 1>, vector<2xf32>
@@ -138,9 +138,9 @@ tile.program @wide_results outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of an odd number of elements of two bytes are copied as pieces, from the one on in which they begin: of the last
-// one a part or nothing. Where terms are innermost, pieces are words, put together of the two that have parts of them;
-// else they are of 16 bytes.
+// Rows with an odd number of 2-byte elements are copied in aligned pieces, which start where the row starts; the last
+// piece may be partial or empty. If K is innermost, pieces are words, put together of the two words that hold their
+// halves; otherwise, they are of 16 bytes.
 // CHECK-LABEL: func.func @unaligned
 // CHECK-NOT: memref.store {{.*}} : memref<{{.*}}xf16, 3>
 // CHECK: %[[LEFT:.*]] = arith.minui %{{.*}}, %c2 : index
@@ -180,8 +180,8 @@ tile.program @unaligned outputs 1 {
 #local = affine_map<(m, h)[s0, s1] -> (m - s0, h)>
 #out = affine_map<(m, h, k)[s0, s1, s2] -> (m, h)>
 
-// The second contraction takes its rows from where the first one's epilogue left them, in lines of 72 elements: nobody
-// copies them, and of its operands only the weights have slots. In the scratch behind are three steps of the first one.
+// The second contraction reads its lhs where the epilogue of the first left it, in lines of 72 elements: there is no
+// copy, and only its weights have stages. The scratch behind them holds three stages of the first contraction.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<29184xi8, 3>
 // CHECK: %[[KEPT:.*]] = memref.view %[[MEMORY]]{{.*}} to memref<32x72xf16, 3>
@@ -246,8 +246,8 @@ tile.program @chain outputs 1 {
 #local = affine_map<(m, h)[s0, s1] -> (m - s0, h)>
 #out = affine_map<(m, h, k)[s0, s1, s2] -> (m, h)>
 
-// Where the first one leaves 52 terms of a row, and of the last tile 21 rows of 32, the second one reads them in place,
-// too: zeros are stored behind the terms, up to whole steps, and in the rows that are not there.
+// The first contraction leaves 52 columns, and 21 of 32 rows in the last tile. The second reads them in place as well:
+// zeros are stored behind the columns, up to whole steps, and in the missing rows.
 // CHECK-LABEL: func.func @cut_chain
 // CHECK-SAME: %[[MEMORY:[a-z0-9]+]]: memref<29184xi8, 3>
 // CHECK: %[[KEPT:.*]] = memref.view %[[MEMORY]]{{.*}} to memref<32x72xf16, 3>
@@ -311,8 +311,8 @@ tile.program @cut_chain outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// One row has few sums: four warps have the same, each over a quarter of a step's terms, and the first adds them up. Of
-// the left operand one row is in shared memory, in five stages: (4096 + 256) * 5 bytes.
+// One row has few accumulators, so four warps have the same ones, each over a quarter of a step's K, and the first warp
+// adds them up. Shared memory has one row of the lhs, in five stages: (4096 + 256) * 5 bytes.
 // CHECK-LABEL: func.func @warps_share_terms
 // CHECK-SAME: memref<17408xi8, 3>
 // CHECK: nvvm.ldmatrix
@@ -349,8 +349,8 @@ tile.program @warps_share_terms outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Bytes whose columns lie innermost come in transposed pairs, which are taken apart: even columns are one block and odd
-// ones the other, so four neighbouring sums are stored at once.
+// Bytes that are contiguous along columns come in transposed pairs, which are split: even columns are one block, odd
+// ones the other, so four neighbouring accumulators are stored at once.
 // CHECK-LABEL: func.func @bytes
 // CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>
 // CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>
@@ -384,7 +384,7 @@ tile.program @bytes outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Only a plan that names it has f32 multiplied in tf32; factors are rounded, not cut.
+// f32 is multiplied in tf32 only if the plan names it; operands are rounded, not truncated.
 // CHECK-LABEL: func.func @tf32
 // CHECK: nvvm.convert.float.to.tf32 {{.*}}rna
 // CHECK: nvvm.mma.sync {{.*}}#nvvm.mma_type<tf32>{{.*}}k = 8
@@ -412,8 +412,8 @@ tile.program @tf32 outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Rows of an odd number of bytes pass through registers, eight elements of a thread at a time: of 64 x 64 elements of
-// either operand there are 32 for each.
+// Rows with an odd number of bytes are copied through registers, eight elements of a thread at a time; each operand's
+// 64 x 64 elements take 32 per thread.
 // CHECK-LABEL: func.func @odd_rows
 // CHECK: scf.for
 // CHECK-COUNT-8: memref.load
@@ -448,7 +448,7 @@ tile.program @odd_rows outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// The terms of a row are pieces of several heads: within a piece they lie together, and are copied so.
+// K consists of pieces of several heads; elements of a piece are contiguous, and are copied together.
 // CHECK-LABEL: func.func @pieces
 // CHECK-NOT: memref.load
 // CHECK: nvvm.cp.async.shared.global {{.*}} 16, cache = cg

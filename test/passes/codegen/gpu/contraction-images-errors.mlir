@@ -4,7 +4,7 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 64, n, k mod 64)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// The tensor is not what the attribute says.
+// The attribute does not fit the tensor.
 tile.program @other_shape outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<4x128x64xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
@@ -60,7 +60,7 @@ tile.program @other_micro_kernel outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 32, n, k mod 32)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Steps of 64 terms are not those of the image.
+// The layout has steps other than K = 64.
 tile.program @other_step outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<8x128x32xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
@@ -88,7 +88,7 @@ tile.program @other_step outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 64, n, k mod 64)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// The last tile would be read behind the image.
+// The last tile would read past the end of the swizzled layout.
 tile.program @too_few_lines outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<4x128x64xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 96] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {

@@ -4,9 +4,9 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k floordiv 64, n, k mod 64)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Of the four steps of 64 terms each the left operand comes by copies of threads. The right one is a weight that lies as
-// images of its tiles: one thread makes an mbarrier for each slot, behind the slots, and asks for 128 lines of 128 bytes at a
-// time, which complete on it; all threads wait for the phase of the step behind the barrier of the block.
+// K has four steps of 64. Threads copy the lhs. The rhs is a weight stored in the swizzled layout of its tiles: one
+// thread creates an mbarrier for each stage, behind the stages, and starts bulk copies of 128 lines of 128 bytes, which
+// complete on it; behind the barrier of the block, all threads wait for the phase of the step.
 // CHECK-LABEL: func.func @copies_steps_in_bulk
 // CHECK-SAME: memref<98336xi8, 3>
 // CHECK-DAG: %[[BYTES:.*]] = arith.constant 16384 : i32
@@ -52,7 +52,7 @@ tile.program @copies_steps_in_bulk outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// What is not said to be an image threads copy.
+// An operand that has no swizzled layout is copied by threads.
 // CHECK-LABEL: func.func @copies_by_threads
 // CHECK-NOT: bulk
 // CHECK-NOT: mbarrier

@@ -7,11 +7,11 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Four steps of 64 terms, 8 + 16 KB each, are in shared memory, and room for the mbarriers of bulk copies. What a thread
-// copied is fenced before the barrier. One step is still multiplied while the next one begins, so the one before that is
-// where copies go; behind the last one the sums are passed through nothing, so that nobody uses them before they are waited
-// for, and in front of the first one, so that they are in their registers before the fence. The lanes lie innermost in the right operand: two panels of 64 of them are 8 KB apart, groups of 8 terms 1 KB, in the
-// swizzle of 128 bytes.
+// Shared memory has four stages of K = 64, 8 + 16 KB each, and space for the mbarriers of bulk copies. Copies of
+// threads are fenced before the barrier. A step is still multiplied while the next one starts, so copies go to the
+// stage before it. Empty inline assembly takes the accumulators behind the last step, which keeps uses behind the wait,
+// and before the first, which keeps them in registers before the fence. The rhs is contiguous along N: its panels of 64
+// columns are 8 KB apart, groups of 8 along K 1 KB, in the 128-byte swizzle.
 // CHECK-LABEL: func.func @rows_of_lanes
 // CHECK-SAME: memref<98336xi8, 3>
 // CHECK-DAG: %[[LEFT:.*]] = arith.constant 4611686293305360384 : i64
@@ -33,7 +33,7 @@
 // CHECK-NEXT: llvm.inline_asm has_side_effects "", "=f,
 // CHECK: vector.store {{.*}} vector<2xf32>
 
-// Without the instructions of the device itself warps multiply.
+// Warps multiply (mma.sync) if the target has no wgmma.
 // PORTABLE-LABEL: func.func @rows_of_lanes
 // PORTABLE-NOT: wgmma
 // PORTABLE: nvvm.mma.sync
@@ -64,7 +64,7 @@ tile.program @rows_of_lanes outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Where the terms lie innermost in both operands neither is transposed.
+// If K is innermost in both operands, neither is transposed.
 // CHECK-LABEL: func.func @rows_of_terms
 // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 128, k = 16>{{.*}}<row>{{.*}}<col>
 tile.program @rows_of_terms outputs 1 {
@@ -93,7 +93,7 @@ tile.program @rows_of_terms outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Two warpgroups have 64 rows each, and a thread 128 sums: four steps of 48 KB, and the block is alone on its SM.
+// Each of two warpgroups has 64 rows, and each thread 128 accumulators; four stages of 48 KB leave the SM to one block.
 // CHECK-LABEL: func.func @full_size
 // CHECK-SAME: memref<196640xi8, 3>
 // CHECK: scf.for {{.*}} iter_args
@@ -126,7 +126,7 @@ tile.program @full_size outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// A step of bytes is 128 terms, four instructions of 32.
+// A step of bytes has K = 128, four instructions of 32.
 // CHECK-LABEL: func.func @bytes
 // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}}<m = 64, n = 128, k = 32>, D[<s32>{{.*}}A[<s8>{{.*}}<row>]{{.*}}B[<s8>{{.*}}<col>]
 // CHECK-NOT: nvvm.wgmma.mma_async
@@ -157,8 +157,8 @@ tile.program @bytes outputs 1 {
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Each thread rounds what it has copied, 16 bytes at a time, before it says so to those who read it: of the rows, then of
-// the lanes.
+// Each thread rounds what it has copied, 16 bytes at a time, before it signals its readers: first the lhs, then the
+// rhs.
 // CHECK-LABEL: func.func @words
 // CHECK: nvvm.cp.async.wait.group
 // CHECK: scf.for

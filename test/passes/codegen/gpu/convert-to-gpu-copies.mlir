@@ -3,8 +3,8 @@
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// Rows of 5: what lies before the first whole sector and behind the last goes by elements, the rest by vectors of 16
-// bytes. The buffer is shifted as the run is in memory, and has room for that.
+// Rows have 5 elements. The unaligned ends of a run are copied by elements, and the whole sectors between by vectors of
+// 16 bytes. The buffer is shifted to the alignment of the run, and has space for that.
 // CHECK-LABEL: func.func @copies_by_vectors
 // CHECK-SAME: memref<1296xi8, 3>
 // CHECK-DAG: %[[X:.*]] = memref.reinterpret_cast {{.*}} : memref<77x5xf32, 1> to memref<385xf32, 1>

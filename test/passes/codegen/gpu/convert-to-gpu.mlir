@@ -4,7 +4,7 @@
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 
-// A warp a row: each thread takes every 32nd vector of 16 bytes, five shuffles combine the lanes, and lane 0 stores.
+// A warp takes a row: each thread takes every 32nd vector of 16 bytes, five shuffles combine the lanes, lane 0 stores.
 // CHECK-LABEL: func.func @warp_sums_a_row
 // CHECK-SAME: memref<8x256xf32, 1>
 // CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
@@ -38,7 +38,7 @@ tile.program @warp_sums_a_row outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A block a row: what the warps have is combined through shared memory, between two barriers.
+// A block takes a row: its warps combine their results through shared memory, between two barriers.
 // CHECK-LABEL: func.func @block_sums_a_row
 // CHECK-SAME: memref<256xi8, 3>
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
@@ -67,7 +67,7 @@ tile.program @block_sums_a_row outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d1)>
 
-// Columns: neighbouring threads take neighbouring vectors, and those that share a column combine vectors.
+// Threads along columns take neighbouring vectors, and threads that share a column combine their vectors.
 // CHECK-LABEL: func.func @sums_columns
 // CHECK: vector.load {{.*}} vector<4xf32>
 // CHECK-NOT: vector.reduction
@@ -95,7 +95,7 @@ tile.program @sums_columns outputs 1 {
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// An odd length has no aligned vectors: single elements, and the last tile ends where the extent does.
+// An odd length has no aligned vectors, so threads take single elements, and the last tile ends at the extent.
 // CHECK-LABEL: func.func @ends_at_the_extent
 // CHECK: %[[END:.*]] = arith.minui
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[END]] step %c128
@@ -122,7 +122,7 @@ tile.program @ends_at_the_extent outputs 1 {
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #own = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// Rows stay with their warp, so that handing over takes no barrier of the block.
+// Rows stay within their warp, so handing them over needs no barrier of the block.
 // CHECK-LABEL: func.func @hands_over_inside_the_warp
 // CHECK: memref.store {{.*}} : memref<4xf32, 3>
 // CHECK: nvvm.bar.warp.sync
@@ -158,7 +158,7 @@ tile.program @hands_over_inside_the_warp outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// Warps of a block meet in a reduction, so all come by as often; those past the last row store nothing.
+// The warps of a block synchronise in a reduction, so trip counts are equal; those past the last row store nothing.
 // CHECK-LABEL: func.func @meets_past_the_last_row
 // CHECK: scf.for
 // CHECK:   %[[VALID:.*]] = arith.cmpi ult

@@ -7,8 +7,8 @@
 #id = affine_map<(d0)[s0] -> (d0)>
 #all = affine_map<(d0)[s0] -> (0)>
 
-// All blocks come to the barrier, those of them too that have no part in the phase behind it. As many are resident on
-// each SM as 132 of those need.
+// All blocks arrive at the barrier, even those without work in the phase behind it. All must be resident: 256 blocks on
+// 132 SMs are 2 on each.
 // CHECK-LABEL: func.func @sum_in_two_phases
 // CHECK-SAME: tile.resident_blocks = 2 : i64
 // CHECK: %[[COUNTER:.*]] = llvm.mlir.addressof @sum_in_two_phases_grid_counter : !llvm.ptr<1>
@@ -17,15 +17,15 @@
 // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : index
 // CHECK: scf.if %[[FIRST]]
 
-// A counter, zero when the module is loaded; the wait is bounded. What blocks hand over is an output, which is nobody's
-// alone; inputs are.
+// The counter is zero when the module is loaded, and the wait is bounded. The buffer that blocks hand over is an
+// output, so it is not noalias; inputs are.
 // NVVM-DAG: llvm.mlir.global internal @sum_in_two_phases_grid_counter(0 : i32) {addr_space = 1 : i32
 // NVVM-DAG: llvm.func @sum_in_two_phases(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}, %{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64}){{.*}}nvvm.maxntid = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32
 // NVVM-DAG: llvm.func internal @tile_grid_barrier
 // NVVM-DAG: llvm.atomicrmw add {{.*}} syncscope("device") monotonic
 // NVVM-DAG: llvm.intr.trap
 
-// The fences are at the scope of the device, and behind the barrier nothing is read from a cache that may be stale.
+// The fences have device scope, and behind the barrier nothing is read from a cache that may be stale.
 // PTX: .global .align 4 .u32 sum_in_two_phases_grid_counter;
 // PTX: .minnctapersm 2
 // PTX: ld.global.nc.v4

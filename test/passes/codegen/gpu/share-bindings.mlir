@@ -2,8 +2,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-share-bindings=target=%t.json -split-input-file \
 // RUN:   -verify-diagnostics | FileCheck %s
 
-// Weights of a type lie behind one another, each filled up to 128 bytes, and so do constants; what no launch hands on
-// lies in one result of bytes. Both launches are given weights of their own.
+// Weights of a type are stored behind one another, each padded to 128 bytes, and so are constants; the results that
+// stay within the program share one buffer of bytes. Both launches get weights of their own.
 // CHECK-LABEL: llvm.func @k(
 // CHECK-SAME: %[[x:.*]]: !llvm.ptr<1> {llvm.noalias}, %[[w:.*]]: !llvm.ptr<1> {llvm.align = 16 : i64}, %[[c:[^:]*]]: !llvm.ptr<1>,
 // CHECK-SAME: %[[y:.*]]: !llvm.ptr<1>{{.*}}, %[[own:.*]]: !llvm.ptr<1>
@@ -32,7 +32,7 @@
 // CHECK-SAME: -> (tensor<4xf32>, tensor<256xi8>)
 // CHECK: tensor.concat
 // CHECK: tile.launch @tilewright_kernels::@k(%[[y]]#0,
-// A kernel that has few enough stays as it is.
+// A kernel with few bindings stays as it is.
 // CHECK: tile.launch @tilewright_kernels::@few(%{{.*}}, %[[first]]) : (tensor<4xf32>, tensor<2x3xf32>)
 module {
   "util.global"() <{initial_value = #stream.parameter.named<"model"::"a"> : tensor<2x3xf32>, sym_name = "a"}> : () -> ()
@@ -77,7 +77,7 @@ module {
 
 // -----
 
-// Arguments of the program are nobody's to lay out, and of results some are read.
+// The layout of the program's arguments is not ours to choose, and some of the results are read.
 module {
   module @tilewright_kernels {
     gpu.module @kernels {
@@ -99,7 +99,7 @@ module {
 
 // -----
 
-// What is a weight to the first launch is an argument to the second, and the other way round: each has a kernel of its own.
+// A weight of the first launch is an argument of the second, and the other way round: each gets a kernel of its own.
 // CHECK-LABEL: llvm.func @k(%{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>,
 // CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>)
 // CHECK-LABEL: llvm.func @k_for_1(%{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>,

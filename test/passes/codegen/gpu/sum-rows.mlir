@@ -7,9 +7,9 @@
 #row = affine_map<(m, n)[s0, s1] -> (m - s0)>
 #id = affine_map<(m, n)[s0, s1] -> (m, n)>
 
-// A softmax without its quotient: two nests read the sums, and both reduce them. Each thread keeps its 2 x 4 sums, and
-// combines each row with the three lanes that share it, then with the warp beside. The sums have no buffer, and what is
-// subtracted from them is read once a row.
+// A softmax without its division: two nests read the accumulators, and both reduce them. Each thread keeps its 2 x 4
+// accumulators, and combines each row with the three lanes that share it, then with the neighbouring warp. The
+// accumulators need no buffer, and the value subtracted from them is read once per row.
 // CHECK-LABEL: func.func @softmax
 // CHECK: nvvm.mma.sync
 // CHECK-NOT: memref<16x64xf32, 3>
@@ -79,7 +79,7 @@ tile.program @softmax outputs 2 {
 #local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
 #column = affine_map<(m, n)[s0, s1] -> (n - s1)>
 
-// Columns are not reduced so: their sums are in other rows, so all go through memory.
+// Columns are not reduced this way: their accumulators belong to other rows, so all of them go through memory.
 // CHECK-LABEL: func.func @columns
 // CHECK: vector.store {{.*}} : memref<16x64xf32, 3>, vector<2xf32>
 tile.program @columns outputs 1 {
@@ -120,8 +120,8 @@ tile.program @columns outputs 1 {
 #row = affine_map<(m, n)[s0, s1] -> (m - s0)>
 #id = affine_map<(m, n)[s0, s1] -> (m, n)>
 
-// What grows from block to block is carried by the loop: 2 x 4 sums of a thread, which neither start in memory nor are
-// read from there behind the loop.
+// The loop over blocks carries the accumulators, 2 x 4 of a thread: they neither start in memory nor are read from
+// there behind the loop.
 // CHECK-LABEL: func.func @grows
 // CHECK-NOT: memref<16x64xf32, 3>
 // CHECK: %[[sums:.*]]:8 = scf.for {{.*}} iter_args({{.*}}) -> (f32, f32, f32, f32, f32, f32, f32, f32)

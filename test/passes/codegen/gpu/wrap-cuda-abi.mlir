@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --tile-wrap-cuda-abi --split-input-file | FileCheck %s
 
-// The bindings alone are parameters; shared memory is a global of the kernel, the block's index a register.
+// The parameters are the bindings alone; shared memory is a global of the kernel, and the block's index a register.
 // CHECK-LABEL: gpu.module @kernels
 // CHECK: llvm.mlir.global internal @alone_shared() {addr_space = 3 : i32, alignment = 64 : i64{{.*}}} : !llvm.array<100 x i8>
 // CHECK: llvm.func @alone(%[[X:.*]]: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.noalias})
@@ -20,7 +20,7 @@ llvm.func @alone(%x: !llvm.ptr<1> {llvm.noalias}, %memory: !llvm.ptr<3> {llvm.no
 
 // -----
 
-// More than 48 KiB is the dynamic memory of the launch, one symbol for all kernels.
+// More than 48 KiB becomes dynamic shared memory, one symbol for all kernels.
 // CHECK-LABEL: gpu.module @kernels
 // CHECK: llvm.mlir.global external @tile_dynamic_shared() {addr_space = 3 : i32, alignment = 64 : i64{{.*}}} : !llvm.array<0 x i8>
 // CHECK-NOT: llvm.mlir.global
@@ -43,7 +43,7 @@ llvm.func @more(%x: !llvm.ptr<1>, %memory: !llvm.ptr<3>, %workgroup: i64) attrib
 
 // -----
 
-// Where warpgroups read it, by an op or in inline assembly, swizzles repeat every 1024 bytes; a fence stands before each.
+// A wgmma fence, an op or inline assembly, shows that shared memory is swizzled: its alignment is 1024 bytes.
 // CHECK-LABEL: gpu.module @kernels
 // CHECK: llvm.mlir.global internal @described_shared() {addr_space = 3 : i32, alignment = 1024 : i64
 llvm.func @described(%x: !llvm.ptr<1>, %memory: !llvm.ptr<3>, %workgroup: i64) attributes {tile.workgroups = 3 : i64,
