@@ -9,7 +9,7 @@ func.func @matmul_is_compute_intensive(%a: tensor<8x16xf32>, %b: tensor<16x4xf32
   return %c : tensor<8x4xf32>
 }
 
-// One operation per element moved twice; where the line is drawn is an option.
+// Each element is moved twice and takes one operation; an option sets the threshold.
 // CHECK: compute-intensive: 42 operations
 func.func @exp_is_memory_intensive(%a: tensor<6x7xf32>) -> tensor<6x7xf32> {
   // expected-remark @below {{memory-intensive: 42 operations, 42 elements read, 42 written, ratio 0.500}}
@@ -17,7 +17,7 @@ func.func @exp_is_memory_intensive(%a: tensor<6x7xf32>) -> tensor<6x7xf32> {
   return %x : tensor<6x7xf32>
 }
 
-// Movement computes nothing, and a slice reads only what it takes.
+// Movement computes nothing, and a slice reads only the elements that it takes.
 func.func @slice_reads_what_it_takes(%a: tensor<6x7xf32>) -> tensor<2x7xf32> {
   // expected-remark @below {{memory-intensive: 0 operations, 14 elements read, 14 written, ratio 0.000}}
   %s = tensor.extract_slice %a[3, 0] [2, 7] [1, 1] : tensor<6x7xf32> to tensor<2x7xf32>

@@ -19,7 +19,7 @@ func.func @windows_overlap(%a: tensor<1x3x34x34xf32>, %w: tensor<8x3x3x3xf32>) -
 
 // -----
 
-// A strided slice is bounded by what lies between its elements, and said to be a bound.
+// A strided slice is bounded by the elements that it spans, and marked as a bound.
 func.func @stride_is_bounded(%a: tensor<8x64x4x4xf32>) -> tensor<8x32x4x4xf32> {
   // expected-remark @below {{tile [1, 8, 2, 2]}}
   // expected-remark @below {{128 tiles, footprint 368 B, traffic 47104 B; in at most [1, 15, 2, 2] 240 B; out [1, 8, 2, 2] 128 B}}

@@ -16,7 +16,7 @@ func.func @row_sums_are_aligned(%a: tensor<12x20xf32>) -> (tensor<12x20xf32>, te
 
 // -----
 
-// Column sums need every tile: they stay outside, and what they read is written.
+// Column sums need every tile, so they stay outside, and the tensor that they read is written.
 func.func @column_sums_are_not(%a: tensor<12x20xf32>) -> (tensor<12x20xf32>, tensor<20xf32>) {
   %zero = arith.constant dense<0.0> : tensor<20xf32>
   %e = tensor.empty() : tensor<12x20xf32>
@@ -32,7 +32,7 @@ func.func @column_sums_are_not(%a: tensor<12x20xf32>) -> (tensor<12x20xf32>, ten
 
 // -----
 
-// A neighbour's elements are not in the tile, so the shifted sum cannot share it.
+// The tile does not hold the elements of a neighbour, so the shifted sum cannot share it.
 func.func @halo_is_not_shared(%a: tensor<12x20xf32>) -> (tensor<12x20xf32>, tensor<12x20xf32>) {
   %e = tensor.empty() : tensor<13x20xf32>
   %f = tensor.empty() : tensor<12x20xf32>

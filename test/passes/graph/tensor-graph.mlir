@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-tensor-graph))' --verify-diagnostics
 
-// An expression reads from its producer; what is returned escapes, and lives to the end.
+// An expression reads from its producer; a returned value escapes, and lives to the end.
 func.func @producer_and_consumer(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
   %e = tensor.empty() : tensor<3x5xf32>
   // expected-remark @below {{expr 0: elementwise, domain [3, 5], live 0 to 1}}
@@ -10,7 +10,7 @@ func.func @producer_and_consumer(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
   return %y : tensor<3x5xf32>
 }
 
-// A fill that only starts an accumulator belongs to the reduction; it is no expression of its own.
+// A fill that only starts an accumulator belongs to the reduction, and is not an expression of its own.
 func.func @accumulator_is_part_of_the_reduction(%a: tensor<3x5xf32>) -> tensor<3xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<3xf32>
@@ -31,7 +31,7 @@ func.func @spatial_reuse(%a: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf3
   return %x, %y : tensor<4x6xf32>, tensor<4x6xf32>
 }
 
-// A reader that depends on another shares in time, also when the path goes through an op that is no expression.
+// A reader that depends on another shares its input in time, also if the path goes through an op without an expression.
 // expected-remark @below {{(argument 0) is read by exprs [0, 1], temporal}}
 func.func @temporal_reuse_through_an_opaque_op(%a: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %e = tensor.empty() : tensor<4x6xf32>
@@ -44,7 +44,7 @@ func.func @temporal_reuse_through_an_opaque_op(%a: tensor<4x6xf32>) -> tensor<4x
 }
 func.func private @opaque(tensor<4x6xf32>) -> tensor<4x6xf32>
 
-// Dynamic shapes are not understood, and so not in the graph.
+// The graph does not understand dynamic shapes, so it leaves them out.
 func.func @dynamic_is_left_out(%a: tensor<?xf32>) -> tensor<?xf32> {
   %x = linalg.exp ins(%a : tensor<?xf32>) outs(%a : tensor<?xf32>) -> tensor<?xf32>
   return %x : tensor<?xf32>

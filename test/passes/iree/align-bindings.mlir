@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-align-bindings --split-input-file | FileCheck %s
 
-// On a GPU, slices and places that begin at no multiple of 16 bytes are copied, through reshapes and slices of slices, and
-// those of which nobody knows where they begin. Others are left alone: those that are aligned, and what is in pieces, of
-// which IREE makes a copy anyway.
+// On a GPU, slices and offsets that are no multiple of 16 bytes, or not known, are copied, through reshapes and slices
+// of slices. The others are left alone: those that are aligned, and those that are not contiguous, which IREE copies
+// anyway.
 // CHECK-LABEL: func.func @slices
 // CHECK: %[[ODD:.*]] = tensor.extract_slice %{{.*}}[0, 3]
 // CHECK: %[[EVEN:.*]] = tensor.extract_slice %{{.*}}[0, 8]
@@ -54,7 +54,7 @@ module {
 
 // -----
 
-// On a CPU, where kernels store past the caches: places at multiples of 64 bytes. Whole vectors are read from anywhere.
+// On a CPU, kernels with streaming stores need offsets of whole 64 bytes. Whole vectors are read from any address.
 // CHECK-LABEL: func.func @cpu
 // CHECK: %[[X:.*]] = tensor.extract_slice
 // CHECK: %[[Y:.*]] = tile.launch @tilewright_kernels::@streams(%[[X]])

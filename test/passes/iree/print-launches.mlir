@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-print-launches=output=%t.json -o /dev/null
 // RUN: FileCheck %s < %t.json
 
-// Launches in order, on numbered tensors; views have the number of what they look at.
+// Launches are printed in order, with numbered tensors; a view has the number of its source.
 // CHECK: "kernels": "module @tilewright_kernels {{.*}}llvm.func @k({{.*}}"
 // CHECK: "launches": [
 // CHECK: "dynamic_shared_bytes": 65536,

@@ -5,8 +5,8 @@
 // RUN: not tilewright-opt %s --allow-unregistered-dialect -o /dev/null \
 // RUN:   --tile-splice-iree='object=kernels.ptx target=x86-64-avx2 variants=sm_86' 2>&1 | FileCheck %s --check-prefix=CPU
 
-// A variant for each capability, the most capable first, each with all exports and PTX of its own; the runtime takes the
-// first whose condition holds.
+// Each capability gets a variant, the most capable first, with all exports and PTX of its own; the runtime takes the
+// first variant whose condition holds.
 // CHECK: "hal.executable"()
 // CHECK: "hal.executable.variant"()
 // CHECK: "hal.executable.condition"()

@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-splice-iree=object=kernels.ptx --mlir-print-op-generic \
 // RUN:   | FileCheck %s
 
-// On CUDA an export has the name of its PTX entry, no shim, and says how large blocks are; static shared memory is the
-// kernel's own.
+// On CUDA, an export has the name of its PTX entry and no shim, and gives the block size; static shared memory belongs
+// to the kernel.
 // CHECK: "hal.executable.export"()
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>
 // CHECK-SAME: subgroup_size = 32 : index

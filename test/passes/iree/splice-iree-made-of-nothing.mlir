@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-splice-iree=object=kernels.o --mlir-print-op-generic \
 // RUN:   | FileCheck %s
 
-// IREE 3.13 makes a dispatch without operands again for its readers, and gives each the first result. So the first of two
-// lies in an operand; the kernel's bindings are the two results as before.
+// IREE 3.13 clones a dispatch without operands for its readers, and gives each clone the first result. So the first of
+// two results is tied to an operand; the bindings of the kernel are the two results as before.
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>, #hal.pipeline.binding<storage_buffer>]>
 // CHECK-SAME: sym_name = "two_dispatch"
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>]>
@@ -11,7 +11,7 @@
 // CHECK: "flow.dispatch"(%[[MEMORY]]) {entry_points = [@tilewright_kernels::@two_dispatch]
 // CHECK-SAME: operandSegmentSizes = array<i32: 0, 1, 0, 0>, tied_operands = [0 : index, -1 : index]
 // CHECK-SAME: (tensor<7xi64>) -> (tensor<7xi64>, tensor<5xi64>)
-// A single result can be nothing but the first.
+// A single result is always the first, so it needs no operand.
 // CHECK: "flow.dispatch"() {entry_points = [@tilewright_kernels::@one_dispatch]
 module {
   module @tilewright_kernels {

@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-splice-iree=object=kernels.o --mlir-print-op-generic \
 // RUN:   | FileCheck %s
 
-// Kernels see bytes, so they are given what a reshape reshapes: IREE would copy a tensor that was updated in place for the
-// sake of a reshape with several readers. What a result overwrites keeps its type.
+// Kernels see bytes, so they read the source of a reshape: for a reshape with several readers, IREE would copy a tensor
+// that was updated in place. A tensor that a result overwrites keeps its type.
 // CHECK-DAG: %[[UPDATED:.*]] = "state.update"
 // CHECK-DAG: %[[EXPANDED:.*]] = "tensor.expand_shape"(%[[UPDATED]])
 // CHECK: "flow.dispatch"(%[[UPDATED]]) {{.*}} : (tensor<35xf32>) -> tensor<7xf32>

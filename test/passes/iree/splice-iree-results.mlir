@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-splice-iree=object=kernels.o --mlir-print-op-generic \
 // RUN:   | FileCheck %s
 
-// Results larger than what IREE's pools hand out are made in memory of the device's allocator, before the barrier that says
-// they are there.
+// Results larger than the blocks of IREE's pools are allocated from the device's allocator, before the barrier that
+// announces them.
 // CHECK: sym_name = "large"
 // CHECK: %[[MADE:.*]] = "flow.dispatch"
 // CHECK: %[[SHAPED:.*]] = "tensor.expand_shape"(%[[MADE]])
@@ -14,8 +14,8 @@
 // CHECK: %[[READY:.*]] = "hal.tensor.barrier"(%[[PLACED]], %{{.*}})
 // CHECK: "hal.tensor.export"(%[[READY]])
 
-// Left alone are results that fit the pools, those in the memory of an argument, those that are read again or exported twice
-// (IREE would make copies), and what IREE computes.
+// Left alone are results that fit the pools, reuse the memory of an argument, are read again or exported twice (IREE
+// would make copies), or are computed by IREE.
 // CHECK: sym_name = "others"
 // CHECK-NOT: hal.tensor.alias
 module {

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-splice-iree=object=kernels.o --mlir-print-op-generic \
 // RUN:   | FileCheck %s
 
-// A launch becomes a dispatch of an export that calls the kernel of the object through a shim.
+// A launch becomes a dispatch of an export that calls the object's kernel through a shim.
 // CHECK: "hal.executable.source"()
 // CHECK: "hal.executable.export"()
 // CHECK: %[[N:.*]] = "arith.constant"() <{value = 3 : index}>
@@ -9,7 +9,7 @@
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>
 // CHECK-SAME: sym_name = "k_dispatch"
 // CHECK-SAME: workgroup_local_memory = 4096 : index
-// A result in an input's memory is no binding of its own.
+// A result that reuses an input's memory has no binding of its own.
 // CHECK: layout = #hal.pipeline.layout<bindings = [#hal.pipeline.binding<storage_buffer>]>
 // CHECK-SAME: sym_name = "k_in_place_0_dispatch"
 // CHECK: sym_name = "k"

@@ -4,7 +4,7 @@
 #window = affine_map<(d0, d1, d2) -> (d0, d1 * 2 + d2)>
 #filter = affine_map<(d0, d1, d2) -> (d2)>
 
-// What is summed in f32 already has its inputs extended, each behind a barrier, and keeps its result.
+// A convolution that accumulates in f32 already has extended inputs, each behind a barrier, and keeps its result.
 // CHECK-LABEL: func.func @extends_inputs
 // CHECK: %[[X:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<1x5x14x14xf16>) outs(%{{.*}} : tensor<1x5x14x14xf32>)
 // CHECK: arith.extf %{{.*}} : f16 to f32
@@ -19,7 +19,7 @@ func.func @extends_inputs(%x: tensor<1x5x14x14xf16>, %w: tensor<3x5x1x1xf16>, %s
   return %y : tensor<1x3x7x7xf32>
 }
 
-// What is summed in a narrow type starts in f32, and is rounded once. A convolution of depths is one, too.
+// A convolution that accumulates in a narrow type starts in f32 and rounds once. A depthwise one does so, too.
 // CHECK-LABEL: func.func @rounds_the_sum
 // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: %[[START:.*]] = linalg.fill ins(%[[ZERO]] : f32) outs(%{{.*}} : tensor<1x6x3xf32>)
@@ -36,7 +36,7 @@ func.func @rounds_the_sum(%x: tensor<1x8x3xbf16>, %w: tensor<3x3xbf16>) -> tenso
   return %y : tensor<1x6x3xbf16>
 }
 
-// A convolution may be spelled out. Its products are in f32 then, without an extension of what is wide.
+// A convolution may be a linalg.generic. Its products become f32, without an extension of operands that are wide.
 // CHECK-LABEL: func.func @spelled_out
 // CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<4x9xf32>, tensor<3xf32>) outs(%{{.*}} : tensor<4x4xf32>)
 // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %[[SUM:.*]]: f32):
@@ -56,7 +56,7 @@ func.func @spelled_out(%x: tensor<4x9xf16>, %w: tensor<3xf16>, %start: tensor<4x
   return %y : tensor<4x4xf32>
 }
 
-// An input of several convolutions is extended once, and one of unknown size keeps the size that IREE knows of.
+// An input of several convolutions is extended once; one of dynamic size keeps the size that IREE knows.
 // CHECK-LABEL: func.func @unknown_sizes
 // CHECK: "util.optimization_barrier"(%{{.*}}) : (tensor<?x8x3xf32>)
 // CHECK: %[[SIZE:.*]] = tensor.dim %arg0
@@ -73,7 +73,7 @@ func.func @unknown_sizes(%x: tensor<?x8x3xf16>, %w: tensor<3x3xf16>, %start: ten
   return %y, %z : tensor<?x6x3xf32>, tensor<?x6x3xf32>
 }
 
-// A product that reads a slice with steps is what IREE makes of a convolution of 1x1.
+// IREE turns a 1x1 convolution into a product that reads a strided slice.
 // CHECK-LABEL: func.func @slice_with_steps
 // CHECK: %[[SLICE:.*]] = tensor.extract_slice
 // CHECK: ins(%[[SLICE]] : tensor<4x5xf16>) outs(%{{.*}} : tensor<4x5xf32>)
@@ -84,7 +84,7 @@ func.func @slice_with_steps(%x: tensor<8x5xf16>, %w: tensor<5x3xf16>, %start: te
   return %y : tensor<4x3xf32>
 }
 
-// Functions of IREE that were not imported are looked into as well.
+// The pass handles functions of IREE that were not imported, too.
 // CHECK: "util.func"
 // CHECK: linalg.conv_1d ins(%{{.*}} : tensor<9xf32>, tensor<3xf32>)
 "util.func"() <{function_type = (tensor<9xf16>, tensor<3xf16>) -> (), sym_name = "iree"}> ({
@@ -94,7 +94,7 @@ func.func @slice_with_steps(%x: tensor<8x5xf16>, %w: tensor<5x3xf16>, %start: te
   "util.return"(%y) : (tensor<7xf32>) -> ()
 }) : () -> ()
 
-// Matmuls and pools in narrow types are right, and so are convolutions in f32 and of integers.
+// Matmuls and pools in narrow types are correct already, and so are convolutions in f32 and of integers.
 // CHECK-LABEL: func.func @leaves_others_alone
 // CHECK-NOT: util.optimization_barrier
 // CHECK: linalg.matmul ins(%{{.*}} : tensor<4x5xf16>, tensor<5x3xf16>)

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --split-input-file --allow-unregistered-dialect \
 // RUN:   --pass-pipeline='builtin.module(func.func(tile-collapse-dims{target=x86-64-avx512}))' | FileCheck %s
 
-// A plane of 7x5 that is reduced whole is one row of 35, and so are the results that stand beside it.
+// A 7x5 plane that is fully reduced becomes a row of 35, and so do the results beside it.
 // CHECK-LABEL: func @plane
 // CHECK-SAME: %[[X:.*]]: tensor<9x7x5xf32>
 // CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0], [1, 2]]
@@ -38,8 +38,8 @@ func.func @plane(%x: tensor<9x7x5xf32>) -> tensor<9x7x5xf32> {
 
 // -----
 
-// Rows that are reduced one by one stay; what they are counted by is one number. Nothing is left of what the sums of
-// two dims began with.
+// Rows that are reduced one by one stay; their two indices become one. Nothing remains of the initial values of sums
+// over two dims.
 // CHECK-LABEL: func @rows
 // CHECK-NOT: linalg.fill {{.*}}tensor<9x5xf32>
 // CHECK: linalg.generic
@@ -72,7 +72,7 @@ func.func @rows(%x: tensor<9x5x7xf32>) -> tensor<9x5x7xf32> {
 
 // -----
 
-// A number of a loop, a bias along one of two dims, an op that is not known, and a transpose keep dims apart.
+// A linalg.index, a bias along one of two dims, an unknown op and a transpose keep dims apart.
 // CHECK-LABEL: func @apart
 // CHECK-NOT: collapse_shape
 // CHECK: return
@@ -130,7 +130,7 @@ func.func @whole(%x: tensor<9x5x64xf32>) -> tensor<9x5x64xf32> {
 
 // -----
 
-// A tensor of one number, as of a product of nothing, is read like any other.
+// A tensor of one element, such as an empty product, is read like any other.
 // CHECK-LABEL: func @filled
 // CHECK: %[[FILL:.*]] = linalg.fill
 // CHECK: tensor.collapse_shape %[[FILL]] {{\[\[}}0, 1, 2]]
@@ -153,7 +153,7 @@ func.func @filled(%x: tensor<2x4x5xf32>) -> tensor<2x4x5xf32> {
 
 // -----
 
-// Beside dims of one element, however many are added.
+// Dims of one element do not keep dims apart, however many are added.
 // CHECK-LABEL: func @beside_added
 // CHECK-SAME: %[[X:.*]]: tensor<5x3x7x1xf32>
 // CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1, 2], [3]]
@@ -175,7 +175,7 @@ func.func @beside_added(%x: tensor<5x3x7x1xf32>) -> (tensor<5x3x7xf32>, tensor<1
 
 // -----
 
-// Loops that a tensor has twice, as its diagonals do, stay.
+// Loops that index a tensor twice, as for its diagonal, stay.
 // CHECK-LABEL: func @diagonals
 // CHECK: linalg.generic
 // CHECK-SAME: iterator_types = ["reduction", "reduction"]
@@ -208,7 +208,7 @@ func.func @diagonals(%x: tensor<7x5x7xf32>, %y: tensor<7x5xf32>, %z: tensor<7x5x
 
 // -----
 
-// So do dims of which one place is read, but the first.
+// Dims of which a single index other than the first is read stay, too.
 // CHECK-LABEL: func @one_place
 // CHECK: linalg.generic
 // CHECK-SAME: outs(%{{.*}} : tensor<7x5xf32>)
@@ -247,7 +247,7 @@ func.func @one_place(%x: tensor<7x5xf32>, %y: tensor<9x3xf32>) -> (tensor<f32>, 
 
 // -----
 
-// An input that rows of 3 repeat does not keep planes of 7x3 apart: it is laid out along them, a constant as one.
+// An input that repeats along rows of 3 does not keep 7x3 planes apart: it is repeated in memory, a constant folded.
 // CHECK-LABEL: func @repeated
 // CHECK-SAME: %[[BIAS:[a-z0-9]+]]: tensor<3xf32>
 // CHECK: %[[LAID:.*]] = linalg.generic
@@ -277,7 +277,7 @@ func.func @repeated(%x: tensor<2x9x7x3xf32>, %bias: tensor<3xf32>) -> tensor<2x7
 
 // -----
 
-// Unless it would be as large as what is computed with it.
+// The input is not repeated if it would be as large as the result.
 // CHECK-LABEL: func @too_large
 // CHECK: linalg.generic
 // CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<70x3xf32>, tensor<3xf32>)

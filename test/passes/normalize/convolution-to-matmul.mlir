@@ -1,5 +1,5 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-convolution-to-matmul))' | FileCheck %s
-// Every window of the image is a row of one matrix; the weights are the other one as they lie.
+// Each window of the image becomes a row of one matrix; the weights are the other matrix, in their own layout.
 
 // CHECK-DAG: #[[$WINDOW:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d3, d1 * 2 + d4, d2 * 2 + d5)>
 // CHECK-DAG: #[[$ROW:.+]] = affine_map<(d0, d1, d2) -> (d0, d2)>
@@ -8,7 +8,7 @@
 // CHECK-DAG: #[[$SLIDING:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1 + d4, d2 + d5, d3)>
 // CHECK-DAG: #[[$TURNED:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
 
-// What a convolution starts from is added at the end.
+// The initial value of a convolution is added at the end.
 // CHECK-LABEL: func.func @channels_first
 // CHECK-SAME: (%[[X:.+]]: tensor<2x3x17x19xf32>, %[[W:.+]]: tensor<8x3x3x3xf32>, %[[B:.+]]: tensor<2x8x8x9xf32>)
 // CHECK: %[[WINDOWS:.+]] = linalg.generic {indexing_maps = [#[[$WINDOW]], {{.*}}} ins(%[[X]]
@@ -26,7 +26,7 @@ func.func @channels_first(%x: tensor<2x3x17x19xf32>, %w: tensor<8x3x3x3xf32>, %b
   return %y : tensor<2x8x8x9xf32>
 }
 
-// Long lines of an image stay apart, as dims of the contraction.
+// Long lines of an image stay separate dims of the contraction.
 // CHECK-LABEL: func.func @long_lines
 // CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x27xf32>
 // CHECK: linalg.generic {indexing_maps = [#[[$LINES:.+]], #[[$FILTERS:.+]], #[[$SUMS:.+]]], {{.*}}"reduction"]} {{.*}} tensor<1x5x24x27xf32>, tensor<8x27xf32>)
@@ -38,7 +38,7 @@ func.func @long_lines(%x: tensor<1x3x7x26xf32>, %w: tensor<8x3x3x3xf32>, %b: ten
   return %y : tensor<1x8x5x24xf32>
 }
 
-// Zeros are not added.
+// A zero initial value is not added.
 // CHECK-LABEL: func.func @channels_last
 // CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3]] : tensor<3x3x4x6xf32> into tensor<36x6xf32>
 // CHECK: linalg.generic {indexing_maps = [#[[$ROW]], #[[$TERMS]], {{.*}}}
@@ -54,7 +54,7 @@ func.func @channels_last(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x6xf32>) -> te
   return %y : tensor<1x7x7x6xf32>
 }
 
-// With one filter for each channel there is nothing to contract: products, and their sums.
+// A depthwise convolution has nothing to contract, so it becomes products and their sums.
 // CHECK-LABEL: func.func @one_filter_for_each_channel
 // CHECK-SAME: (%[[X:.+]]: tensor<1x9x9x4xf32>, %[[W:.+]]: tensor<3x3x4xf32>, %[[B:.+]]: tensor<1x7x7x4xf32>)
 // CHECK: %[[PRODUCTS:.+]] = linalg.generic {indexing_maps = [#[[$SLIDING]], {{.*}}} ins(%[[X]], %[[W]] :
@@ -87,7 +87,7 @@ func.func @leaves_matmuls(%a: tensor<4x5xf32>, %b: tensor<5x6xf32>, %c: tensor<4
   return %y : tensor<4x6xf32>
 }
 
-// A row by a column has no lanes: products and their sum.
+// A row times a column has no lanes, so it becomes products and their sum.
 // CHECK-LABEL: func.func @row_by_column
 // CHECK: %[[PRODUCTS:.+]] = linalg.generic {{.*}}"parallel", "parallel", "parallel"]} ins(%{{.+}}, %{{.+}} : tensor<1x5xf32>, tensor<5x1xf32>)
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%[[PRODUCTS]] : tensor<1x1x5xf32>)
@@ -96,7 +96,7 @@ func.func @row_by_column(%a: tensor<1x5xf32>, %b: tensor<5x1xf32>, %c: tensor<1x
   return %y : tensor<1x1xf32>
 }
 
-// Two vectors: the result has no dims, and what it starts from is added.
+// Two vectors: the result has no dims, and the initial value is added.
 // CHECK-LABEL: func.func @dot
 // CHECK: %[[PRODUCTS:.+]] = linalg.generic {{.*}}"parallel"]} ins(%{{.+}}, %{{.+}} : tensor<5xf32>, tensor<5xf32>)
 // CHECK: %[[SUM:.+]] = linalg.generic {{.*}}"reduction"]} ins(%[[PRODUCTS]] : tensor<5xf32>) outs(%{{.+}} : tensor<f32>)
@@ -106,7 +106,7 @@ func.func @dot(%a: tensor<5xf32>, %b: tensor<5xf32>, %c: tensor<f32>) -> tensor<
   return %y : tensor<f32>
 }
 
-// A matrix that is given lies along what is summed.
+// A constant matrix is stored along the reduced dim.
 // CHECK-LABEL: func.func @matrix_by_vector
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.+}} : tensor<40x1x5xf32>)
 func.func @matrix_by_vector(%a: tensor<40x5xf32>, %b: tensor<5x1xf32>, %c: tensor<40x1xf32>) -> tensor<40x1xf32> {
@@ -114,8 +114,8 @@ func.func @matrix_by_vector(%a: tensor<40x5xf32>, %b: tensor<5x1xf32>, %c: tenso
   return %y : tensor<40x1xf32>
 }
 
-// A batch dim is innermost: the result is computed with a dim of the right factor there, along which that lies, and
-// turned behind it.
+// A batch dim is innermost: the result is computed with a dim of the rhs there, along which the rhs is contiguous, and
+// transposed afterwards.
 // CHECK-LABEL: func.func @batch_innermost
 // CHECK: %[[ZEROS:.+]] = linalg.fill {{.*}} outs(%{{.+}} : tensor<9x3x20xf32>)
 // CHECK: %[[SUMS:.+]] = linalg.generic {{.*}}"reduction"]} ins(%{{.+}}, %{{.+}} : tensor<9x3x5xf32>, tensor<5x3x20xf32>) outs(%[[ZEROS]] : tensor<9x3x20xf32>)
@@ -137,7 +137,7 @@ func.func @batch_innermost(%a: tensor<9x3x5xf32>, %b: tensor<5x3x20xf32>) -> ten
   return %y : tensor<9x20x3xf32>
 }
 
-// Two columns would leave most lanes empty; the terms of a row fill them.
+// Two columns would leave most lanes idle; the K dim of a row fills them.
 // CHECK-LABEL: func.func @two_columns
 // CHECK: %[[TURNED:.+]] = linalg.transpose ins(%{{.+}} : tensor<64x2xf32>) outs(%{{.+}} : tensor<2x64xf32>) permutation = [1, 0]
 // CHECK-NOT: linalg.transpose
@@ -148,7 +148,7 @@ func.func @two_columns(%a: tensor<40x64xf32>, %b: tensor<64x2xf32>, %c: tensor<4
   return %y : tensor<40x2xf32>
 }
 
-// Rows that are too short, that lie across the terms, or whose terms a step takes several of, are left.
+// The pass leaves rows that are too short, that are not contiguous along K, or whose steps take several of K.
 // CHECK-LABEL: func.func @leaves_two_columns
 // CHECK: linalg.matmul
 // CHECK: linalg.matmul
@@ -171,7 +171,7 @@ func.func @leaves_vector_by_matrix(%a: tensor<1x5xf32>, %b: tensor<5x40xf32>, %c
   return %y : tensor<1x40xf32>
 }
 
-// A body that asks for the number of a loop keeps its loops.
+// A body that uses linalg.index keeps its loops.
 // CHECK-LABEL: func.func @leaves_numbered_loops
 // CHECK: linalg.generic
 // CHECK: linalg.index 0
@@ -194,7 +194,7 @@ func.func @leaves_numbered_loops(%x: tensor<2x9x4xf32>, %w: tensor<3x4xf32>, %y:
   return %z : tensor<2x7x4xf32>
 }
 
-// Zero points are taken off the bytes, so that what is multiplied is a matmul of their differences.
+// Zero points are subtracted from the bytes, so that the matmul multiplies the differences.
 // CHECK-LABEL: func @quantised_convolution
 // CHECK: %[[IMAGE:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<1x3x9x9xi8>) outs({{.*}} : tensor<1x3x9x9xi32>)
 // CHECK: %[[W:.*]] = arith.extsi

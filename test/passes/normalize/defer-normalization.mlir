@@ -5,7 +5,7 @@
 #whole = affine_map<(i, j) -> (i, j)>
 #rows = affine_map<(i, j) -> (i)>
 
-// The second matmul of an attention, between reshapes: it multiplies with the exponentials, and its smaller result is
+// The second matmul of an attention, between reshapes, multiplies with the exponentials, and its smaller result is
 // divided by their sum.
 // CHECK-LABEL: func @second_matmul_of_an_attention
 // CHECK: arith.subf
@@ -72,7 +72,7 @@ func.func @second_matmul_of_an_attention(%x: tensor<6x29x53xf32>, %v: tensor<2x3
   return %c : tensor<2x3x29x17xf32>
 }
 
-// Rows that are chosen to be zero after the division, and the reciprocal of the sum as a factor: both stand behind the
+// Rows that are set to zero after the division, and the reciprocal of the sum as a factor: both move behind the
 // contraction, which reads the exponentials.
 // CHECK-LABEL: func @rows_of_zeros_and_a_reciprocal
 // CHECK-SAME: %[[V:[a-z0-9]*]]: tensor<53x17xf32>, %[[HIDDEN:[a-z0-9]*]]: tensor<29x1xi1>
@@ -141,7 +141,7 @@ func.func @rows_of_zeros_and_a_reciprocal(%x: tensor<29x53xf32>, %v: tensor<53x1
   return %c : tensor<29x17xf32>
 }
 
-// Keys that are chosen to be zero after the division belong to the terms: the sum counts them.
+// A mask that sets keys (K) to zero after the division does not move, because the sum counts masked keys, too.
 // CHECK-LABEL: func @hidden_keys_are_left
 // CHECK: arith.divf
 // CHECK: arith.select
@@ -191,7 +191,7 @@ func.func @hidden_keys_are_left(%x: tensor<29x53xf32>, %v: tensor<53x17xf32>, %h
   return %c : tensor<29x17xf32>
 }
 
-// A divisor that is not the sum of what it divides could be zero where the row is not: infinities of both signs would
+// A divisor that is not the sum of its dividends could be zero where the row is not: infinities of both signs would
 // become one of them.
 // CHECK-LABEL: func @any_other_divisor_is_left
 // CHECK: arith.divf
@@ -218,7 +218,7 @@ func.func @any_other_divisor_is_left(%d: tensor<6x29x53xf32>, %s: tensor<6x29xf3
   return %c : tensor<6x29x17xf32>
 }
 
-// Exponentials of anything else may be so large that their products are infinite, or so small that these are zero.
+// Exponentials of other values may be so large that products overflow, or so small that products underflow to zero.
 // CHECK-LABEL: func @exponentials_without_a_maximum_are_left
 // CHECK: arith.divf
 // CHECK: linalg.batch_matmul
@@ -252,8 +252,8 @@ func.func @exponentials_without_a_maximum_are_left(%d: tensor<6x29x53xf32>, %v: 
   return %c : tensor<6x29x17xf32>
 }
 
-// Rounded to bf16 before the division instead of after it, the operand errs by as much; and the exponentials
-// need not be closer than a fraction of that.
+// Rounding the operand to bf16 before the division errs by as much as rounding after it, and the exponentials need not
+// be more accurate than that.
 // CHECK-LABEL: func @rounded_weights
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<29x53xf32>, tensor<29xf32>)
 // CHECK-SAME: attrs = {tile.form = "exponentials within 2^-13"}
@@ -311,7 +311,7 @@ func.func @rounded_weights(%x: tensor<29x53xf32>, %v: tensor<53x17xbf16>) -> ten
   return %c : tensor<29x17xf32>
 }
 
-// A sum that something else reads, too, is one of f32.
+// A sum with other readers is in f32.
 // CHECK-LABEL: func @sums_of_exponentials_that_others_read
 // CHECK-NOT: tile.for_bf16
 // CHECK: arith.truncf
@@ -360,7 +360,7 @@ func.func @sums_of_exponentials_that_others_read(%x: tensor<29x53xf32>, %v: tens
   return %c, %s : tensor<29x17xf32>, tensor<29xf32>
 }
 
-// A softmax that is bf16 throughout: the sum is widened to what the contraction adds in.
+// A softmax in bf16 throughout: the sum is widened to the accumulator type of the contraction.
 // CHECK-LABEL: func @narrow_weights
 // CHECK: math.exp
 // CHECK-NOT: arith.divf {{.*}} : bf16

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(func.func(tile-expand-arg-compare))' | FileCheck %s
 
-// The largest element first, then the least index at which it stands, then the initial index where nothing has won.
+// The pass finds the largest element, then the least index that holds it, or the initial index if none is larger.
 // CHECK-LABEL: func @argmax
 // CHECK: %[[LOW:.*]] = arith.constant 0xFF800000 : f32
 // CHECK: %[[BEST:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%arg0 : tensor<6x50xf32>)
@@ -48,7 +48,7 @@ func.func @argmin_of_bytes_along_rows(%x: tensor<6x50xi8>) -> tensor<50xi64> {
   return %r#1 : tensor<50xi64>
 }
 
-// Of equal elements the last wins, which the least index is not: left alone.
+// With ties, the last element wins, which the least index does not give: left alone.
 // CHECK-LABEL: func @last_of_equals_is_left
 // CHECK: "iree_linalg_ext.arg_compare"
 func.func @last_of_equals_is_left(%x: tensor<6x50xf32>) -> tensor<6xi32> {
@@ -66,7 +66,7 @@ func.func @last_of_equals_is_left(%x: tensor<6x50xf32>) -> tensor<6xi32> {
   return %r#1 : tensor<6xi32>
 }
 
-// Initial values that are no constants are left alone, too.
+// Initial values that are not constant are left alone, too.
 // CHECK-LABEL: func @unknown_start_is_left
 // CHECK: "iree_linalg_ext.arg_compare"
 func.func @unknown_start_is_left(%x: tensor<6x50xf32>, %v: tensor<6xf32>, %i: tensor<6xi32>) -> tensor<6xi32> {

@@ -3,7 +3,7 @@
 #id = affine_map<(i, j) -> (i, j)>
 #one = affine_map<(i, j) -> ()>
 
-// Ties go to the even number, the zero point is added before the bounds cut off, and a NaN gives the lower bound.
+// Ties go to the even number, the zero point is added before clamping, and NaN gives the lower bound.
 // CHECK-LABEL: func @quantizes_to_unsigned
 // CHECK: linalg.generic {{.*}} ins(%arg0, {{.*}} : tensor<3x5xf32>, f32, i64) outs({{.*}} : tensor<3x5xi8>)
 // CHECK: %[[Q:.*]] = arith.divf %{{.*}}, %cst{{.*}} : f32
@@ -26,7 +26,7 @@ func.func @quantizes_to_unsigned(%x: tensor<3x5xf32>) -> tensor<3x5xi8> {
 #id = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 
-// Each column has a scale and a zero point of its own; 200 is -56 as a signed byte, and an unsigned zero point.
+// Each column has its own scale and zero point; 200 is -56 as a signed byte, and the zero point is unsigned.
 // CHECK-LABEL: func @dequantizes_per_channel
 // CHECK: linalg.generic {{.*}} ins(%arg0, %arg1, {{.*}} : tensor<3x5xi8>, tensor<5xf32>, tensor<5xi8>)
 // CHECK: %[[W:.*]] = arith.extui
@@ -46,7 +46,7 @@ func.func @dequantizes_per_channel(%q: tensor<3x5xi8>, %scales: tensor<5xf32>) -
 #id = affine_map<(i) -> (i)>
 #one = affine_map<(i) -> ()>
 
-// A bias of i32 has no zero point, and is rounded once before it is scaled.
+// A bias in i32 has no zero point, and is rounded once before scaling.
 // CHECK-LABEL: func @dequantizes_bias
 // CHECK: arith.sitofp {{.*}} : i32 to f32
 // CHECK-NOT: arith.subi
@@ -62,7 +62,7 @@ func.func @dequantizes_bias(%q: tensor<5xi32>) -> tensor<5xf32> {
 #id = affine_map<(i) -> (i)>
 #one = affine_map<(i) -> ()>
 
-// Differences of i32 may not fit i32.
+// Differences of i32 may overflow i32.
 // CHECK-LABEL: func @leaves_wide_zero_points_alone
 // CHECK: iree_linalg_ext.dequantize_affine
 func.func @leaves_wide_zero_points_alone(%q: tensor<5xi32>, %zero: i32) -> tensor<5xf32> {

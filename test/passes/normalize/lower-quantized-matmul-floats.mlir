@@ -5,8 +5,8 @@
 #one = affine_map<(i, j) -> ()>
 #column = affine_map<(i, j) -> (j)>
 
-// Bytes are multiplied, and the sums are scaled: by the rows' number and by that of each column. Strict numerics round
-// each factor, as the graph does.
+// Bytes are multiplied, and the accumulators are scaled by the scale of the rows and that of each column. Strict
+// numerics round each operand, as the graph does.
 // CHECK-LABEL: func @dequantized_rows_by_columns
 // CHECK: %[[SUMS:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<3x5xi8>, tensor<5x7xi8>) {{.*}}tensor<3x7xi32>
 // CHECK: %[[COLUMNS:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<5x7xi8>)
@@ -40,7 +40,7 @@ func.func @dequantized_rows_by_columns(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>, %
 #row = affine_map<(i, j) -> (i)>
 #one = affine_map<(i, j) -> ()>
 
-// A scale for each term cannot wait for the sum.
+// A scale that varies along K cannot be applied after the sum.
 // CHECK-LABEL: func @leaves_scales_of_terms_alone
 // CHECK: linalg.matmul {{.*}} tensor<3x5xf32>, tensor<5x7xf32>
 func.func @leaves_scales_of_terms_alone(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>, %scales: tensor<5xf32>) -> tensor<3x7xf32> {
@@ -61,7 +61,7 @@ func.func @leaves_scales_of_terms_alone(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>, 
 #id = affine_map<(i, j) -> (i, j)>
 #one = affine_map<(i, j) -> ()>
 
-// One dequantised factor is no product of bytes.
+// A single dequantised operand does not make a product of bytes.
 // CHECK-LABEL: func @leaves_weights_alone_quantised
 // CHECK: linalg.matmul {{.*}} tensor<3x5xf32>, tensor<5x7xf32>
 func.func @leaves_weights_alone_quantised(%x: tensor<3x5xf32>, %b: tensor<5x7xi8>) -> tensor<3x7xf32> {
@@ -80,7 +80,7 @@ func.func @leaves_weights_alone_quantised(%x: tensor<3x5xf32>, %b: tensor<5x7xi8
 #id = affine_map<(i, j) -> (i, j)>
 #one = affine_map<(i, j) -> ()>
 
-// What is padded with zeros is padded with the zero point as bytes.
+// An operand padded with zeros becomes bytes padded with the zero point.
 // CHECK-LABEL: func @pads_bytes
 // CHECK: %[[PAD:.*]] = tensor.pad %arg0
 // CHECK: tensor.yield %c-56{{.*}} : i8
@@ -108,7 +108,7 @@ func.func @pads_bytes(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>) -> tensor<4x7xf32>
 #id = affine_map<(i, j) -> (i, j)>
 #one = affine_map<(i, j) -> ()>
 
-// Nothing bounds sums of differences from a zero point that is no byte.
+// Differences from a zero point that is not a byte have no bounded sum.
 // CHECK-LABEL: func @leaves_zero_points_beyond_bytes_alone
 // CHECK: linalg.matmul {{.*}} tensor<3x5xf32>, tensor<5x7xf32>
 func.func @leaves_zero_points_beyond_bytes_alone(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>) -> tensor<3x7xf32> {

@@ -3,7 +3,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #one = affine_map<(d0, d1) -> ()>
 
-// The weights' zero point is zero, so only the rows' takes something off: its product with the sums of the columns.
+// The weights' zero point is zero, so only that of the rows needs a correction: its product with the column sums.
 // CHECK-LABEL: func @zero_point_of_rows
 // CHECK: %[[SUMS:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<3x5xi8>, tensor<5x7xi8>) {{.*}}tensor<3x7xi32>
 // CHECK: arith.extui
@@ -50,7 +50,7 @@ func.func @zero_point_of_rows(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>, %za: tenso
 
 // -----
 
-// Without zero points nothing is taken off.
+// Without zero points, there is no correction.
 // CHECK-LABEL: func @quantized_without_zero_points
 // CHECK: %[[SUMS:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<3x5xi8>, tensor<5x7xi8>)
 // CHECK: return %[[SUMS]]
@@ -64,7 +64,7 @@ func.func @quantized_without_zero_points(%a: tensor<3x5xi8>, %b: tensor<5x7xi8>)
 
 // -----
 
-// Both zero points: each takes the other's sums off, and their product comes back once for each of five terms.
+// With both zero points, each is multiplied by the other's sums, and their product is added once for each of K = 5.
 // CHECK-LABEL: func @quantized_with_both
 // CHECK-COUNT-3: linalg.generic
 // CHECK: linalg.generic

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 #column = affine_map<(i, j) -> (j)>
 
-// Keys after a row's own, the fourth for the first row, are -infinity; the comparison is spread over operators.
+// Keys behind a row's own, the fourth for the first row, are -infinity; several operators make up the comparison.
 // CHECK-LABEL: func @compared_indices
 // CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 4)>, tile.form = "running maximum of counted blocks"}
 // CHECK: arith.maximumf
@@ -60,7 +60,7 @@ func.func @compared_indices(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// A constant whose values are two triangles, the lowest number in the upper one, where every row has a key that counts.
+// The mask is a constant of two triangles with the lowest number in the upper one, and every row has an unmasked key.
 // CHECK-LABEL: func @adds_a_triangle
 // CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 1)>, tile.form = "running maximum of counted blocks"}
 // CHECK: arith.maximumf
@@ -105,7 +105,7 @@ func.func @adds_a_triangle(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// The same, loaded from a file that only the front end has seen.
+// The same mask is loaded from a file that only the front end has seen.
 // CHECK-LABEL: func @adds_a_triangle_of_a_file
 // CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 2)>, tile.form = "running maximum of counted blocks"}
 // CHECK: arith.maximumf
@@ -150,7 +150,7 @@ func.func @adds_a_triangle_of_a_file(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// The first row has nothing that counts: beside the lowest number, all its keys weigh the same.
+// The first row has only masked keys: with the lowest number as mask, all keys get the same weight.
 // CHECK-LABEL: func @leaves_rows_of_lowest_numbers
 // CHECK-NOT: tile.counted
 // CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
@@ -196,7 +196,7 @@ func.func @leaves_rows_of_lowest_numbers(%q: tensor<4x3xf32>, %k: tensor<3x7xf32
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// With -infinity, such a row is NaN whatever its keys are.
+// With -infinity as mask, such a row is NaN for any keys.
 // CHECK-LABEL: func @adds_a_triangle_of_infinities
 // CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0)>, tile.form = "running maximum of counted blocks"}
 // CHECK: arith.maximumf
@@ -241,7 +241,7 @@ func.func @adds_a_triangle_of_infinities(%q: tensor<4x3xf32>, %k: tensor<3x7xf32
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// Another mask may leave a row with lowest numbers alone.
+// Another mask may leave only lowest numbers in a row.
 // CHECK-LABEL: func @leaves_lowest_numbers_beside_another_mask
 // CHECK-NOT: tile.counted
 // CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
@@ -293,7 +293,7 @@ func.func @leaves_lowest_numbers_beside_another_mask(%q: tensor<4x3xf32>, %k: te
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// What an input hides is not known.
+// A mask that is an input is unknown.
 // CHECK-LABEL: func @leaves_inputs
 // CHECK-NOT: tile.counted
 // CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
@@ -338,7 +338,7 @@ func.func @leaves_inputs(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x
   return %s, %c : tensor<4xf32>, tensor<4x2xf32>
 }
 
-// Where the end of a row is computed in 32 bits that may wrap, no point is left out.
+// If 32-bit arithmetic that may wrap computes the end of a row, all elements are read.
 // CHECK-LABEL: func @wrapping_indices
 // CHECK-NOT: tile.counted
 // CHECK: return

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 #column = affine_map<(i, j) -> (j)>
 
-// What is summed is relative to the maximum of the same row, which may be used before the row has ended.
+// The sum is relative to the maximum of its row, which may be used before the row has ended.
 // CHECK-LABEL: func @sum_of_exponentials
 // CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum"}
 // CHECK: arith.maximumf
@@ -38,7 +38,7 @@ func.func @sum_of_exponentials(%x: tensor<6x513xf32>) -> tensor<6xf32> {
   return %s : tensor<6xf32>
 }
 
-// A maximum down the columns: the lanes of a vector are different columns.
+// A maximum over rows: the lanes of a vector are different columns.
 // CHECK-LABEL: func @leaves_columns
 // CHECK-NOT: tile.form
 func.func @leaves_columns(%x: tensor<777x6xf32>) -> tensor<6xf32> {
@@ -65,7 +65,7 @@ func.func @leaves_columns(%x: tensor<777x6xf32>) -> tensor<6xf32> {
   return %s : tensor<6xf32>
 }
 
-// A row of few vectors stays in the innermost cache.
+// A row of few vectors stays in the L1 cache.
 // CHECK-LABEL: func @leaves_short_rows
 // CHECK-NOT: tile.form
 func.func @leaves_short_rows(%x: tensor<6x77xf32>) -> tensor<6xf32> {
@@ -91,7 +91,7 @@ func.func @leaves_short_rows(%x: tensor<6x77xf32>) -> tensor<6xf32> {
   return %s : tensor<6xf32>
 }
 
-// The sum of x / m is not corrected by a factor that a reference gives: m must be complete.
+// A factor from the references does not correct the sum of x / m, so m must be complete.
 // CHECK-LABEL: func @leaves_what_is_not_proportional
 // CHECK-NOT: tile.form
 func.func @leaves_what_is_not_proportional(%x: tensor<6x513xf32>) -> tensor<6xf32> {
@@ -119,7 +119,7 @@ func.func @leaves_what_is_not_proportional(%x: tensor<6x513xf32>) -> tensor<6xf3
   return %s : tensor<6xf32>
 }
 
-// A contraction reads the exponentials from memory, as they are, so that they must be relative to one number for a block.
+// A contraction reads the exponentials from memory, so they must be relative to one number for each block.
 // CHECK-LABEL: func @what_a_contraction_multiplies_with
 // CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
 // CHECK: arith.maximumf

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(func.func(tile-normalize))' | FileCheck %s
 
-// The index half of a maximum that nobody reads is neither computed nor written.
+// If nobody reads the index of a maximum, it is neither computed nor written.
 // CHECK-LABEL: func @unread_result_is_erased
 // CHECK: linalg.generic
 // CHECK-SAME: outs(%{{[^,]+}} : tensor<3xf32>)
@@ -37,7 +37,7 @@ func.func @unread_operand_is_erased(%a: tensor<5xf32>, %b: tensor<5xf32>) -> ten
   return %x : tensor<5xf32>
 }
 
-// Ops we do not know stay, even unused ones, and so does everything that is no linalg.generic.
+// Unknown ops stay, even unused ones, and so does every op that is not a linalg.generic.
 // CHECK-LABEL: func @leaves_the_rest
 // CHECK: "some.op"
 // CHECK: arith.addf
@@ -50,7 +50,7 @@ func.func @leaves_the_rest(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %s: f32) ->
   return %c : tensor<3x5xf32>
 }
 
-// A kernel cannot report a failed assertion, so it does not keep an expression out of one.
+// A kernel cannot report a failed assertion, so an assertion does not keep an expression out of a kernel.
 // CHECK-LABEL: func @assertion_is_dropped
 // CHECK-NOT: cf.assert
 // CHECK: linalg.yield
@@ -69,7 +69,7 @@ func.func @assertion_is_dropped(%a: tensor<5xf32>) -> tensor<5xf32> {
   return %x : tensor<5xf32>
 }
 
-// Nothing is multiplied along a dim of length zero, and nothing computed for a result without elements.
+// A reduced dim of length zero needs no multiplication, and a result without elements no computation.
 // CHECK-LABEL: func @sum_of_no_terms_is_its_init
 // CHECK: %[[INIT:.+]] = linalg.fill
 // CHECK-NOT: linalg.matmul
@@ -83,7 +83,7 @@ func.func @sum_of_no_terms_is_its_init(%a: tensor<4x0xf32>, %b: tensor<0x5xf32>,
   return %c, %x : tensor<4x5xf32>, tensor<0x7xf32>
 }
 
-// A dim whose length is not known may have points.
+// A dim of dynamic length may have elements.
 // CHECK-LABEL: func @unknown_lengths_are_kept
 // CHECK: linalg.matmul
 func.func @unknown_lengths_are_kept(%a: tensor<4x?xf32>, %b: tensor<?x5xf32>, %init: tensor<4x5xf32>) -> tensor<4x5xf32> {
@@ -91,7 +91,7 @@ func.func @unknown_lengths_are_kept(%a: tensor<4x?xf32>, %b: tensor<?x5xf32>, %i
   return %c : tensor<4x5xf32>
 }
 
-// Heads of a batch that were laid together for a matmul stay apart in it, and with them those of its result.
+// Batch heads that were merged for a matmul become dims of the matmul and of its result.
 // CHECK-LABEL: func.func @batch_dims_apart
 // CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<2x3x5x6xf32>)
 // CHECK-NOT: tensor.collapse_shape
@@ -111,7 +111,7 @@ func.func @batch_dims_apart(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>) ->
   return %z : tensor<2x3x4x6xf32>
 }
 
-// What is elementwise behind it is computed over them, whoever reads it.
+// Elementwise ops behind the matmul get these dims, too, for all readers.
 // CHECK-LABEL: func.func @elementwise_behind_batch_dims
 // CHECK-NOT: linalg.batch_matmul
 // CHECK: arith.truncf
@@ -149,7 +149,7 @@ func.func @elementwise_behind_batch_dims(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3
   return %z, %scaled : tensor<2x3x4x6xf16>, tensor<6x4x6xf16>
 }
 
-// The result keeps its dims in their places, and its start its value; who reads it with one dim for the batch still does.
+// The result keeps the order of its dims, and its initial value; readers with a merged batch dim still get that.
 // CHECK-LABEL: func.func @batch_inside_the_result
 // CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<2x3x5x6xf32>)
 // CHECK-DAG: %[[ONE:.+]] = arith.constant 1.0
@@ -175,7 +175,7 @@ func.func @batch_inside_the_result(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf
   return %y : tensor<4x6x6xf32>
 }
 
-// A contraction of a result that was never laid apart between keeps the dims apart as well.
+// A contraction that reads a result without a reshape between gets separate dims as well.
 // CHECK-LABEL: func.func @chain_of_batches
 // CHECK-NOT: linalg.batch_matmul
 // CHECK: %[[X:.+]] = linalg.generic {{.*}} outs(%{{.+}} : tensor<2x3x4x6xf32>)
@@ -199,7 +199,7 @@ func.func @chain_of_batches(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>, %c
   return %y : tensor<6x4x7xf32>
 }
 
-// Groups of heads are heads where the other operand has these. Dims of one point do not matter then.
+// Groups of heads count as heads if the other operand has these. Dims of one element are ignored.
 // CHECK-LABEL: func.func @groups_of_heads
 // CHECK-SAME: (%[[A:.+]]: tensor<2x6x4x5xf32>, %[[B:.+]]: tensor<1x2x2x3x1x5x6xf32>)
 // CHECK: %[[HEADS:.+]] = tensor.collapse_shape %[[B]] {{\[\[}}0, 1], [2, 3, 4], [5], [6]] : {{.*}} into tensor<2x6x5x6xf32>
@@ -215,7 +215,7 @@ func.func @groups_of_heads(%a: tensor<2x6x4x5xf32>, %b: tensor<1x2x2x3x1x5x6xf32
   return %y : tensor<12x4x6xf32>
 }
 
-// They are groups where a reader of the result lays them apart so: the other operand's heads are, too.
+// They are groups if a reader of the result splits them so: the heads of the other operand are split, too.
 // CHECK-LABEL: func.func @groups_behind
 // CHECK-SAME: (%[[A:.+]]: tensor<2x6x4x5xf32>, %[[B:.+]]: tensor<2x2x3x5x6xf32>)
 // CHECK: %[[GROUPS:.+]] = tensor.expand_shape %[[A]] {{\[\[}}0], [1, 2], [3], [4]] {{.*}} into tensor<2x2x3x4x5xf32>
@@ -234,7 +234,7 @@ func.func @groups_behind(%a: tensor<2x6x4x5xf32>, %b: tensor<2x2x3x5x6xf32>) -> 
   return %z : tensor<2x2x3x4x6xf32>
 }
 
-// So are those of an operand that was never laid together, but not if something computes it over the one dim.
+// So are those of an operand that was never merged, but not if an op computes it over the merged dim.
 // CHECK-LABEL: func.func @values_of_all_batches
 // CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<5x6x7xf32>, %[[C:.+]]: tensor<6x5x7xf32>)
 // CHECK: %[[V:.+]] = linalg.transpose ins(%[[B]]
@@ -260,8 +260,8 @@ func.func @values_of_all_batches(%a: tensor<2x3x4x5xf32>, %b: tensor<5x6x7xf32>,
   return %z, %t : tensor<2x3x4x7xf32>, tensor<2x3x4x7xf32>
 }
 
-// Rows that were laid together are one dim of a matrix, dims of one point keep nothing apart, other dims of the two
-// operands are not the same, and a sum in f16 is IREE's.
+// Left alone: merged rows are one dim of a matrix, dims of one element need no split, the operands' other dims differ,
+// and an f16 accumulator is IREE's.
 // CHECK-LABEL: func.func @leaves_the_rest_together
 // CHECK: linalg.matmul
 // CHECK: linalg.batch_matmul
@@ -296,7 +296,7 @@ func.func @leaves_the_rest_together(%a: tensor<2x3x5xf32>, %b: tensor<5x6xf32>, 
   return %rows, %one, %other, %narrow : tensor<6x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf32>, tensor<6x4x6xf16>
 }
 
-// A number that a body takes from a tensor, and what is computed of it, is an operand and part of the body.
+// A scalar that a body extracts from a tensor, and arithmetic on it, become an operand and part of the body.
 // CHECK-LABEL: func @taken_scalar_becomes_an_operand
 // CHECK-NOT: tensor.extract
 // CHECK: linalg.generic
@@ -320,7 +320,7 @@ func.func @taken_scalar_becomes_an_operand(%x: tensor<5xi32>, %zero: tensor<i8>)
   return %y : tensor<5xi32>
 }
 
-// Bytes are padded with zeros around differences to the number.
+// Padding the differences to a zero point with zeros pads the bytes with the zero point.
 // CHECK-LABEL: func @taken_pad_becomes_constant
 // CHECK: %[[D:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<5xi8>, tensor<i8>)
 // CHECK: arith.subi
@@ -337,7 +337,7 @@ func.func @taken_pad_becomes_constant(%x: tensor<5xi8>, %zero: tensor<i8>) -> te
   return %p : tensor<8xi8>
 }
 
-// What only arithmetic on arguments gives is no element of a tensor.
+// A scalar computed from arguments alone is not an element of a tensor.
 // CHECK-LABEL: func @leaves_scalar_arguments_outside
 // CHECK: linalg.generic
 // CHECK-SAME: ins(%arg0 : tensor<5xi32>)
@@ -352,7 +352,7 @@ func.func @leaves_scalar_arguments_outside(%x: tensor<5xi32>, %z: i32) -> tensor
   return %y : tensor<5xi32>
 }
 
-// A front end takes a maximum over two dims one after the other.
+// A front end reduces a maximum over two dims one after the other.
 // CHECK-LABEL: func @maximum_of_maxima
 // CHECK-NOT: tensor.expand_shape
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "parallel", "reduction"]
@@ -383,7 +383,7 @@ func.func @maximum_of_maxima(%a: tensor<3x5x7xf32>) -> tensor<3x1xf32> {
   return %n : tensor<3x1xf32>
 }
 
-// A dim of one element that was added is reduced, too: there is no loop for it any more.
+// A dim of one element that was added is reduced, too, because it has no loop any more.
 // CHECK-LABEL: func @maximum_along_an_added_dim
 // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "reduction"]
 // CHECK-SAME: ins(%{{.*}} : tensor<3x5x7xf32>) outs(%{{.*}} : tensor<3xf32>)
@@ -413,7 +413,7 @@ func.func @maximum_along_an_added_dim(%a: tensor<3x5x7xf32>) -> tensor<3xf32> {
   return %n : tensor<3xf32>
 }
 
-// Sums would be added in another order, and maxima that something else reads are needed.
+// Left alone: sums would change their order of addition, and maxima with other readers are needed.
 // CHECK-LABEL: func @sums_and_read_maxima_stay
 // CHECK-COUNT-4: linalg.generic
 func.func @sums_and_read_maxima_stay(%a: tensor<3x5x7xf32>) -> (tensor<3xf32>, tensor<3x5xf32>, tensor<3xf32>) {
@@ -456,7 +456,7 @@ func.func @sums_and_read_maxima_stay(%a: tensor<3x5x7xf32>) -> (tensor<3xf32>, t
   return %ss, %m, %mm : tensor<3xf32>, tensor<3x5xf32>, tensor<3xf32>
 }
 
-// A slice of an expanded tensor is a slice of the tensor: its reader may be of the kernel that computes this.
+// A slice of an expanded tensor becomes a slice of the tensor, so its reader may share a kernel with the producer.
 // CHECK-LABEL: func @slice_before_reshape
 // CHECK: %[[E:.+]] = linalg.exp
 // CHECK-NEXT: %[[S:.+]] = tensor.extract_slice %[[E]][0, 768] [128, 768] [1, 1] : tensor<128x2304xf32> to tensor<128x768xf32>
@@ -470,7 +470,7 @@ func.func @slice_before_reshape(%a: tensor<128x2304xf32>) -> tensor<128x1x768xf3
   return %s : tensor<128x1x768xf32>
 }
 
-// Whole dims may have been one before; of a dim that was cut, a part is no range of it.
+// Whole dims may have been merged before; a part of a dim that was split is not a range of the source.
 // CHECK-LABEL: func @slice_of_cut_dim
 // CHECK: %[[E:.+]] = linalg.exp
 // CHECK: tensor.extract_slice %[[E]][64, 0] [32, 35] [1, 1] : tensor<128x35xf32> to tensor<32x35xf32>
@@ -484,7 +484,7 @@ func.func @slice_of_cut_dim(%a: tensor<128x35xf32>) -> (tensor<32x5x7xf32>, tens
   return %s, %t : tensor<32x5x7xf32>, tensor<128x5x3xf32>
 }
 
-// Neither strides, nor offsets that are not known, nor slices of fewer dims.
+// Left alone: strides, offsets that are not constant, and slices with fewer dims.
 // CHECK-LABEL: func @slice_by_strides
 // CHECK: tensor.expand_shape
 // CHECK-NEXT: tensor.extract_slice
@@ -500,7 +500,7 @@ func.func @slice_by_strides(%a: tensor<128x64xf32>, %n: index) -> (tensor<128x1x
   return %s, %t, %u : tensor<128x1x32xf32>, tensor<128x1x8xf32>, tensor<128x8xf32>
 }
 
-// What only moves stays as it is.
+// An op that only moves elements stays as it is.
 // CHECK-LABEL: func @slice_of_movement
 // CHECK: tensor.expand_shape
 // CHECK-NEXT: tensor.extract_slice
@@ -512,7 +512,7 @@ func.func @slice_of_movement(%a: tensor<64x128xf32>) -> tensor<128x1x32xf32> {
   return %s : tensor<128x1x32xf32>
 }
 
-// A copy that adds dims of length one is a reshape: a weight for a product of one matrix stays a parameter.
+// A copy that adds dims of length one becomes a reshape, so the weight of a product of one matrix stays a parameter.
 // CHECK-LABEL: func @copies_that_add_ones_are_reshapes
 // CHECK-NOT: linalg.generic
 // CHECK: %[[A:.+]] = tensor.expand_shape %arg0 {{\[}}[0, 1], [2, 3]] output_shape [1, 5, 7, 1] : tensor<5x7xf16>
@@ -536,7 +536,7 @@ func.func @copies_that_add_ones_are_reshapes(%a: tensor<5x7xf16>, %b: tensor<f16
   return %x, %y : tensor<1x5x7x1xf16>, tensor<1x1xf16>
 }
 
-// What is repeated, turned or computed is none.
+// A copy that repeats, transposes or computes does not become one.
 // CHECK-LABEL: func @copies_that_do_more_stay
 // CHECK-NOT: tensor.expand_shape
 // CHECK-COUNT-3: linalg.generic

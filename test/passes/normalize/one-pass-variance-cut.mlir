@@ -6,8 +6,8 @@
 #row = affine_map<(i, j) -> (i)>
 #all = affine_map<(i) -> (i)>
 
-// A workgroup could keep 40 parts of 10 rows of each image, where parts of whole dims would be 400: their sums would be
-// a share of the bytes, and a kernel for them slow.
+// A workgroup could hold 40 parts of 10 rows of each image, where parts of whole dims would be 400: their sums would be
+// a considerable share of the bytes, and a kernel for them slow.
 // CHECK-LABEL: func @parts_of_several_rows
 // CHECK: %[[V:.*]] = tensor.expand_shape {{.*}} into tensor<3x40x10x40x64xf32>
 // CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "reduction", "reduction", "parallel"]} ins(%[[V]] : {{.*}}) outs(%{{.*}} : tensor<40x64xf32>)
@@ -51,7 +51,7 @@ func.func @parts_of_several_rows(%x: tensor<3x400x40x64xf32>) -> tensor<64xf32> 
   return %v : tensor<64xf32>
 }
 
-// What computes x could not share a kernel with readers of a view of it.
+// The producer of x could not share a kernel with readers of a view of x.
 // CHECK-LABEL: func @x_that_is_computed_is_not_viewed
 // CHECK-NOT: tensor.expand_shape
 // CHECK: outs(%{{.*}} : tensor<400x64xf32>)

@@ -5,8 +5,8 @@
 #channel = affine_map<(n, h, w, c) -> (c)>
 #all = affine_map<(i) -> (i)>
 
-// Narrow floats on GPUs: the means of parts and the moments about them are in f32, and the sum is rounded once. The mean
-// that the moments are corrected by is the graph's, which is rounded.
+// Narrow floats on GPUs: the means of parts and the moments about them are in f32, and the sum is rounded once. The
+// mean in the moments' correction is the graph's, which is rounded.
 // CHECK-LABEL: func @narrow_moments_are_summed_in_f32
 // CHECK-SAME: %[[X:.*]]: tensor<8x31x33x64xbf16>
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%[[X]] : {{.*}}) outs(%{{.*}} : tensor<8x64xf32>)
@@ -21,7 +21,7 @@
 // CHECK: %[[V:.*]] = linalg.generic
 // CHECK:   arith.truncf
 // CHECK: return %[[V]] : tensor<64xbf16>
-// Processors keep the graph's two passes.
+// On CPUs, the two passes of the graph stay.
 // CPU-LABEL: func @narrow_moments_are_summed_in_f32
 // CPU-NOT: f32
 func.func @narrow_moments_are_summed_in_f32(%x: tensor<8x31x33x64xbf16>) -> tensor<64xbf16> {

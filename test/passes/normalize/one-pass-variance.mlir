@@ -6,8 +6,8 @@
 #row = affine_map<(i, j) -> (i)>
 #all = affine_map<(i) -> (i)>
 
-// Statistics over more than a workgroup can keep: of each image, the sum, and both moments about its own mean; then the
-// mean of all, by which the moments are corrected and joined. What only the two-pass form read is gone.
+// Statistics over more than a workgroup can hold: each image gets its sum, and both moments about its own mean; then
+// the mean of all images corrects and combines the moments. Ops that only the two-pass form read are gone.
 // CHECK-DAG: #[[$IMAGE:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3)>
 // CHECK-DAG: #[[$JOINED:.*]] = affine_map<(d0, d1) -> (d1)>
 // CHECK-LABEL: func @channels_of_images
@@ -65,7 +65,7 @@ func.func @channels_of_images(%x: tensor<8x31x33x64xf32>) -> tensor<64xf32> {
   return %v : tensor<64xf32>
 }
 
-// Two images are still more than a workgroup can keep, so parts are of one row in both, rather than of one in each.
+// Two images are more than a workgroup can hold, so a part is one row of both, instead of one row of each.
 // CHECK-LABEL: func @images_too_large_are_cut_along_rows
 // CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "reduction", "parallel"]} {{.*}} outs(%{{.*}} : tensor<311x64xf32>)
 func.func @images_too_large_are_cut_along_rows(%x: tensor<2x311x33x64xf32>) -> tensor<64xf32> {
@@ -106,7 +106,7 @@ func.func @images_too_large_are_cut_along_rows(%x: tensor<2x311x33x64xf32>) -> t
   return %v : tensor<64xf32>
 }
 
-// A row that a workgroup can keep is read again there, by the graph's two passes.
+// A row that a workgroup can hold is read again from there, by the graph's two passes.
 // CHECK-LABEL: func @short_rows_are_left
 // CHECK: arith.subf
 // CHECK: math.fpowi
@@ -150,7 +150,7 @@ func.func @short_rows_are_left(%x: tensor<6x768xf32>) -> tensor<6xf32> {
   return %v : tensor<6xf32>
 }
 
-// One reduced dim: no part of it is along a whole dim.
+// With one reduced dim, no part spans a whole dim.
 // CHECK-LABEL: func @long_rows_are_left
 // CHECK: arith.subf
 // CHECK: arith.mulf
@@ -236,7 +236,7 @@ func.func @thin_parts_are_left(%x: tensor<30011x31x1x64xf32>) -> tensor<64xf32> 
   return %v : tensor<64xf32>
 }
 
-// Known before x is read: the two-pass form is one pass.
+// The mean is known before x is read, so the two-pass form takes one pass.
 // CHECK-LABEL: func @mean_from_elsewhere_is_left
 // CHECK: arith.subf
 // CHECK: arith.mulf
@@ -267,7 +267,7 @@ func.func @mean_from_elsewhere_is_left(%x: tensor<8x31x33x64xf32>, %mean: tensor
   return %v : tensor<64xf32>
 }
 
-// What is subtracted changes along the images: no moments.
+// The subtracted value varies along the images, so there are no moments.
 // CHECK-LABEL: func @distance_of_images_is_left
 // CHECK: arith.subf
 // CHECK: arith.mulf

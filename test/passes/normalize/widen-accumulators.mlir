@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-lower-quantized-matmul))' | FileCheck %s
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-lower-quantized-matmul{numerics=strict}))' | FileCheck %s --check-prefix=STRICT
-// Sums start from zero, and those of products in f16 and bf16 are in f32, rounded once at the end.
+// Accumulators start from zero; products in f16 and bf16 are accumulated in f32, and rounded once at the end.
 
-// Strict numerics keep the type of the sums.
+// Strict numerics keep the type of the accumulators.
 // CHECK-LABEL: func.func @sums_in_f16
 // CHECK: %[[S:.+]] = linalg.generic {{.*}}"reduction"]} ins(%{{.+}}, %{{.+}} : tensor<5x7xf16>, tensor<7x9xf16>) outs(%{{.+}} : tensor<5x9xf32>)
 // CHECK:   arith.mulf %{{.+}} : f32
@@ -20,7 +20,7 @@ func.func @sums_in_f16(%a: tensor<5x7xf16>, %b: tensor<7x9xf16>) -> tensor<5x9xf
   return %y : tensor<5x9xf16>
 }
 
-// The start is added before the rounding. Strictly it is the first of what is added in order.
+// The initial value is added before the rounding. With strict numerics, it is the first value in the order of addition.
 // CHECK-LABEL: func.func @sums_in_bf16_from_a_tensor
 // CHECK-SAME: %[[C:[^:]+]]: tensor<5x9xbf16>)
 // CHECK: linalg.generic {{.*}} ins(%{{.+}}, %[[C]] : tensor<5x9xf32>, tensor<5x9xbf16>)
@@ -35,7 +35,7 @@ func.func @sums_in_bf16_from_a_tensor(%a: tensor<5x7xbf16>, %b: tensor<7x9xbf16>
   return %y : tensor<5x9xbf16>
 }
 
-// The C of a gemm.
+// The initial value is the C of a gemm.
 // CHECK-LABEL: func.func @from_a_tensor
 // CHECK-SAME: %[[C:[^:]+]]: tensor<5x9xf32>)
 // CHECK: %[[ZEROS:.+]] = linalg.fill
@@ -51,7 +51,7 @@ func.func @from_a_tensor(%a: tensor<5x7xf32>, %b: tensor<7x9xf32>, %c: tensor<5x
   return %y : tensor<5x9xf32>
 }
 
-// A bias stays as small as it is.
+// A bias keeps its narrow type.
 // CHECK-LABEL: func.func @from_a_bias
 // CHECK-SAME: %[[BIAS:[^:]+]]: tensor<9xf32>)
 // CHECK: %[[S:.+]] = linalg.matmul
@@ -63,7 +63,7 @@ func.func @from_a_bias(%a: tensor<5x7xf32>, %b: tensor<7x9xf32>, %bias: tensor<9
   return %y : tensor<5x9xf32>
 }
 
-// Bytes are narrowed whatever their sums start from.
+// Bytes are narrowed for any initial value of their accumulators.
 // CHECK-LABEL: func.func @quantised_from_a_tensor
 // CHECK-SAME: %[[C:[^:]+]]: tensor<5x9xi32>)
 // CHECK: arith.muli
@@ -78,7 +78,7 @@ func.func @quantised_from_a_tensor(%a: tensor<5x7xi8>, %b: tensor<7x9xi8>, %c: t
   return %y : tensor<5x9xi32>
 }
 
-// tile-convolution-to-matmul adds what windows start from.
+// tile-convolution-to-matmul adds the initial value of windows.
 // CHECK-LABEL: func.func @convolution
 // CHECK-SAME: %[[C:[^:]+]]: tensor<1x7x7x6xf32>)
 // CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} outs(%[[C]] :
@@ -88,7 +88,7 @@ func.func @convolution(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x6xf32>, %c: ten
   return %y : tensor<1x7x7x6xf32>
 }
 
-// A maximum is no sum, and sizes that nobody knows make no tensor of zeros.
+// Left alone: a maximum is not a sum, and dynamic sizes do not make a tensor of zeros.
 // CHECK-LABEL: func.func @maximum
 // CHECK-SAME: %[[C:[^:]+]]: tensor<5xf32>)
 // CHECK: outs(%[[C]] :

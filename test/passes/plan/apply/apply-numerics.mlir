@@ -2,7 +2,7 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Where roundings are kept, each operation extends what it reads and rounds what it gives; divisions stay divisions.
+// With strict rounding, each operation extends its operands and rounds its result; divisions stay divisions.
 // CHECK-LABEL: func @rounds_after_each_operation
 // CHECK: ^bb0(%[[A:.*]]: bf16, %[[B:.*]]: bf16):
 // CHECK-DAG: %[[AW:.*]] = arith.extf %[[A]] : bf16 to f32
@@ -33,7 +33,7 @@ func.func @rounds_after_each_operation(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -
 
 #id = affine_map<(i) -> (i)>
 
-// A conversion to another narrow type rounds what was not rounded before.
+// A conversion to another narrow type rounds a value that was not rounded before.
 // CHECK-LABEL: func @converts
 // CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
 // CHECK-NEXT: %[[R:.*]] = arith.truncf %[[M]] : f32 to f16
@@ -59,7 +59,7 @@ func.func @converts(%x: tensor<7xbf16>) -> tensor<7xf16> {
 
 #id = affine_map<(i) -> (i)>
 
-// Relaxed, only what is stored is rounded. Fast math may divide by a reciprocal.
+// With relaxed rounding, only stored values are rounded. Fast math may multiply by a reciprocal.
 // CHECK-LABEL: func @rounds_once
 // CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
 // CHECK-NOT: arith.truncf
@@ -86,7 +86,7 @@ func.func @rounds_once(%x: tensor<7xbf16>, %y: tensor<7xbf16>) -> tensor<7xbf16>
 
 #id = affine_map<(i) -> (i)>
 
-// What is divided by a constant is multiplied by its reciprocal, unless that would be subnormal.
+// A division by a constant becomes a multiplication by its reciprocal, unless that would be subnormal.
 // CHECK-LABEL: func @divides_by_constants
 // CHECK: %[[R:.*]] = arith.constant 0.707106769 : f32
 // CHECK: arith.mulf %{{.*}}, %[[R]] : f32
@@ -113,7 +113,7 @@ func.func @divides_by_constants(%x: tensor<7xf32>) -> tensor<7xf32> {
 
 #id = affine_map<(i) -> (i)>
 
-// What rounds to integers, and what is compared with another value, needs the value as the graph has it.
+// Rounding to integers and comparing two values need the values as the graph rounds them.
 // CHECK-LABEL: func @keeps_roundings_that_decide
 // CHECK: %[[M:.*]] = arith.mulf
 // CHECK: %[[MR:.*]] = arith.truncf %[[M]] : f32 to f16

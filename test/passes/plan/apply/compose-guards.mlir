@@ -5,7 +5,7 @@
 // CHECK-DAG: [[$TAIL:#.+]] = affine_map<(d0) -> (d0 + 1)>
 // CHECK-DAG: [[$SECOND:#.+]] = affine_map<(d0) -> (d0 + 2)>
 
-// Where the pad is not read exp would give one, so the guard is kept as a select.
+// exp of the padding would be one instead of zero, so the guard becomes a select.
 // CHECK-LABEL: func @padding_of_computed_values_stays_zero
 // CHECK: tile.expr domain [7] reduce [](%arg0) maps [[[$SHIFT]]] guards [[[$INSIDE]]]
 // CHECK-NEXT: ^bb0(%[[IN:.+]]: f32):
@@ -25,7 +25,7 @@ func.func @padding_of_computed_values_stays_zero(%a: tensor<5xf32>) -> tensor<7x
   return %p : tensor<7xf32>
 }
 
-// Padding what was only moved needs no select: an input is zero where it is not read.
+// Padding a tensor that was only moved needs no select: an input is zero where it is not read.
 // CHECK-LABEL: func @padding_of_moved_values_needs_no_select
 // CHECK: tile.expr domain [7] reduce [](%arg0)
 // CHECK-NEXT: ^bb0(%[[IN:.+]]: f32):
@@ -40,7 +40,7 @@ func.func @padding_of_moved_values_needs_no_select(%a: tensor<9xf32>) -> tensor<
   return %p : tensor<7xf32>
 }
 
-// A body that asks only inside the guard needs no second select around the inlined value.
+// A body that uses an input only inside the guard needs no second select around the inlined value.
 // CHECK-LABEL: func @select_of_the_pad_is_enough
 // CHECK: tile.expr domain [7]
 // CHECK-COUNT-1: arith.select
@@ -72,7 +72,7 @@ func.func @slice_undoes_pad(%a: tensor<5xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 
-// A slice of one piece of a concat reads that piece alone.
+// A slice of one piece of a concat reads only that piece.
 // CHECK-LABEL: func @slice_picks_a_piece
 // CHECK: tile.expr domain [3] reduce [](%arg1) maps [[[$SECOND]]] guards [unit]
 // CHECK-NEXT: ^bb0(%[[IN:.+]]: f32):

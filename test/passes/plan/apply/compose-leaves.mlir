@@ -14,7 +14,7 @@ func.func @arithmetic_with_two_readers(%a: tensor<3x5xf32>) -> (tensor<3x5xf32>,
   return %y, %z : tensor<3x5xf32>, tensor<3x5xf32>
 }
 
-// Inlined into a broadcast, exp would be computed five times an element.
+// Inlined into a broadcast, exp would be computed five times per element.
 // CHECK-LABEL: func @arithmetic_under_a_broadcast
 // CHECK-COUNT-2: tile.expr
 func.func @arithmetic_under_a_broadcast(%a: tensor<3xf32>) -> tensor<3x5xf32> {
@@ -26,7 +26,7 @@ func.func @arithmetic_under_a_broadcast(%a: tensor<3xf32>) -> tensor<3x5xf32> {
   return %y : tensor<3x5xf32>
 }
 
-// Movement goes into every reader.
+// Movement is inlined into every reader.
 // CHECK-LABEL: func @movement_with_two_readers
 // CHECK-COUNT-2: tile.expr
 // CHECK-NOT: tile.expr

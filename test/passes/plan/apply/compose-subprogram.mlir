@@ -3,7 +3,7 @@
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #t = affine_map<(d0, d1) -> (d1, d0)>
 
-// In a subprogram the plan decides: the thread edge is carried out although exp is then computed twice, the block edge
+// In a subprogram the plan decides: the thread edge is inlined although exp is then computed twice, the block edge
 // stays, and the placement and tilings of the consumer survive.
 // CHECK-LABEL: func @thread_edges_only
 // CHECK: tile.subprogram

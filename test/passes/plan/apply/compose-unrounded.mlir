@@ -2,7 +2,7 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Over an unrounded edge the reader's arithmetic gets the value before its rounding; over another one it does not.
+// Over an unrounded edge, the reader gets the value before its rounding; over other edges, the rounded value.
 // CHECK-LABEL: func @unrounded_edges_lose_their_rounding
 // CHECK: %[[P:.*]] = math.absf %{{.*}} : f32
 // CHECK-NEXT: %[[Y:.*]] = math.sqrt %[[P]] : f32

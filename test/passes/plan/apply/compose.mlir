@@ -33,7 +33,7 @@ func.func @figure_4(%a: tensor<4x8xf32>) -> tensor<4x4xf32> {
   return %d : tensor<4x4xf32>
 }
 
-// The same with the stride on the first dim, as the figure's code has it.
+// The same expression, with the stride on the first dim, as in the code of that figure.
 // CHECK-LABEL: func @figure_4_strided_rows
 // CHECK: tile.expr domain [8, 2] reduce [](%arg0) maps [[[$FIRST_DIM]]]
 // CHECK-NOT: tile.expr
@@ -46,7 +46,7 @@ func.func @figure_4_strided_rows(%a: tensor<4x8xf32>) -> tensor<8x2xf32> {
   return %d : tensor<8x2xf32>
 }
 
-// Splitting heads: expand, transpose and what reads them leave a linear access and no division.
+// Splitting heads: the expand, the transpose and their reader become a linear access without divisions.
 // CHECK-LABEL: func @split_heads
 // CHECK: tile.expr domain [3, 5, 8] reduce [](%arg0) maps [[[$HEADS]]]
 // CHECK-NOT: tile.expr
@@ -58,7 +58,7 @@ func.func @split_heads(%a: tensor<5x24xf32>) -> tensor<3x5x8xf32> {
   return %y : tensor<3x5x8xf32>
 }
 
-// Elementwise work goes into the one reduction that reads it; the reduction itself stays, and its broadcast vanishes.
+// Elementwise work is inlined into its only reader, a reduction; the reduction stays, and its broadcast vanishes.
 // CHECK-LABEL: func @around_a_reduction
 // CHECK: %[[S:.+]] = tile.expr domain [3, 5] reduce [1](%arg0) maps [[[$ID]]] guards [unit] into [[[$ROW]]]
 // CHECK-NEXT: ^bb0(%[[X:.+]]: f32, %[[ACC:.+]]: f32):

@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --tile-form-subprograms=target=cuda:h200 | FileCheck %s
 // RUN: tilewright-opt %s --tile-form-subprograms='target=cuda:h200 numerics=strict' | FileCheck %s --check-prefix=STRICT
 
-// A line of neighbours is 32 columns, 8 threads: the others of a block share the terms of each column, whose order is
-// free. Strict numerics keep that of narrow floats alone.
+// A cache line of neighbours has 32 columns, 8 threads: the other threads of a block share the rows of each column,
+// whose order is free. Strict numerics keep the order of narrow floats only.
 // CHECK-LABEL: @sums_of_columns
 // CHECK: inits [0.000000e+00 : f32] dims
 // STRICT-LABEL: @sums_of_columns

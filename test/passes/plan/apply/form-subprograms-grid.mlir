@@ -4,9 +4,9 @@
 #channel = affine_map<(n, h, w, c) -> (c)>
 #all = affine_map<(i) -> (i)>
 
-// Moments of parts, those of all, and what they normalise wait for each other at barriers of the grid. Alone, each would
-// take blocks of a size of its own; in one kernel, all are planned for the size that suits them together, and the last
-// part for the tiles of the first, so that blocks keep theirs in shared memory: 98 KiB each, 2 on an SM.
+// The moments of parts, those of all, and the values that they normalise wait for each other at grid barriers. Alone,
+// each would choose its block size; in one kernel, all use the size that suits them together, and the last group uses
+// the tiles of the first, so that blocks keep theirs in shared memory: 98 KiB each, 2 per SM.
 // CHECK-LABEL: func @batch_statistics
 // CHECK: tile.subprogram "[[KERNEL:.*]]"({{.*}} tiles [1, 1, 14, 56, 32] {{.*}} workgroups 256 {{.*}}tile.resident = array<i64: 0, 0>{{.*}}tile.threads = 256
 // CHECK: tile.subprogram "[[KERNEL]]"({{.*}}tile.threads = 256

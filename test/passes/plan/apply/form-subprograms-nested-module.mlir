@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --tile-form-subprograms | FileCheck %s
 
-// A module within the module is left alone: nothing that comes after planning looks into it, and a subprogram that is
-// never composed cannot be lowered.
+// A nested module is left alone: no pass after planning looks into it, and a subprogram that is never composed cannot
+// be lowered.
 // CHECK-LABEL: func.func @ours
 // CHECK: tile.subprogram
 // CHECK-LABEL: func.func @none_of_ours

@@ -10,8 +10,8 @@
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// By default a sum of bf16 is accumulated in f32 and its terms come unrounded; strictly it is the graph's sum in the
-// graph's order.
+// By default, a bf16 sum has an f32 accumulator, and its addends are not rounded; with strict numerics it is the
+// graph's sum, in the graph's order.
 // CHECK-LABEL: func @sum_of_products
 // DEFAULT: numerics <relaxed, fast>
 // STRICT: numerics <kept, accurate>
@@ -32,7 +32,7 @@ func.func @sum_of_products(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -
   return %s : tensor<37xbf16>
 }
 
-// A softmax in f32 of scores in bf16: the maximum and what it is taken off are both given scores before their rounding.
+// An f32 softmax of bf16 scores: the maximum, and the values that it is subtracted from, both use unrounded scores.
 // CHECK-LABEL: func @softmax_of_widened_scores
 // DEFAULT: %[[S:.*]] = tile.expr
 // DEFAULT: tile.connect %{{.*}} <thread>{{.*}} unrounded : tensor<37x1027xbf16>
@@ -65,7 +65,7 @@ func.func @softmax_of_widened_scores(%x: tensor<37x1027xbf16>, %y: tensor<37x102
   return %d : tensor<37x1027xf32>
 }
 
-// A maximum that is a result keeps its terms as they are, and so does what reads them beside it.
+// A maximum that is a result keeps its rounded operand, and so do other readers of that operand beside it.
 // CHECK-LABEL: func @maximum_of_widened_terms
 // CHECK-NOT: unrounded : tensor<37x1027xbf16>
 func.func @maximum_of_widened_terms(%x: tensor<37x1027xbf16>, %y: tensor<37x1027xbf16>) -> tensor<37xf32> {
@@ -89,7 +89,7 @@ func.func @maximum_of_widened_terms(%x: tensor<37x1027xbf16>, %y: tensor<37x1027
   return %m : tensor<37xf32>
 }
 
-// A softmax in bf16: its maximum is rounded as the scores are, so what it is taken off must not be closer than that.
+// A bf16 softmax: the maximum is rounded like the scores, so it must be subtracted from rounded scores, too.
 // CHECK-LABEL: func @softmax_of_narrow_scores
 // CHECK-NOT: unrounded : tensor<37x1027xbf16>
 func.func @softmax_of_narrow_scores(%x: tensor<37x1027xbf16>) -> tensor<37x1027xf32> {

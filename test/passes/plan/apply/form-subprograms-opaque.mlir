@@ -2,8 +2,8 @@
 // RUN:   --remarks-filter-missed=tile-form-subprograms --remark-format=emitRemark --verify-diagnostics -o /dev/null
 // RUN: FileCheck %s < %t.report
 
-// Ops that no tensor expression describes stay with IREE, and the report says so, too. Those of linalg count as not
-// taken; casts and what IREE's own dialects hand on are no ops that anything launches.
+// Ops without a tensor expression stay with IREE, and the report says so. Linalg ops count as not taken; casts and the
+// ops by which IREE's dialects pass values on are never launched.
 // CHECK: "coverage": {
 // CHECK-DAG: "ops_eligible": 2
 // CHECK-DAG: "ops_taken": 1

@@ -4,8 +4,8 @@
 // RUN: tilewright-opt %s --tile-form-subprograms='target=x86-64-avx512 report=%t.report' -o %t.mlir
 // RUN: FileCheck %s --check-prefix=REPORT < %t.report
 
-// A plan written by hand is carried out as it is, although the planner would make one kernel of this, and comes back the
-// same when it is written.
+// A plan written by hand is applied unchanged, although the planner would make one kernel of this, and is written out
+// identically.
 // CHECK-LABEL: func @center
 // CHECK: %[[S:.*]] = tile.subprogram "first"(%arg0) extents [37, 53] tiles [5, 53] grid [0] vector 1 workgroups 2
 // CHECK: tile.subprogram "second"(%[[S]], %arg0) extents [37, 53] tiles [37, 16] grid [1] vector 1 workgroups 1
@@ -17,7 +17,7 @@
 // OUT: "name": "second"
 // OUT: "policy": "by hand"
 
-// What the planner makes of it by itself, as a report.
+// The planner's own plan for this graph, as a report.
 // REPORT: "coverage": {
 // REPORT-DAG: "ops_eligible": 3
 // REPORT-DAG: "ops_taken": 3

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --tile-form-subprograms='target=x86-64-avx512' --split-input-file \
 // RUN:   --remarks-filter-missed=tile-form-subprograms --remark-format=emitRemark --verify-diagnostics
 
-// Every op left and every edge at launch says why, at the op that has it.
+// Every op that is left, and every edge of scope launch, gets a remark with the reason at its op.
 func.func @contraction(%a: tensor<9x5xf16>, %b: tensor<5x7xf16>) -> tensor<9x7xf16> {
   %z = arith.constant dense<0.0> : tensor<9x7xf16>
   %e = tensor.empty() : tensor<9x7xf16>

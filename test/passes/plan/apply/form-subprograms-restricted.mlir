@@ -4,7 +4,7 @@
 // RUN: FileCheck %s --check-prefix=EDGE < %t.json
 // RUN: tilewright-opt %s --tile-form-subprograms='target=x86-64-avx512 left=1' | FileCheck %s --check-prefix=LEFT
 
-// After a pass failed on a kernel, the next plan has to do without it: its ops share no kernel, or stay with IREE.
+// After a pass has failed on a kernel, the next plan avoids that kernel: its ops share no kernel, or stay with IREE.
 
 // FUSED-LABEL: func @two_softmaxes_of_one
 // FUSED-COUNT-1: tile.subprogram
@@ -14,7 +14,7 @@
 // APART-COUNT-3: tile.subprogram
 // APART-NOT: tile.subprogram
 
-// What is not named still fuses: the sum with what it sums.
+// Ops that are not named still fuse: the sum with its operand.
 // SOME-LABEL: func @two_softmaxes_of_one
 // SOME-COUNT-3: tile.subprogram
 // SOME-NOT: tile.subprogram

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx512 cores=2})' --split-input-file | FileCheck %s
 
-// Softmax, decomposed as front ends leave it, is one kernel: reductions and the exponential hand over at block scope, the
-// rest stays in registers. No pattern is matched; any group of dependent reductions is treated so.
+// Softmax, decomposed by a front end, is one kernel: reductions and the exponential have block scope, and the rest
+// stays in registers. No pattern is matched; any group of dependent reductions is treated this way.
 // CHECK-LABEL: func @softmax_is_one_kernel
 // CHECK: tile.subprogram "reduce_maximumf_addf_exp_0"(%arg0) extents [37, 1027] tiles [1, 1027] grid [0] vector 1
 // CHECK:   %[[MAX:.*]] = tile.expr domain [37, 1027] reduce [1]{{.*}} inits [0xFF800000 : f32] dims [0, 1]
@@ -32,7 +32,7 @@ func.func @softmax_is_one_kernel(%x: tensor<37x1027xf32>) -> tensor<37x1027xf32>
 
 // -----
 
-// A reshape between two ops of a kernel disappears into it; dims of one point have no place in the index space.
+// A reshape between two ops of a kernel disappears into it; dims of one element are not part of the iteration space.
 // CHECK-LABEL: func @inner_reshape_and_unit_dims_vanish
 // CHECK: tile.subprogram {{.*}} extents [37, 53]
 // CHECK:   tile.expr domain [37, 53] reduce [1]
@@ -71,7 +71,7 @@ func.func @border_reshape_stays_outside(%x: tensor<64x64xf32>) -> tensor<64x64xf
 
 // -----
 
-// Independent small parts become one kernel: two subprograms of one name, side by side.
+// Small independent parts become one kernel: two subprograms of one name, side by side.
 // CHECK-LABEL: func @small_independent_parts_are_packed
 // CHECK: tile.subprogram "exp_tanh_0"(%arg0) extents [37]
 // CHECK: tile.subprogram "exp_tanh_0"(%arg1) extents [53]
@@ -85,7 +85,7 @@ func.func @small_independent_parts_are_packed(%x: tensor<37xf32>, %y: tensor<53x
 
 // -----
 
-// A result that is read inside and outside leaves the kernel and stays in it.
+// A result that is read both inside and outside is an output of the kernel, and stays available in it.
 // CHECK-LABEL: func @several_outputs
 // CHECK: %[[R:.*]]:2 = tile.subprogram {{.*}} -> (tensor<640x53xf32>, tensor<640xf32>)
 // CHECK: return %[[R]]#0, %[[R]]#1
@@ -99,7 +99,7 @@ func.func @several_outputs(%x: tensor<640x53xf32>) -> (tensor<640x53xf32>, tenso
 
 // -----
 
-// Ops between the members of a kernel move out of its way; those with effects keep their order.
+// Ops between the members of a kernel move out of the way; ops with effects keep their order.
 // CHECK-LABEL: func @ops_between_move
 // CHECK: "some.load"
 // CHECK: %[[K:.*]]:2 = tile.subprogram
@@ -131,7 +131,7 @@ func.func @splat_constants_are_no_inputs(%x: tensor<64x64xf32>) -> tensor<64x64x
 
 // -----
 
-// Contractions that no register block takes, what IREE folds into them, movement alone and functions of several blocks are left as they are.
+// Left as they are: contractions without a register block, ops that IREE folds into them, movement, and several blocks.
 // CHECK-LABEL: func @leaves_contractions_and_what_folds
 // CHECK-NOT: tile.subprogram
 func.func @leaves_contractions_and_what_folds(%a: tensor<9x5xf16>, %b: tensor<5x7xf16>) -> tensor<7x9xf16> {
@@ -156,7 +156,7 @@ func.func @leaves_several_blocks(%x: tensor<7xf32>) -> tensor<7xf32> {
 
 // -----
 
-// 64 MiB in and out are more than any cache holds: the output goes past them. The row sums, which are few, do not.
+// Input and output of 64 MiB exceed every cache, so the output is streamed. The row sums are few, and are not streamed.
 // CHECK-LABEL: func @streams_what_no_cache_holds
 // CHECK: tile.subprogram {{.*}} streamed [0] numerics <relaxed, fast> : (tensor<4096x4096xf32>) -> (tensor<4096x4096xf32>, tensor<4096xf32>)
 // CHECK-LABEL: func @keeps_what_a_cache_holds

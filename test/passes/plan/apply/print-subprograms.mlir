@@ -3,8 +3,8 @@
 // RUN: FileCheck %s < %t
 // RUN: FileCheck %s --check-prefix=AFTER < %t.after
 
-// Two products of one shape have one form, whatever they are called, read and are read by; the tensor that their sums
-// start from comes along. A third of another shape has its own.
+// Two products of one shape have one printed form, independent of names, operands and readers; it includes the tensor
+// that initialises the sums. A third product of another shape has its own form.
 // CHECK: "plan": {
 // CHECK: "report": {
 // CHECK: "subprograms": [
@@ -17,7 +17,7 @@
 // CHECK-NEXT: "kernel": 2,
 // CHECK-NOT: "form"
 
-// Nothing changes.
+// The module itself does not change.
 // AFTER-LABEL: func.func @layers
 // AFTER-COUNT-3: linalg.matmul
 // AFTER-NOT: tile.

@@ -1,9 +1,9 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(func.func(tile-raise))' \
 // RUN:   --remarks-filter-missed=tile-raise --remark-format=emitRemark 2>&1 | FileCheck %s
 
-// Each op that stays says why; none of them is changed. The remarks come from the last op to the first.
+// Each op that stays gets a remark with the reason, and none changes. Remarks come from the last op to the first.
 
-// A contraction, and the fill it starts from.
+// A contraction stays, and so does the fill that initialises it.
 // CHECK-DAG: "left to the contraction's own compiler"
 // CHECK-LABEL: func.func @matmul
 // CHECK: linalg.fill

@@ -19,7 +19,7 @@ func.func @reshapes(%a: tensor<3x8xf32>, %b: tensor<5x7xf32>) -> (tensor<3x2x4xf
   return %x, %y : tensor<3x2x4xf32>, tensor<35xf32>
 }
 
-// A dropped dim of the slice reads its offset.
+// A dim that the slice drops reads its offset.
 // CHECK-LABEL: func @slice
 // CHECK: tile.expr domain [4] reduce [](%arg0) maps [[[$SLICE]]] guards [unit]
 func.func @slice(%a: tensor<3x11xf32>) -> tensor<4xf32> {
@@ -41,7 +41,7 @@ func.func @pad_with_zero(%a: tensor<5xf32>) -> tensor<8xf32> {
   return %p : tensor<8xf32>
 }
 
-// Minus zero is not the zero of a guard.
+// Minus zero differs from the zero of a guard.
 // CHECK-LABEL: func @pad_with_a_value
 // CHECK: maps [[[$SHIFT]]] guards [[[$PADDED]]]
 // CHECK-NEXT: ^bb0(%[[IN:.+]]: f32):
@@ -69,7 +69,7 @@ func.func @concat(%a: tensor<2xf32>, %b: tensor<3xf32>) -> tensor<5xf32> {
   return %c : tensor<5xf32>
 }
 
-// Every second element comes from the source; the guard knows which.
+// Every second element comes from the source, as the guard says.
 // CHECK-LABEL: func @insert_with_stride
 // CHECK: tile.expr domain [9] reduce [](%arg1, %arg0) maps [[[$ID]], [[$PLACE]]] guards [unit, #{{.+}}]
 // CHECK: tile.within

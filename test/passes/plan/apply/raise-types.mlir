@@ -12,7 +12,7 @@ func.func @rank_zero(%a: tensor<7xf16>) -> tensor<f16> {
   return %x : tensor<f16>
 }
 
-// A pad of integers and booleans keeps its type.
+// A pad of integers or booleans keeps its type.
 // CHECK-LABEL: func @integers
 // CHECK: tile.expr domain [6]
 // CHECK: ^bb0(%[[M:.+]]: i1):
@@ -27,7 +27,7 @@ func.func @integers(%m: tensor<4xi1>) -> tensor<6xi1> {
   return %p : tensor<6xi1>
 }
 
-// Accumulators of different types, one of which holds an index (argmax).
+// Accumulators may have different types; one of these holds an index (argmax).
 // CHECK-LABEL: func @argmax
 // CHECK: tile.expr domain [3, 5] reduce [1](%arg0) {{.*}} inits [0xFC00 : f16, 0] : (tensor<3x5xf16>) -> (tensor<3xf16>, tensor<3xi64>)
 // CHECK: ^bb0(%{{.+}}: f16, %{{.+}}: f16, %{{.+}}: i64):

@@ -4,7 +4,7 @@
 // CHECK-DAG: [[$ROW:#.+]] = affine_map<(d0, d1) -> (d0)>
 // CHECK-DAG: [[$COLUMN:#.+]] = affine_map<(d0, d1) -> (d1)>
 
-// A splat constant is a scalar of the body, whatever its rank; a constant the body captured moves into it.
+// A splat constant of any rank is a scalar of the body; a constant that the body captured moves into it.
 // CHECK-LABEL: func @constants_become_scalars
 // CHECK: tile.expr domain [3, 5] reduce [](%arg0) maps [[[$ID]]] guards [unit] into [[[$ID]]] inits []
 // CHECK-NEXT: ^bb0(%[[IN:.+]]: f32):
@@ -28,7 +28,7 @@ func.func @constants_become_scalars(%a: tensor<3x5xf32>) -> tensor<3x5xf32> {
   return %x : tensor<3x5xf32>
 }
 
-// Accumulators come after the inputs and start at constants; the fills that gave those are gone.
+// Accumulators come after the inputs and start at constants; the fills that gave those constants are gone.
 // CHECK-LABEL: func @reduction_starts_at_its_fill
 // CHECK-NOT: linalg.fill
 // CHECK: tile.expr domain [3, 5] reduce [1](%arg0) maps [[[$ID]]] guards [unit] into [[[$ROW]]] inits [0xFF800000 : f32]
@@ -62,7 +62,7 @@ func.func @read_outs_are_inputs(%a: tensor<3x5xf32>, %b: tensor<5xf32>) -> tenso
   return %x : tensor<3x5xf32>
 }
 
-// linalg.index is a function of the point.
+// linalg.index becomes a function of the point.
 // CHECK-LABEL: func @index_is_a_map
 // CHECK: tile.index [[$COLUMN]]
 func.func @index_is_a_map() -> tensor<3x5xi32> {

@@ -4,7 +4,7 @@
 #t = affine_map<(i, j) -> (j, i)>
 #row = affine_map<(i, j) -> (i)>
 
-// Nothing to object to.
+// This subprogram is valid.
 func.func @legal(%x: tensor<5x5xf32>) -> tensor<5x5xf32> {
   %r = tile.subprogram "k" (%x) extents [5, 5] tiles [1, 5] grid [0] vector 1 workgroups 1
       : (tensor<5x5xf32>) -> tensor<5x5xf32> {
@@ -153,7 +153,7 @@ func.func @g4_reduced(%x: tensor<5xf32>) -> tensor<f32> {
 #id = affine_map<(i, j) -> (i, j)>
 #t = affine_map<(i, j) -> (j, i)>
 
-// The transpose goes through a thread edge first: what counts is where the root ends up reading.
+// The transpose passes through a thread edge first: the check uses the access of the root.
 func.func @g5_across_tiles(%x: tensor<5x5xf32>) -> tensor<5x5xf32> {
   %r = tile.subprogram "k" (%x) extents [5, 5] tiles [1, 5] grid [0] vector 1 workgroups 1
       : (tensor<5x5xf32>) -> tensor<5x5xf32> {
