@@ -6,7 +6,7 @@
 #local = affine_map<(m, n)[s0, s1] -> (m - s0, n - s1)>
 #id = affine_map<(m, n)[s0, s1] -> (m, n)>
 
-// On a GPU the threads hand a contraction's sums on in registers: the buffer needs no place.
+// On a GPU, threads keep a contraction's accumulators in registers for the epilogue: the buffer takes no memory.
 // CHECK-LABEL: tile.program @sums_in_registers
 // CHECK: tile.alloc : <16x16xf32, block>
 tile.program @sums_in_registers outputs 1 {
@@ -43,7 +43,7 @@ tile.program @sums_in_registers outputs 1 {
 #across = affine_map<(m, n)[s0, s1] -> (n - s1, m - s0)>
 #id = affine_map<(m, n)[s0, s1] -> (m, n)>
 
-// A thread that reads another one's sums finds them in memory.
+// A thread that reads another thread's accumulators finds them in memory.
 // CHECK-LABEL: tile.program @sums_in_memory
 // CHECK: tile.alloc at 0 : <16x16xf32, block>
 tile.program @sums_in_memory outputs 1 {

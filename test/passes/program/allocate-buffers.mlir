@@ -2,7 +2,7 @@
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// The first and the third buffer are never live together, so they share their place; the second lies behind them.
+// The first and the third buffer are never live together, so they share an offset; the second lies behind them.
 // CHECK-LABEL: tile.program @shares_disjoint_lives
 // CHECK: %[[A:.*]] = tile.alloc at 0 : <100xf32, block>
 // CHECK: %[[B:.*]] = tile.alloc at 448 : <50xf32, block>
@@ -26,7 +26,7 @@ tile.program @shares_disjoint_lives outputs 1 {
   }
 }
 
-// As long as the units of the block have not met since, one of them may still be reading the first buffer.
+// Without a sync of the block since then, one of its threads or warps may still be reading the first buffer.
 // CHECK-LABEL: tile.program @lives_until_all_meet
 // CHECK: %[[A:.*]] = tile.alloc at 0 : <100xf32, block>
 // CHECK: %[[B:.*]] = tile.alloc at 448 : <100xf32, block>
@@ -47,7 +47,7 @@ tile.program @lives_until_all_meet outputs 1 {
   }
 }
 
-// A buffer of the preamble serves every tile: nothing shares its place.
+// A buffer of the preamble serves every tile, so no other buffer shares its offset.
 // CHECK-LABEL: tile.program @keeps_preamble
 // CHECK: tile.alloc at [[PLACE:[0-9]+]] : <100xf32, block>
 // CHECK: tile.walk

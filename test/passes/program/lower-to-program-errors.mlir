@@ -2,7 +2,7 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Edges at scope thread are composed first; what they lead to has no place in the index space.
+// Edges of scope thread are composed before this pass; the values that they pass have no iteration space.
 func.func @not_composed(%x: tensor<7xf32>) -> tensor<7xf32> {
   %r = tile.subprogram "f" (%x) extents [7] tiles [7] grid [] vector 0 workgroups 1 : (tensor<7xf32>) -> tensor<7xf32> {
   ^bb0(%a: tensor<7xf32>):

@@ -5,8 +5,8 @@
 #out = affine_map<(i, j, k) -> (i, j)>
 #id = affine_map<(i, j) -> (i, j)>
 
-// Of what a contraction on a GPU reads from shared memory, neighbouring lines begin in different banks: 64 elements of 2
-// bytes are followed by 8 that nobody uses, and so are 64 of its sums, which would take memory if they left registers.
+// In shared memory operands of a GPU contraction, neighbouring lines start in different banks: 64 elements of 2 bytes
+// are followed by 8 unused ones, and so are 64 accumulators, which would take memory if they left registers.
 // CHECK-LABEL: tile.program @chain
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
 // CHECK-DAG: tile.alloc : <16x72xf32, block>
@@ -49,8 +49,8 @@ func.func @chain(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %w: tensor<64x48x
   return %r : tensor<32x48xf32>
 }
 
-// Lines that a contraction reads in place have whole steps of its terms, of 64 bytes: 50 elements take 64 and 8. Lines
-// of sums have an odd number of pieces of 8 words.
+// Lines that a contraction reads in place have whole steps along K, of 64 bytes: 50 elements take 64 and 8. Lines of
+// accumulators have an odd number of 8-word pieces.
 // CHECK-LABEL: tile.program @odd_chain
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
 // CHECK-DAG: tile.alloc : <16x56xf32, block>
@@ -95,8 +95,8 @@ func.func @odd_chain(%x: tensor<32x32xf16>, %v: tensor<32x50xf16>, %w: tensor<50
 
 #swap = affine_map<(i, j) -> (j, i)>
 
-// The lanes of the part are those of its contraction, columns. What a nest beside it reads lies along the other dim, and
-// neighbouring threads take neighbours there.
+// The lanes of the part are those of its contraction, columns. An input of a nest beside it is contiguous along the
+// other dim, and neighbouring threads take neighbours along that.
 // CHECK-LABEL: tile.program @transposed
 // CHECK: tile.compute [48, 64] sizes [48, 64] offsets {{.*}} vector 1 reduce []
 // CHECK: tile.load %{{.*}} : <48x64xf32, global>
@@ -128,7 +128,7 @@ func.func @transposed(%x: tensor<32x64xf32>, %v: tensor<48x64xf32>) -> tensor<32
 
 #keep = affine_map<(i, j) -> (i)>
 
-// So do those of a mask that two nests read of it: 64 elements of 2 bytes and 8 more.
+// A mask that two nests read has such lanes, too: lines of 64 elements of 2 bytes and 8 more.
 // CHECK-LABEL: tile.program @masked
 // CHECK-DAG: tile.alloc : <16x72xf32, block>
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
@@ -170,8 +170,8 @@ func.func @masked(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %k: tensor<32x64
   return %r : tensor<32x64xf32>
 }
 
-// Sums that grow over blocks of a dim, here of the terms, are added up in a buffer also where nothing is computed with
-// them: one that takes no memory, as threads keep them.
+// Accumulators over blocks of a dim, here of K, are in a buffer even if no nest reads them: the buffer takes no memory,
+// because threads keep them in registers.
 // CHECK-LABEL: tile.program @grown
 // CHECK-NOT: tile.store {{.*}}, global>
 // CHECK: scf.for

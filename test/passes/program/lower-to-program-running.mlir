@@ -3,8 +3,8 @@
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// With the form, the maximum, the exponential and the sum share a nest, so that nothing is staged. The references are
-// stored block by block, made factors of, and multiplied by where the exponential is read.
+// With the online softmax, the maximum, the exponential and the sum share a nest, so nothing is staged. The references
+// are stored block by block, turned into factors, and multiplied where the exponential is read.
 // CHECK-LABEL: tile.program @softmax outputs 1
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<6x600xf32, global>, %[[Y:.*]]: !tile.slice<6x600xf32, global>)
 // CHECK: tile.compute [6, 600] {{.*}} reduce [1] into(%[[M:.*]], %[[S:.*]] : {{.*}} kinds ["maximumf", "add"] running <0 every 128>
@@ -69,7 +69,7 @@ func.func @softmax(%x: tensor<6x600xf32>) -> tensor<6x600xf32> {
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// What leaves the kernel must be relative to the maximum when it is stored: it waits for it, form or not.
+// A value that leaves the kernel must be relative to the final maximum when it is stored, with any form.
 // CHECK-LABEL: tile.program @leaving_exponentials_wait
 // CHECK: tile.compute {{.*}} kinds ["maximumf"]
 // CHECK-NOT: running
@@ -104,7 +104,7 @@ func.func @leaving_exponentials_wait(%x: tensor<6x600xf32>) -> tensor<6x600xf32>
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// Without the form in its numerics a kernel reads the row again when the maximum is known.
+// Without the form in its numerics, a kernel reads the row again when the maximum is known.
 // CHECK-LABEL: tile.program @only_where_declared
 // CHECK: tile.compute {{.*}} kinds ["maximumf"]
 // CHECK-NOT: running

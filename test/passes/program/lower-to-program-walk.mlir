@@ -6,9 +6,9 @@
 #values = affine_map<(i, j, n) -> (j, n)>
 #out = affine_map<(i, j, n) -> (i, n)>
 
-// Blocks of 32 of the 77 columns one after another: of each its maximum, then that of all so far and the factor for the
-// blocks before, then exponentials relative to it, and sums of them that are added to the rescaled ones. The division
-// comes after the last block.
+// The kernel walks blocks of 32 of the 77 columns: each gives its maximum, then the maximum so far and the factor for
+// the blocks before, then exponentials relative to it, and their sums, which are added to the rescaled ones. The
+// division comes after the last block.
 // CHECK-LABEL: tile.program @attention outputs 1
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<6x77xf32, global>, %[[V:.*]]: !tile.slice<77x5xf32, global>, %[[Y:.*]]: !tile.slice
 // CHECK: tile.compute [6] sizes [3]
@@ -48,7 +48,7 @@
 // CHECK:     arith.mulf %[[SUM]], %[[F]]
 // CHECK:     tile.store %{{.*}}, %[[O]]
 // CHECK: }
-// A row of which nothing counted is NaN.
+// A row of masked elements alone is NaN.
 // CHECK: 0x7FC00000
 // CHECK: arith.divf
 func.func @attention(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf32> {
@@ -98,7 +98,7 @@ func.func @attention(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf
   return %r : tensor<6x5xf32>
 }
 
-// Rows from AT on count up to column 2 row + 4: blocks after that of the last row are left out.
+// Rows from AT on read up to column 2 row + 4: blocks behind the bound of the last row are left out.
 // CHECK-LABEL: tile.program @counted outputs 1
 // CHECK: ^bb0(%[[ROW:.*]]: index):
 // CHECK: %[[EXTENT:.*]] = arith.constant 77 : index

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 
 // Softmax is three loop nests: the exponential and its sum share one, because the sum reads the element that the
-// exponential has just computed. The input is read by two nests, so the first stages its row.
+// exponential has just computed. Two nests read the input, so the first one stages its row.
 // CHECK-LABEL: tile.program @softmax outputs 1
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<6x35xf32, global>, %[[Y:.*]]: !tile.slice<6x35xf32, global>)
 // CHECK: tile.parallel [6] tiles [1] workgroups 2
@@ -122,7 +122,7 @@ func.func @narrow_sum(%x: tensor<6x35xf16>) -> tensor<6xf16> {
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// What is summed in order is no combination that lanes could share; a maximum is the same in any order.
+// Lanes cannot share a sum that is computed in order; a maximum does not depend on the order.
 // CHECK-LABEL: tile.program @in_order
 // CHECK: tile.compute {{.*}} kinds ["none", "maximumf"]
 func.func @in_order(%x: tensor<6x35xf16>) -> (tensor<6xf16>, tensor<6xf16>) {
@@ -183,7 +183,7 @@ func.func @packs_parts(%x: tensor<7xf32>, %y: tensor<5xf32>) -> (tensor<7xf32>, 
 
 #id = affine_map<(i) -> (i)>
 
-// What both parts of a kernel read is bound once.
+// A tensor that both parts of a kernel read is bound once.
 // CHECK-LABEL: tile.program @both outputs 2
 // CHECK: ^bb0(%[[A:.*]]: {{.*}}7xf32{{.*}}, %[[B:.*]]: {{.*}}7xf32{{.*}}, %[[C:[a-z0-9]*]]: {{.*}}7xf32, global>):
 // CHECK-COUNT-2: tile.load %[[A]]
@@ -216,8 +216,8 @@ func.func @parts_of_one_input(%x: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32
 
 // -----
 
-// What a contraction multiplies with and tiles along the rows share is laid out once for them: its buffer lives longer
-// than a tile, and only the first of those tiles fills it.
+// An operand that tiles along the rows share is packed once for them: its buffer outlives a tile, and only the first of
+// those tiles fills it.
 // CHECK-LABEL: tile.program @turned
 // CHECK: tile.parallel [3, 30] tiles [1, 6] workgroups 2
 // CHECK: %[[T:.*]] = tile.alloc : <1x19x64xf32, block>
@@ -256,7 +256,7 @@ func.func @turned(%q: tensor<3x30x19xf32>, %k: tensor<3x64x19xf32>) -> tensor<3x
 
 // -----
 
-// Behind a contraction, too, lanes are neighbours in buffers that no register block writes or reads.
+// Behind a contraction, too, lanes are adjacent in buffers that no register block writes or reads.
 // CHECK-LABEL: tile.program @pooled
 // CHECK: tile.alloc : <8x16xf32, block>
 // CHECK: %[[P:.*]] = tile.alloc : <4x16xf32, block>

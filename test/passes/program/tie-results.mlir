@@ -47,7 +47,7 @@ module {
         }
       }
     }
-    // Another tile may still need what this one overwrites.
+    // Another tile may still need the elements that this one overwrites.
     // CHECK: tile.program @turned outputs 1 {
     tile.program @turned outputs 1 {
     ^bb0(%x: !tile.slice<8x8xf32, global>, %y: !tile.slice<8x8xf32, global>):
@@ -84,7 +84,7 @@ module {
         }
       }
     }
-    // A tile reads rows that another one writes.
+    // A tile reads rows that another tile writes.
     // CHECK: tile.program @other_rows outputs 1 {
     tile.program @other_rows outputs 1 {
     ^bb0(%x: !tile.slice<8x8xf32, global>, %y: !tile.slice<8x8xf32, global>):
@@ -107,7 +107,7 @@ module {
     }
   }
 
-  // The caller's own tensor stays as it is; what a kernel made for this one kernel is overwritten.
+  // The caller's own tensor stays as it is; a tensor that one kernel made for this kernel alone is overwritten.
   // CHECK-LABEL: func.func @chain
   func.func @chain(%x: tensor<8x8xf32>, %r: tensor<8xf32>) -> tensor<8x8xf32> {
     // CHECK: tile.launch @tilewright_kernels::@elementwise(%{{.*}}) : (
@@ -126,7 +126,7 @@ module {
     return %g : tensor<8x8xf32>
   }
 
-  // Somebody else reads the input, before or after.
+  // Another op reads the input, before or after.
   // CHECK-LABEL: func.func @read_twice
   func.func @read_twice(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
     %a = tile.launch @tilewright_kernels::@elementwise(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>

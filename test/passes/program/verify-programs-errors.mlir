@@ -67,7 +67,7 @@ tile.program @r4_overlapping_buffers outputs 1 {
 
 // -----
 
-// Sums that go on read what is there, also in a loop.
+// An accumulator that is continued reads its previous value, also in a loop.
 tile.program @r2_goes_on_from_nothing outputs 1 {
 ^bb0(%x: !tile.slice<4x8xf32, global>, %y: !tile.slice<8x16xf32, global>, %z: !tile.slice<4x16xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {

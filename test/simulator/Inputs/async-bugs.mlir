@@ -1,8 +1,8 @@
-// One bug a kernel, at the op with the location "planted": copies that nobody waited for, and warps that do not come
-// together. All run with one block of 64 threads.
+// Each kernel has one bug, at the op with the location "planted": a copy without a wait, or warps that do not
+// synchronise. All run with one block of 64 threads.
 gpu.module @bugs {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<1024 x i8>
-  // The barrier alone does not bring the bytes.
+  // The barrier alone does not complete the copy.
   llvm.func @reads_without_a_wait(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -18,7 +18,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // A wait completes what was committed.
+  // A wait completes only groups that were committed.
   llvm.func @reads_without_a_commit(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -34,7 +34,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // The last group may be on its way after a wait for all but one.
+  // The last group may be in flight after a wait for all but one.
   llvm.func @waits_for_too_few_groups(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -50,7 +50,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // A thread waits for its own copies, the others need a barrier.
+  // A thread waits for its own copies; the copies of other threads need a barrier.
   llvm.func @reads_what_another_thread_copied(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -68,7 +68,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // What a copy fills is not to be written.
+  // The destination of a copy in flight must not be written.
   llvm.func @writes_what_a_copy_fills(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -84,7 +84,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // A slot is filled anew while others may still read it.
+  // A stage is refilled while other threads may still read it.
   llvm.func @fills_what_others_read(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -106,7 +106,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // The block is gone when the bytes come.
+  // The block has ended when the bytes arrive.
   llvm.func @ends_before_its_copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -120,7 +120,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // A copy is of as many bytes as its addresses are aligned to.
+  // The size of a copy must not exceed the alignment of its addresses.
   llvm.func @copies_misaligned(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -135,7 +135,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // The last thread copies one element too far.
+  // The last thread copies one element past the end.
   llvm.func @copies_past_the_end(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -153,7 +153,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // Every lane of a warp takes part in a product.
+  // All lanes of a warp must take part in a product.
   llvm.func @multiplies_in_half_a_warp(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32

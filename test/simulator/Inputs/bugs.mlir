@@ -1,12 +1,12 @@
-// One bug a kernel, at the op with the location "planted". All run with two blocks of 128 threads.
+// Each kernel has one bug, at the op with the location "planted". All run with two blocks of 128 threads.
 gpu.module @bugs {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<128 x f32>
-  // The simulated device has a rendezvous of its own for it.
+  // The simulated device replaces this function by a rendezvous of its own.
   llvm.mlir.global internal @counter(0 : i32) {addr_space = 1 : i32, alignment = 4 : i64} : i32
   llvm.func @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) {
     llvm.return
   }
-  // The last thread reads one element too far.
+  // The last thread reads one element past the end.
   llvm.func @reads_past_the_end(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -36,7 +36,7 @@ gpu.module @bugs {
     llvm.store %v, %p {alignment = 4 : i64} : f32, !llvm.ptr<3> loc("planted")
     llvm.return
   }
-  // 16 bytes at an offset of 4.
+  // 16 bytes are read at an offset of 4.
   llvm.func @misaligned(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %one = llvm.mlir.constant(1 : i32) : i32
     %p = llvm.getelementptr %x[%one] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
@@ -44,7 +44,7 @@ gpu.module @bugs {
     llvm.store %v, %y {alignment = 4 : i64} : vector<4xf32>, !llvm.ptr<1>
     llvm.return
   }
-  // Only the first 64 threads fill the tile that all read.
+  // Only the first 64 threads fill the tile that all threads read.
   llvm.func @reads_unwritten_shared(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -67,7 +67,7 @@ gpu.module @bugs {
     llvm.store %w, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // Reads a buffer that it was to write first.
+  // A buffer is read before the kernel writes it.
   llvm.func @reads_unwritten_scratch(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -80,7 +80,7 @@ gpu.module @bugs {
     llvm.store %v, %px {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // Only the first 64 threads come to the barrier.
+  // Only the first 64 threads arrive at the barrier.
   llvm.func @barrier_of_some(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %half = llvm.mlir.constant(64 : i32) : i32
@@ -107,7 +107,7 @@ gpu.module @bugs {
   ^exit:
     llvm.return
   }
-  // Half a warp shuffles with a mask of the whole.
+  // Half a warp shuffles with the mask of a whole warp.
   llvm.func @shuffle_of_some(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %half = llvm.mlir.constant(16 : i32) : i32
@@ -121,7 +121,7 @@ gpu.module @bugs {
   ^exit:
     llvm.return
   }
-  // Block 1 does not come to the grid barrier.
+  // Block 1 does not arrive at the grid barrier.
   llvm.func @grid_barrier_of_some(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -135,7 +135,7 @@ gpu.module @bugs {
   ^exit:
     llvm.return
   }
-  // A thread reads another's element of the tile without a barrier.
+  // A thread reads another thread's element of the tile without a barrier.
   llvm.func @race_in_shared(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -161,7 +161,7 @@ gpu.module @bugs {
   ^exit:
     llvm.return
   }
-  // The tile is filled again before all have read it.
+  // The tile is refilled before all threads have read it.
   llvm.func @overwrites_what_is_read(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -189,7 +189,7 @@ gpu.module @bugs {
     llvm.store %v, %py {alignment = 4 : i64} : f32, !llvm.ptr<1> loc("planted")
     llvm.return
   }
-  // A block reads what the other one writes, with only its own barrier between.
+  // A block reads elements that the other block writes, with only a block barrier between.
   llvm.func @reads_of_the_other_block(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -208,7 +208,7 @@ gpu.module @bugs {
     llvm.store %w, %px {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // Divides by the number of the block.
+  // The divisor is the block's index, which is zero in block 0.
   llvm.func @divides_by_zero(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -217,12 +217,12 @@ gpu.module @bugs {
     llvm.store %q, %py {alignment = 4 : i64} : i32, !llvm.ptr<1>
     llvm.return
   }
-  // Gives up.
+  // The kernel traps.
   llvm.func @traps(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     "llvm.intr.trap"() : () -> () loc("planted")
     llvm.return
   }
-  // Never ends.
+  // The kernel never ends.
   llvm.func @endless(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32

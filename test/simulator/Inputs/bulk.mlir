@@ -1,5 +1,5 @@
-// One thread asks for a bulk copy that completes on an mbarrier, and all threads wait for it. Tests take lines out, by
-// the name behind them, or put others in their place.
+// One thread starts a bulk copy that completes on an mbarrier, and all threads wait for it. Tests remove lines by the
+// name in their trailing comment, or replace them.
 gpu.module @bulk {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<256 x i8>
   llvm.mlir.global internal @full() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<8 x i8>

@@ -1,4 +1,4 @@
-// Kernels without bugs, whose numbers and counts are known.
+// These kernels have no bugs, and their results and counts are known.
 gpu.module @correct {
   // y[i] = 2 x[i] for i < n
   llvm.func @scale(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %n: i32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
@@ -20,7 +20,7 @@ gpu.module @correct {
   ^exit:
     llvm.return
   }
-  // The sum over a warp, in every lane.
+  // Returns the sum over a warp, in every lane.
   llvm.func internal @warp_sum(%value: f32) -> f32 {
     %mask = llvm.mlir.constant(-1 : i32) : i32
     %clamp = llvm.mlir.constant(31 : i32) : i32
@@ -65,7 +65,7 @@ gpu.module @correct {
   ^exit:
     llvm.return
   }
-  // The sum over a block of 4 warps, in every thread. A barrier first, so that it can be called again.
+  // Returns the sum over a block of 4 warps, in every thread. It starts with a barrier, so that it can be called again.
   llvm.mlir.global internal @partial() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4 x f32>
   llvm.func internal @block_sum(%value: f32) -> f32 {
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -99,7 +99,7 @@ gpu.module @correct {
   ^done:
     llvm.return %next : f32
   }
-  // y[b] = the sum of what block b reads
+  // y[b] = the sum of the elements that block b reads
   llvm.func @block_sums(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -119,13 +119,13 @@ gpu.module @correct {
   ^exit:
     llvm.return
   }
-  // The simulated device has a rendezvous of its own for it.
+  // The simulated device replaces this function by a rendezvous of its own.
   llvm.mlir.global internal @counter(0 : i32) {addr_space = 1 : i32, alignment = 4 : i64} : i32
   llvm.func @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) {
     llvm.return
   }
-  // Sums per block, through scratch, to one sum that every thread adds to its element: y[i] = x[i] + sum(x).
-  // Blocks must be 128.
+  // Blocks store their sums in scratch; every thread adds up all of them, and adds that to its element: y[i] = x[i] +
+  // sum(x). There must be 128 blocks.
   llvm.func @add_sum(%x: !llvm.ptr<1>, %scratch: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -169,7 +169,7 @@ gpu.module @correct {
     llvm.return
   }
   llvm.mlir.global external @dynamic() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
-  // A warp writes dynamic shared memory side by side and reads it with a stride, which it stays within by a mask.
+  // A warp writes dynamic shared memory contiguously and reads it with a stride; a mask keeps the index in bounds.
   llvm.func @banks(%y: !llvm.ptr<1>, %stride: i32, %mask: i32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %all = llvm.mlir.constant(-1 : i32) : i32
@@ -193,8 +193,8 @@ gpu.module @correct {
     llvm.store %v, %py {alignment = 4 : i64} : i32, !llvm.ptr<1>
     llvm.return
   }
-  // A warp fills 32 x 32 floats of dynamic shared memory row by row, `pitch` apart; each thread reads a row of its own
-  // while it adds up squares, and the first of it once more.
+  // A warp fills 32 x 32 floats of dynamic shared memory row by row, `pitch` apart; each thread reads its own row while
+  // it adds up squares, and reads the first element of the row once more.
   llvm.func @square_sums(%y: !llvm.ptr<1>, %pitch: i32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %all = llvm.mlir.constant(-1 : i32) : i32
@@ -233,7 +233,7 @@ gpu.module @correct {
     llvm.store %result, %py {alignment = 4 : i64} : f32, !llvm.ptr<1>
     llvm.return
   }
-  // Every thread adds its number to y[0].
+  // Every thread adds its index to y[0].
   llvm.func @count(%y: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 64, 1, 1>} {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %d = nvvm.read.ptx.sreg.ntid.x : i32
@@ -243,7 +243,7 @@ gpu.module @correct {
     %old = llvm.atomicrmw add %y, %i monotonic : !llvm.ptr<1>, i32
     llvm.return
   }
-  // Lane 0 alone goes through a loop of n turns.
+  // Lane 0 alone executes a loop of n iterations.
   llvm.func @lonely_lane(%n: i32) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32

@@ -1,6 +1,6 @@
-// A layer norm of rows of 768, a block a row, four elements a thread.
+// A layer norm over rows of 768: a block takes a row, and a thread four elements.
 gpu.module @layer_norm {
-  // The sum over a warp, in every lane.
+  // Returns the sum over a warp, in every lane.
   llvm.func internal @warp_sum(%value: f32) -> f32 {
     %mask = llvm.mlir.constant(-1 : i32) : i32
     %clamp = llvm.mlir.constant(31 : i32) : i32
@@ -21,7 +21,7 @@ gpu.module @layer_norm {
     %s1 = llvm.fadd %s2, %o1 : f32
     llvm.return %s1 : f32
   }
-  // The sum over a block of 6 warps, in every thread. A barrier first, so that it can be called again.
+  // Returns the sum over a block of 6 warps, in every thread. It starts with a barrier, so that it can be called again.
   llvm.mlir.global internal @partial() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<6 x f32>
   llvm.func internal @block_sum(%value: f32) -> f32 {
     %zero = llvm.mlir.constant(0 : i32) : i32

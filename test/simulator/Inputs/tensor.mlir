@@ -1,8 +1,8 @@
-// Products of small matrices and asynchronous copies, one warp a block. Kernels with a bug have it at "planted".
+// Products of small matrices and asynchronous copies, one warp per block. Kernels with a bug have it at "planted".
 gpu.module @tensor {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<512 x i8>
 
-  // d = a * b + c with the fragments of each lane side by side: 4, 2 and 4 words.
+  // d = a * b + c, where the fragments of each lane are contiguous: 4, 2 and 4 words.
   llvm.func @multiply_f16(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %c: !llvm.ptr<1>, %d: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -124,7 +124,7 @@ gpu.module @tensor {
     llvm.store %r, %pd {alignment = 16 : i64} : !llvm.struct<(f32, f32, f32, f32)>, !llvm.ptr<1>
     llvm.return
   }
-  // 32 rows of 16 bytes come asynchronously, each by its lane, and leave as four matrices.
+  // 32 rows of 16 bytes are copied asynchronously, one per lane, and stored as four matrices.
   llvm.func @load_matrices(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -140,7 +140,7 @@ gpu.module @tensor {
     llvm.store %r, %py {alignment = 16 : i64} : !llvm.struct<(i32, i32, i32, i32)>, !llvm.ptr<1>
     llvm.return
   }
-  // The same of two matrices, each transposed.
+  // Two matrices are copied the same way, each transposed.
   llvm.func @load_transposed(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
       attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
     %t = nvvm.read.ptx.sreg.tid.x : i32

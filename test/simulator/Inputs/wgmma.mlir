@@ -1,6 +1,6 @@
-// Four warps multiply a 64 x 16 matrix by a 16 x 8 one, which threads have copied to shared memory in the order of the
-// swizzle of 32 bytes, and store the sums as their registers hold them. Tests take lines out, by the name behind them,
-// or put others in their place.
+// Four warps multiply a 64 x 16 matrix by a 16 x 8 one, which threads have copied to shared memory in the 32-byte
+// swizzled layout, and store the accumulators as their registers hold them. Tests remove lines by the name in their
+// trailing comment, or replace them.
 gpu.module @warpgroups {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2304 x i8>
   llvm.func @multiplies(%a: !llvm.ptr<1>, %b: !llvm.ptr<1>, %y: !llvm.ptr<1>)
@@ -36,7 +36,7 @@ gpu.module @warpgroups {
     nvvm.barrier0 // barrier
     %window = llvm.mlir.constant(262143 : i64) : i64
     %four = llvm.mlir.constant(4 : i64) : i64
-    // Groups of 8 lines are 256 bytes apart; swizzle 3 is that of 32 bytes.
+    // Groups of 8 lines are 256 bytes apart; swizzle mode 3 is that of 32 bytes.
     %fixed = llvm.mlir.constant(-4611685949707911168 : i64) : i64
     %ia = llvm.ptrtoint %tile : !llvm.ptr<3> to i64
     %wa = llvm.and %ia, %window : i64

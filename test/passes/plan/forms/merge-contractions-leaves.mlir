@@ -38,7 +38,7 @@ func.func @differ(%x: tensor<9x64xbf16>) -> (tensor<9x64xf32>, tensor<9x64xf32>,
 
 // -----
 
-// 70 and 4100 columns have 10 in common: blocks of 64 lanes for each ten would be worth much more than a launch.
+// gcd(70, 4100) = 10: a block of 64 lanes for every ten columns would cost much more than a launch.
 // REMARK: stay apart: padding columns 1 x (7 + 410) x 10 to whole register blocks costs {{.*}} us more than one launch less saves
 // CHECK-LABEL: func @ragged
 // CHECK-COUNT-2: linalg.matmul
@@ -54,7 +54,7 @@ func.func @ragged(%x: tensor<99x640xf32>) -> (tensor<99x70xf32>, tensor<99x4100x
 
 // -----
 
-// Biases that are computed in each call cannot lie side by side: the contractions are one, what follows is not.
+// Biases computed in each call cannot be concatenated, so the contractions are merged, but not the ops behind them.
 // REMARK: Passed] merged {{.*}}columns 1 x (1 + 1) x 64 and 0 epilogue steps
 // CHECK-LABEL: func @computed_bias
 // CHECK: tensor<9x2x64xf32>
@@ -85,7 +85,7 @@ func.func @computed_bias(%x: tensor<9x5xf32>, %b: tensor<64xf32>, %c: tensor<64x
 
 // -----
 
-// One reads what the other gives, or another tensor: nothing is shared, and there is nothing to say.
+// One contraction reads the other's result, or another tensor: nothing is shared, and no remark is due.
 // REMARK-NOT: remark:
 // CHECK-LABEL: func @depends
 // CHECK-COUNT-3: linalg.matmul

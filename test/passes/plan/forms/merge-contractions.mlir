@@ -7,8 +7,8 @@
 // RUN:   | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: pdp11
 
-// Two projections of one tensor with biases: readers split their columns into heads, so a head's columns of both parts
-// lie side by side, and biases with them. A weight that stands behind the first part moves in front of it.
+// Two projections of one tensor with biases: readers split their columns into heads, so the columns of a head are
+// contiguous for both parts, and so are the biases. A weight that stands behind the first part moves in front of it.
 // REMARK: merged {{.*}}tile: 2 contractions became one, with columns 3 x (1 + 1) x 64 and 1 epilogue steps
 // CHECK-DAG: #[[$X:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d4)>
 // CHECK-DAG: #[[$W:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d4, d1, d2, d3)>
@@ -56,8 +56,8 @@ func.func @heads(%x: tensor<9x5xf32>) -> tensor<9x3x64xf32> {
 
 // -----
 
-// Grouped heads: four of queries for each of keys and of values lie beside those two. A weight that a batch repeats is taken
-// once, as is one that is transposed.
+// Grouped heads: each head of keys and of values stands beside four heads of queries. A weight that repeats along a
+// batch is taken once, and so is a transposed one.
 // REMARK: merged {{.*}}columns 2 x (4 + 1 + 1) x 64 and 0 epilogue steps
 // CHECK-LABEL: func @grouped
 // CHECK: tensor.concat dim(1) %{{.*}} : (tensor<2x4x64x7xf32>, tensor<2x1x64x7xf32>, tensor<2x1x64x7xf32>) -> tensor<2x6x64x7xf32>
@@ -102,8 +102,8 @@ func.func @grouped(%x: tensor<3x9x7xf32>) -> (tensor<3x9x8x64xf32>, tensor<3x9x2
 
 // -----
 
-// Without heads, parts of as many columns lie side by side whatever that number; heads that are no whole register blocks would
-// only add to it. Arithmetic that only one part has comes after the slice.
+// Without heads, parts of equally many columns alternate for any number of them; heads that are no whole register
+// blocks would only increase it. Arithmetic of one part alone comes after the slice.
 // REMARK: merged {{.*}}columns 1 x (1 + 1) x 70 and 0 epilogue steps
 // CHECK-LABEL: func @gated
 // CHECK: %[[M:.*]] = linalg.generic {{.*}} ins(%arg0, {{.*}} outs({{.*}} : tensor<9x2x70xf32>)

@@ -3,8 +3,8 @@
 // RUN:   --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=x86-64-amx numerics=strict}))' \
 // RUN:   | FileCheck %s --check-prefix=STRICT
 
-// For tile registers there are whole steps of 16 groups, here of pairs, and blocks of 32 lanes: 37 terms are filled up to 64,
-// and 70 lanes to 96. Strict numerics take the kernel of vectors, which wants no more than whole pairs.
+// Tile registers take whole steps of 16 groups, here of pairs, and blocks of 32 columns: K = 37 is padded to 64, and 70
+// columns to 96. Strict numerics take the vector kernel, which needs no more than whole pairs.
 // CHECK: #[[$FROM:.*]] = affine_map<(d0, d1, d2, d3) -> (d1 * 2 + d3, d0 * 32 + d2)>
 // CHECK-LABEL: func.func @pairs
 // CHECK: tensor.pad {{.*}} low[0, 0] high[27, 26]

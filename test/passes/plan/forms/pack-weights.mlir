@@ -6,7 +6,7 @@
 // RUN:   | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: pdp11
 
-// Columns come in blocks of 64 lanes (four registers), the last filled up with zeros; the reduced dim is inside a block.
+// Columns come in blocks of 64 lanes (four registers), the last one zero-padded; the reduced dim is inside a block.
 // CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d1, d0 * 64 + d2)>
 // CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2, d1 mod 64)>
 // CHECK-LABEL: func @columns
@@ -24,7 +24,7 @@ func.func @columns(%a: tensor<9x5xf32>) -> tensor<9x70xf32> {
 
 // -----
 
-// Rows of a transposed weight are its lanes.
+// The rows of a transposed weight are its lanes.
 // CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d0 * 64 + d2, d1)>
 // CHECK-LABEL: func @transposed
 // CHECK-NOT: tensor.pad
@@ -39,7 +39,7 @@ func.func @transposed(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
 
 // -----
 
-// What is computed in each call stays as it is, and so does what no register block computes.
+// An operand computed in each call stays as it is, and so does one that no register block reads.
 // CHECK-LABEL: func @leaves
 // CHECK: linalg.matmul ins(%arg0, %arg1
 // CHECK: linalg.matmul ins(%arg2, %{{.*}} : tensor<9x5xf16>
@@ -54,7 +54,7 @@ func.func @leaves(%a: tensor<9x5xf32>, %b: tensor<5x70xf32>, %h: tensor<9x5xf16>
 
 // -----
 
-// A product of constants is computed once, by IREE, as it is.
+// IREE computes a product of constants once, as it is.
 // CHECK-LABEL: func @of_constants
 // CHECK-NOT: floordiv
 // CHECK: linalg.matmul
@@ -68,7 +68,7 @@ func.func @of_constants() -> tensor<9x70xf32> {
 
 // -----
 
-// What a batch repeats, and a transpose in front of it, are seen through: the weight is packed as it came, once.
+// A weight that repeats along a batch, or is transposed first, is recognised: its original is packed, once.
 // CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2) -> (d0 * 64 + d2, d1)>
 // CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2, d3) -> (d2 floordiv 64, d3, d2 mod 64)>
 // CHECK-LABEL: func @repeated
@@ -90,7 +90,7 @@ func.func @repeated(%a: tensor<3x9x5xf32>) -> tensor<3x9x128xf32> {
 
 // -----
 
-// Whole blocks of more lanes than can be counted: the operand stays as it is, and whoever allocates it says why not.
+// So many lanes overflow when padded to whole blocks: the operand stays as it is, and the allocation reports the error.
 // CHECK-LABEL: func @uncountable
 // CHECK-NOT: floordiv
 func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> {
@@ -102,8 +102,8 @@ func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> 
 
 // -----
 
-// Keys come one after another, the columns of their product with queries are keys: a tensor of its own has the lanes
-// innermost, for the planner to place. What a matmul's rows are read from may lie as it likes.
+// Keys come one after another, and are the columns of their product with queries: a tensor of its own has the lanes
+// innermost, and the planner chooses its scope. The rows of a matmul may have any layout.
 // CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
 // CHECK-LABEL: func @keys_are_laid_along_lanes
 // CHECK: %[[T:.*]] = linalg.generic {indexing_maps = [#[[$TURNED]], {{.*}} ins(%arg1 : tensor<3x53x19xf32>) outs(%{{.*}} : tensor<3x19x53xf32>)
@@ -117,7 +117,7 @@ func.func @keys_are_laid_along_lanes(%q: tensor<3x37x19xf32>, %k: tensor<3x53x19
 
 // -----
 
-// Pairs of bf16 lie side by side behind their lane: five terms are three pairs, the last filled up with a zero.
+// Pairs of bf16 are adjacent in a lane: K = 5 makes three pairs, the last one padded with a zero.
 // CHECK-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2, d3) -> (d1 * 2 + d3, d0 * 64 + d2)>
 // CHECK-DAG: #[[$PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 64, d2 floordiv 2, d1 mod 64, d2 mod 2)>
 // CHECK-LABEL: func @pairs

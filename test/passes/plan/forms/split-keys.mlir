@@ -8,8 +8,8 @@
 #query = affine_map<(b, k, d) -> (b, d)>
 #score = affine_map<(b, k, d) -> (b, k)>
 
-// One query row a head, long keys: parts of the keys have a maximum, a sum and a product each, from scores of their
-// own, and are combined relative to the maximum of all. A part's maximum is a number, even if all of it is masked.
+// One query row per head and long keys: each part of the keys has its own scores, maximum, sum and product, and the
+// parts are combined relative to the maximum of all. The maximum of a part is finite, even if the whole part is masked.
 // CHECK-LABEL: func @one_query
 // CHECK: %[[LOWEST:.*]] = arith.constant -3.40282347E+38 : f32
 // CHECK: %[[MAX:.*]] = linalg.generic {{.*}}["parallel", "parallel", "reduction"]} {{.*}} outs(%{{.*}} : tensor<[[P:[0-9]+]]x8xf32>)
@@ -89,7 +89,7 @@ func.func @one_query(%q: tensor<8x128xf16>, %k: tensor<8x8192x128xf16>, %v: tens
 #all = affine_map<(b, k) -> (b, k)>
 #row = affine_map<(b, k) -> (b)>
 
-// Who reads the exponentials themselves reads them relative to the maximum of all.
+// Readers of the exponentials get them relative to the maximum of all.
 // CHECK-LABEL: func @exponentials_leave
 // CHECK-NOT: relative to maxima of parts
 // WHY: remark: {{.*}}keys in one part: an op outside the group reads exponentials
@@ -127,7 +127,7 @@ func.func @exponentials_leave(%s: tensor<4x65536xf32>) -> (tensor<4xf32>, tensor
 #all = affine_map<(b, k) -> (b, k)>
 #row = affine_map<(b, k) -> (b)>
 
-// Many rows fill the device.
+// So many rows fill the device without a split.
 // CHECK-LABEL: func @many_rows
 // CHECK-NOT: relative to maxima of parts
 // WHY: remark: {{.*}}keys in one part: its rows fill the device
@@ -165,7 +165,7 @@ func.func @many_rows(%s: tensor<1024x4096xf32>) -> tensor<1024xf32> {
 #all = affine_map<(b, q, k) -> (b, q, k)>
 #row = affine_map<(b, q, k) -> (b, q)>
 
-// Scores that a reshape hands on belong to the keys as well: every part computes its own.
+// Scores that pass through a reshape belong to the keys as well: each part computes its own.
 // CHECK-LABEL: func @scores_behind_a_reshape
 // CHECK-NOT: tensor<12x1x2048xf32>
 // CHECK: linalg.generic {{.*}}"reduction"]} {{.*}} outs(%{{.*}} : tensor<[[P:[0-9]+]]x12x1x{{[0-9]+}}xf32>)
@@ -208,7 +208,7 @@ func.func @scores_behind_a_reshape(%q: tensor<12x1x64xf32>, %k: tensor<12x64x204
 #query = affine_map<(b, k, d) -> (b, d)>
 #score = affine_map<(b, k, d) -> (b, k)>
 
-// A dim of one point keeps its index in the parts, too.
+// A dim of one element keeps its index in the parts, too.
 // CHECK-LABEL: func @scores_of_one_term
 // CHECK: tensor.expand_shape
 // CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<[[P:[0-9]+]]x8x128xf32>)

@@ -8,7 +8,7 @@
 #nhwc = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (c)>
 
-// One long row: its elements are cut into parts by a view, and the sums of the parts are summed. Nothing else is on CPUs.
+// One long row: a view cuts its elements into parts, and the sums of the parts are added. Nothing is split on CPUs.
 // CHECK-LABEL: func @one_long_row
 // CHECK: %[[PARTS:.*]] = tensor.expand_shape %{{.*}} {{\[\[}}0], [1, 2]] output_shape [1, [[P:[0-9]+]], {{[0-9]+}}]
 // CHECK: %[[PARTIAL:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[PARTS]]
@@ -31,8 +31,8 @@ func.func @one_long_row(%x: tensor<1x50000000xf32>) -> tensor<1xf32> {
   return %s : tensor<1xf32>
 }
 
-// Statistics over images, two at once: whole outer dims become parts, no view is needed, and both results are combined
-// in one second phase, each its own way and from its own start.
+// Two statistics over images at once: whole outer dims become parts, without a view, and one second phase combines both
+// results, each with its own combiner and initial value.
 // CHECK-LABEL: func @channels_of_images
 // CHECK: %[[PARTIAL:.*]]:2 = linalg.generic
 // CHECK:   arith.addf
@@ -58,7 +58,7 @@ func.func @channels_of_images(%x: tensor<32x56x56x64xf32>) -> (tensor<64xf32>, t
   return %s#0, %s#1 : tensor<64xf32>, tensor<64xf32>
 }
 
-// Sums of narrow floats keep partial results in f32, and are rounded once, at the end.
+// Sums of narrow floats keep partial results in f32, and are rounded once at the end.
 // CHECK-LABEL: func @narrow_sums_stay_wide_between
 // CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<{{[0-9]+}}x1xf32>)
 // CHECK:   ^bb0(%[[A:.*]]: bf16, %[[ACC:.*]]: f32)
@@ -79,7 +79,7 @@ func.func @narrow_sums_stay_wide_between(%x: tensor<1x8388608xbf16>) -> tensor<1
   return %s : tensor<1xbf16>
 }
 
-// The index of an element is that of its part and its place there (an argmax keeps the least index of the extremum).
+// The index of an element is that of its part and its offset there (an argmax keeps the least index of the extremum).
 // CHECK-LABEL: func @index_of_the_first_extremum
 // CHECK: linalg.generic
 // CHECK:   %[[INNER:.*]] = linalg.index 2
@@ -105,7 +105,7 @@ func.func @index_of_the_first_extremum(%x: tensor<1x8388608xf32>, %best: tensor<
   return %s : tensor<1xi64>
 }
 
-// Many rows fill the device as they are.
+// So many rows fill the device without a split.
 // CHECK-LABEL: func @many_rows
 // CHECK-NOT: two-phase
 // WHY: remark: {{.*}}one phase: it takes too little time
@@ -122,7 +122,7 @@ func.func @many_rows(%x: tensor<4096x256xf32>) -> tensor<4096xf32> {
   return %s : tensor<4096xf32>
 }
 
-// A row of 200 KB, whose elements are divided by their sum: its block keeps it until the sum is known.
+// A row of 200 KB, whose elements are divided by their sum: its block holds it until the sum is known.
 // CHECK-LABEL: func @row_that_is_read_again
 // CHECK-NOT: two-phase
 // WHY: remark: {{.*}}one phase: a block keeps its rows of 200000 bytes for the ops that read them again
@@ -146,7 +146,7 @@ func.func @row_that_is_read_again(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32
   return %y : tensor<1x50000xf32>
 }
 
-// A row that leaves 248 bytes of a block's memory is kept by none: what its threads have summed has no place beside it.
+// No block holds a row that leaves 248 bytes of its memory: the partial sums of the threads do not fit beside it.
 // CHECK-LABEL: func @row_beside_which_nothing_fits
 // CHECK-NOT: two-phase
 // WHY: remark: {{.*}}one phase: no cut of its dims
@@ -170,7 +170,7 @@ func.func @row_beside_which_nothing_fits(%x: tensor<1x58050xf32>) -> tensor<1x58
   return %y : tensor<1x58050xf32>
 }
 
-// So does it where the sum is of terms that are computed from it.
+// A block also holds the row if the sum is over values computed from it.
 // CHECK-LABEL: func @row_whose_squares_are_summed
 // CHECK-NOT: two-phase
 func.func @row_whose_squares_are_summed(%x: tensor<1x50000xf32>) -> tensor<1x50000xf32> {
@@ -199,7 +199,7 @@ func.func @row_whose_squares_are_summed(%x: tensor<1x50000xf32>) -> tensor<1x500
   return %y : tensor<1x50000xf32>
 }
 
-// A longer one is cut: no block has room for it.
+// A longer row is split, because it does not fit any block.
 // CHECK-LABEL: func @row_that_no_block_has_room_for
 // CHECK: two-phase
 func.func @row_that_no_block_has_room_for(%x: tensor<1x500000xf32>) -> tensor<1x500000xf32> {
@@ -222,7 +222,7 @@ func.func @row_that_no_block_has_room_for(%x: tensor<1x500000xf32>) -> tensor<1x
   return %y : tensor<1x500000xf32>
 }
 
-// What is combined in a way that nobody vouches for stays in its order.
+// A combiner that is not known to be associative keeps its order.
 // CHECK-LABEL: func @unknown_combination
 // CHECK-NOT: two-phase
 // WHY: remark: {{.*}}one phase: the combination of result 0 is not known to be associative
@@ -241,7 +241,7 @@ func.func @unknown_combination(%x: tensor<1x8388608xf32>) -> tensor<1xf32> {
   return %s : tensor<1xf32>
 }
 
-// So are the terms of a contraction with few results: a batch of contractions of parts, in two launches. Named ops too.
+// K of a contraction with few results is split, too: a batch of contractions, in two launches. So are named ops.
 // CHECK-LABEL: func @few_rows_of_many_terms
 // CHECK-DAG: %[[ROWS:.*]] = tensor.expand_shape %arg0 {{\[\[}}0], [1, 2]] output_shape [8, [[P:[0-9]+]], {{[0-9]+}}]
 // CHECK-DAG: %[[LANES:.*]] = tensor.expand_shape %arg1 {{\[\[}}0, 1], [2]] output_shape {{\[}}[[P:[0-9]+]], {{[0-9]+}}, 96]
@@ -257,7 +257,7 @@ func.func @few_rows_of_many_terms(%x: tensor<8x16384xf32>, %w: tensor<16384x96xf
   return %s : tensor<8x96xf32>
 }
 
-// Tiles that fill the device stay whole, and the named op stays what it is.
+// Tiles that fill the device are not split, and the named op stays a named op.
 // CHECK-LABEL: func @many_tiles
 // CHECK: linalg.matmul
 // CHECK-NOT: linalg.generic
@@ -270,7 +270,7 @@ func.func @many_tiles(%x: tensor<2048x2048xf32>, %w: tensor<2048x2048xf32>) -> t
   return %s : tensor<2048x2048xf32>
 }
 
-// Sums in f16 are no register block's: every one of them is rounded.
+// Accumulators in f16 have no register block, because every one of them is rounded.
 // CHECK-LABEL: func @narrow_sums_of_products
 // CHECK-NOT: two-phase
 // WHY: remark: {{.*}}one phase: it accumulates in a type of less than 32 bits

@@ -4,8 +4,8 @@
 // RUN:   2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t
 
-// Of projections that share an input, the weights are one parameter made of both, and so are the biases; those of the model
-// are read no more.
+// If projections share an input, their weights become one parameter, and so do their biases; the program does not read
+// the model's own parameters any more.
 // REMARK: stored as model::v/packed-2x1x5x64: {{.*}}concat(reshape(model::v : 5x64) : 5x1x64, reshape(model::w : 5x64) : 5x1x64, axis 1)
 // REMARK: stored as model::b/packed-2x64: concat(reshape(model::b : 64) : 1x64, reshape(model::c : 64) : 1x64, axis 0) : 2x64
 // CHECK: "unused": [
@@ -50,7 +50,7 @@ func.func @projections(%x: tensor<9x5xf32>) -> (tensor<9x64xf32>, tensor<9x64xf3
 
 // -----
 
-// A weight that stands in the module as it is lies beside a parameter as well; IREE puts the two together at load.
+// A weight that is a constant of the module is merged with a parameter, too; IREE concatenates them at load.
 // REMARK: computed each time the program is loaded: it is not made of parameters by movement only
 // CHECK: "parameters": []
 // CHECK-LABEL: func.func @constant

@@ -7,8 +7,8 @@
 // RUN:   --pass-pipeline='builtin.module(func.func(tile-pack-weights{target=x86-64-avx512}),tile-store-weights{scopes=model})' \
 // RUN:   | FileCheck %s --check-prefix=PLAIN
 
-// Columns that are no whole number of blocks are filled up, split into blocks, and the reduced dim is put inside them; pairs
-// of bf16 lie side by side. The plain weight is read no more.
+// Columns are padded to whole blocks and split into blocks, with the reduced dim inside them; pairs of bf16 are
+// adjacent. The plain weight is not read any more.
 // REMARK: stored as model::w/packed-2x3x64x2: transpose(reshape(pad(model::w : 5x70, low 0x0) : 6x128) : 3x2x2x64, order 2x0x3x1) : 2x3x64x2
 // CHECK: "element_bytes": 2
 // CHECK: "name": "w/packed-2x3x64x2"
@@ -27,7 +27,7 @@
 // CHECK-LABEL: func.func @pads
 // CHECK: %[[W:.*]] = "util.global.load"() <{global = @w_packed}>
 // CHECK: linalg.generic {{.*}} ins(%arg0, %[[W]]
-// Where nobody would carry recipes out, there are none.
+// Recipes are written only if a converter will apply them.
 // PLAIN-LABEL: func.func @pads
 // PLAIN: "util.global.load"() <{global = @w}>
 // PLAIN: tensor.pad
@@ -41,7 +41,7 @@ func.func @pads(%a: tensor<9x5xbf16>) -> tensor<9x70xf32> {
 
 // -----
 
-// One weight that two contractions read in one layout is stored once; what a batch repeats is, too.
+// If two contractions read one weight in one layout, it is stored once; so is a weight that repeats along a batch.
 // REMARK: stored as model::w/packed-1x5x64: transpose(reshape(model::w : 5x64) : 5x1x64, order 1x0x2) : 1x5x64
 // REMARK: stored as model::w/packed-1x5x64:
 // CHECK: "name": "w/packed-1x5x64"
@@ -68,7 +68,7 @@ func.func @shared(%a: tensor<9x5xf32>, %b: tensor<3x9x5xf32>) -> (tensor<9x64xf3
 
 // -----
 
-// A weight that is read as it is, too, as embeddings tied to the last layer are, stays in the file beside its packed form.
+// A weight that is also read as it is, like tied embeddings, stays in the file beside its packed form.
 // CHECK: "name": "w/packed-2x5x64"
 // CHECK: "unused": []
 // CHECK: sym_name = "w",
@@ -87,7 +87,7 @@ func.func @tied(%a: tensor<9x5xf32>, %b: tensor<128x5xf32>) -> (tensor<9x128xf32
 
 // -----
 
-// Two weights side by side are one parameter.
+// Two merged weights become one parameter.
 // REMARK: stored as model::v/packed-2x5x64: transpose(reshape(concat(model::v : 5x64, model::w : 5x64, axis 1) : 5x128) : 5x2x64, order 1x0x2) : 2x5x64
 // CHECK: "axis": 1
 // CHECK: "unused": [
@@ -107,7 +107,7 @@ func.func @side_by_side(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
 
 // -----
 
-// A parameter of a file that is not at hand, one that arithmetic changes first, and a constant are packed at load.
+// Packed at load: a parameter whose file is not available, a weight computed from others first, and a constant.
 // REMARK: computed each time the program is loaded: the parameter file of scope 'other' cannot be rewritten
 // REMARK: computed each time the program is loaded: it is not made of parameters by movement only
 // REMARK: computed each time the program is loaded: it is not made of parameters by movement only

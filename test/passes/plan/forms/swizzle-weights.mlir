@@ -10,8 +10,8 @@
 #lanes = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// 67 lanes are filled up to the 72 lines of the plan, 37 terms to two steps of 32; each line is a lane's terms of a step,
-// whose four atoms of 8 elements change places with every second line.
+// 67 columns are padded to the plan's 72 lines, and K = 37 to two steps of 32; a line holds a column's elements of a
+// step, and its four atoms of 8 elements are permuted from one pair of lines to the next.
 // REMARK: stored as model::w/packed-2x72x32: swizzle(transpose(reshape(pad(model::w : 37x67, low 0x0) : 64x72) : 2x32x72, order 0x2x1) : 2x72x32, atom 8) : 2x72x32
 // CHECK: "atom": 8
 // CHECK: "step": "swizzle"
@@ -24,7 +24,7 @@
 // CHECK: ^bb0(%{{.*}}: tensor<41x37xf16>, %[[IN:.*]]: tensor<2x72x32xf16>):
 // CHECK: tile.expr domain [41, 67, 37] reduce [2](%{{.*}}, %[[IN]]) maps [#{{.*}}, #[[$IMAGE]]]
 // CHECK-SAME: tile.swizzled = array<i64: 72, 32>
-// What nobody stores IREE computes: zeros behind, lines by steps, and a gather of atoms.
+// IREE computes a layout that is not stored: it pads with zeros, orders lines by steps, and gathers atoms.
 // PLAIN-LABEL: func.func @fills_up_lanes_and_terms
 // PLAIN: tensor.pad %{{.*}} low[0, 0] high[27, 5]
 // PLAIN: linalg.generic
@@ -57,7 +57,7 @@ func.func @fills_up_lanes_and_terms(%a: tensor<41x37xf16>) -> tensor<41x67xf32> 
 #lanes = affine_map<(m, n, k) -> (0, n, k)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// A weight that lies along its terms is cut into steps as it lies; dims of one point go.
+// A weight that is contiguous along K is split into steps in place; dims of one element vanish.
 // REMARK: stored as model::w/packed-2x64x32: swizzle(transpose(reshape(reshape(model::w : 1x64x64) : 64x64) : 64x2x32, order 1x0x2) : 2x64x32, atom 16) : 2x64x32
 // CHECK-LABEL: func.func @lies_along_terms
 // CHECK: tile.subprogram "product"(%arg0, %{{.*}}) {{.*}} : (tensor<64x64xi8>, tensor<2x64x32xi8>)
@@ -85,7 +85,7 @@ func.func @lies_along_terms(%a: tensor<64x64xi8>) -> tensor<64x64xi32> {
 #lanes = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// What the plan does not name stays as it is, and so does what has more lanes than the plan's image.
+// A weight that the plan does not name stays as it is, and so does one with more columns than the plan's layout.
 // REMARK: a weight keeps its layout and is not swizzled: its rhs is not a matrix with an N of at most 64
 // CHECK-LABEL: func.func @leaves
 // CHECK: tile.subprogram "unnamed"(%arg0, %arg1)

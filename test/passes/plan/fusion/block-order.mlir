@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-block-order{target=x86-64-avx512 cores=2}))' --split-input-file 2>&1 | FileCheck %s
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-block-order{target=x86-64-avx512 cores=2 online}))' --split-input-file 2>&1 | FileCheck %s --check-prefix=ONLINE
 
-// Two matmuls share rows and what is between them; what moves at each level, and the same for each of them alone.
+// Two matmuls share rows and an intermediate; the output is the traffic at each level, fused and for each alone.
 // CHECK: chain: loops 1.0=512 1.1=768 1.2=640 0.2=384; of_op0[1.0,1.2] from in0[1.0,0.2] in1[0.2,1.2]; of_op1[1.0,1.1] from of_op0[1.0,1.2] in3[1.2,1.1]
 // CHECK: fused: L1: {{.*}} moves {{.*}} B, keeps {{.*}} B; L2: {{.*}}; L3: {{.*}}; {{.*}} us, bound by arithmetic
 // CHECK: apart, op0: L1:
@@ -20,7 +20,7 @@ func.func @gemm_chain(%a: tensor<512x384xf32>, %b: tensor<384x640xf32>, %d: tens
 
 // -----
 
-// Elementwise operators between are no operators of the chain; what they read besides comes in with the second matmul.
+// Elementwise ops between matmuls are not operators of the chain; their other inputs come in with the second matmul.
 // CHECK: chain: loops 2.0=512 2.1=768 2.2=640 0.2=384; {{.*}}; of_op2[2.0,2.1] from of_op0[2.0,2.2] in3[2.2,2.1] in4[2.2]
 func.func @relu_between(%a: tensor<512x384xf32>, %b: tensor<384x640xf32>, %d: tensor<640x768xf32>, %bias: tensor<640xf32>) -> tensor<512x768xf32> {
   %zero = arith.constant 0.0 : f32
@@ -43,8 +43,8 @@ func.func @relu_between(%a: tensor<512x384xf32>, %b: tensor<384x640xf32>, %d: te
 
 // -----
 
-// The softmax's own reductions run over the loop that the second matmul reduces: it waits for all of it, unless the
-// softmax is online. The batch is outermost, one index at a time. Apart, the scores are moved; fused, they are not.
+// The softmax reduces over the loop that the second matmul reduces, and waits for all of it, unless it is online. The
+// batch is outermost, one index at a time. Unfused, the scores are moved; fused, they are not.
 // CHECK: chain: loops 8.0=12 8.1=512 8.2=64 8.3=512 (whole) 0.3=64; of_op0[8.0,8.1,8.3] from in0[8.0,8.1,0.3] in1[8.0,0.3,8.3]; of_op8[8.0,8.1,8.2] from of_op0[8.0,8.1,8.3] in3[8.0,8.3,8.2]
 // CHECK: fused: L1: 8.0:1 {{.*}} L3: {{.*}} moves 7864320 B
 // CHECK: apart, op0: {{.*}} L3: {{.*}} moves 28311552 B
@@ -73,7 +73,7 @@ func.func @softmax_between(%q: tensor<12x512x64xf32>, %k: tensor<12x64x512xf32>,
 
 // -----
 
-// A window is a sum of loops; the first convolution's rows are the second's, two apart.
+// A window index is a sum of loops; the rows of the first convolution are those of the second, with a stride of two.
 // CHECK: chain: loops 1.1=28 1.2=28 1.3=64 1.6=128 0.4=3 0.5=3 0.6=64; of_op0[2*1.1,2*1.2,1.6] from in0[2*1.1+0.4,2*1.2+0.5,0.6] in1[0.4,0.5,0.6,1.6]; of_op1[1.1,1.2,1.3] from of_op0[2*1.1,2*1.2,1.6] in3[1.6,1.3]
 func.func @convolutions(%x: tensor<1x58x58x64xf32>, %w: tensor<3x3x64x128xf32>, %v: tensor<1x1x128x64xf32>) -> tensor<1x28x28x64xf32> {
   %zero = arith.constant 0.0 : f32

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile-print-candidates{target=cuda:h200 count=6})' -o /dev/null | FileCheck %s
 
-// On a GPU: the planner's block of threads first, then others for the same kernel, the quickest first; each is a plan.
+// On a GPU: the planner's thread block first, then others for the same kernel, fastest first; each one is a plan.
 // CHECK: "name": "contract_0"
 // CHECK: "threads": 256,
 // CHECK: "tiles": [

@@ -2,8 +2,8 @@
 // RUN:   --pass-pipeline='builtin.module(tile-print-candidates{target=x86-64-avx512 cores=2 count=8})' | FileCheck %s
 // RUN: FileCheck %s --check-prefix=AFTER < %t.after
 
-// A mean taken off its rows: the planner's own tiles first, then others in one kernel, at last two kernels with the edge
-// at launch between them.
+// A mean subtracted from its rows: the planner's own tiles first, then others in one kernel, and finally two kernels
+// with an edge of scope launch between them.
 // CHECK: "scope": "block"
 // CHECK: "name": "reduce_addf_subf_0"
 // CHECK: "tiles": [
@@ -30,7 +30,7 @@ func.func @center(%x: tensor<370x53xf32>) -> tensor<370x53xf32> {
 
 // -----
 
-// Two halves that share nothing are no kernel, so there is nothing to choose.
+// Two halves that share nothing do not make a kernel, so there is no choice.
 // CHECK: {{^}}[]
 func.func @apart(%x: tensor<37xf32>, %y: tensor<41xf32>) -> (tensor<37xf32>, tensor<41xf32>) {
   %e = tensor.empty() : tensor<37xf32>

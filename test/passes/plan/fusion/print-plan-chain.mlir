@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512 json=true cores=2}))' -o /dev/null | FileCheck %s
 
-// Two products share rows: one kernel, whose plan has the order of loops in memory and in registers, what it moves at
-// each level beside the least of any order, what a kernel for each would take, and what bounds it.
+// Two products share rows: the plan of the kernel has the order of loops in memory and in registers, the traffic at
+// each level beside the minimum of all orders, the cost of separate kernels, and the bottleneck.
 // CHECK: "bound": "arithmetic"
 // CHECK-NOT: "bound":
 // CHECK: "movement": [
@@ -35,8 +35,8 @@ func.func @shared_rows(%a: tensor<512x64xf32>, %b: tensor<64x256xf32>, %d: tenso
 
 // -----
 
-// The hidden row is too long for many rows of it to stay in a workgroup's memory, and few rows read all weights again
-// and again: two kernels, with both predictions.
+// The hidden row is too long for a workgroup to hold many of them, and few rows would read all weights repeatedly: two
+// kernels, with both predictions.
 // CHECK: "reason": "one kernel is predicted slower: {{.+}} us against {{.+}} us"
 // CHECK: "name": "contract_0"
 // CHECK: "name": "contract_1"
@@ -54,8 +54,8 @@ func.func @long_hidden_rows(%a: tensor<128x768xf32>, %b: tensor<768x3072xf32>, %
 
 // -----
 
-// A given matrix larger than the cache of a core, and few rows: eight terms at a time, lanes inside. A small one has
-// all terms.
+// A constant matrix larger than a core's cache, and few rows: K comes in eights, with lanes inside. A small matrix has
+// all of K in a block.
 // CHECK: "microKernel": "fma-6x4x8"
 // CHECK: "level": "thread"
 // CHECK-NEXT: "order": [

@@ -5,7 +5,7 @@
 
 #id = affine_map<(i, j, k) -> (i, j, k)>
 
-// A reshape between two kernels does not keep them apart: the part that reads it has it inside.
+// A reshape between two kernels does not keep them apart: it becomes part of its reader.
 // CHECK: remark: kernel contract_maximumf_0: extents [768, 3072]
 // CHECK: remark: kernel contract_maximumf_0: extents [3072, 768]
 // CHECK: remark: input 0 from op 2 at scope grid
@@ -29,7 +29,7 @@ func.func @through(%x: tensor<1x768xf32>, %w: tensor<768x3072xf32>, %v: tensor<3
   return %y : tensor<1x768xf32>
 }
 
-// One that somebody else reads stays outside, and what is read of it comes from another kernel.
+// A reshape with other readers stays outside, and the part that reads it gets it from another kernel.
 // ELSEWHERE-LABEL: print-plan-grid.mlir:36:1: remark: kernel contract_maximumf_0: extents [768, 3072]
 // ELSEWHERE: remark: kernel contract_0: extents [3072, 768]
 // ELSEWHERE: op 3 left: a reshape at the border of a kernel: a view, nothing to compute
@@ -53,7 +53,7 @@ func.func @read_elsewhere(%x: tensor<1x768xf32>, %w: tensor<768x3072xf32>, %v: t
   return %r, %y : tensor<1x3072xf32>, tensor<1x768xf32>
 }
 
-// Slices by strides of what a kernel computes are a phase of it: alone, each is a launch that copies.
+// Strided slices of a kernel's result become a phase of it: alone, each would be a launch that copies.
 // SLICES-LABEL: remark: kernel contract_0: extents [128, 768, 2304]
 // SLICES: remark: input 0 from op 0 at scope grid
 // SLICES-LABEL: remark: kernel contract_0: extents [768, 2304]
@@ -68,7 +68,7 @@ func.func @slices(%x: tensor<128x768xf32>, %w: tensor<768x2304xf32>) -> (tensor<
   return %k, %v : tensor<128x768xf32>, tensor<128x768xf32>
 }
 
-// Of one row they are contiguous, and cost nothing.
+// Slices of a single row are contiguous, and cost nothing.
 func.func @slices_of_a_row(%x: tensor<1x768xf32>, %w: tensor<768x2304xf32>) -> (tensor<1x768xf32>, tensor<1x768xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1x2304xf32>

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512}))' --verify-diagnostics -o /dev/null
 
-// A row that fits no workgroup: what is broadcast to it is an index of the kernel that reads it, and no tensor of the
-// kernel that sums the row.
+// A row that fits no workgroup: broadcasting to it is an index computation of the kernel that reads it, and not a
+// tensor of the kernel that sums the row.
 // expected-remark @below {{kernel reduce_addf_0: extents [1048573]}}
 // expected-remark @below {{kernel subf_0: extents [1048573]}}
 func.func @broadcasts_to_a_long_row_go_with_their_reader(%x: tensor<1x1048573xf32>) -> tensor<1x1048573xf32> {

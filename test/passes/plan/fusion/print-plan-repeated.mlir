@@ -4,7 +4,7 @@
 #window = affine_map<(i, j, k, l) -> (i + k, j + l)>
 #windows = affine_map<(i, j, k, l) -> (i, j, k, l)>
 
-// Nine windows have each element in them. Its exponential is computed once, in a kernel of its own.
+// Nine windows contain each element. Its exponential is computed once, in a kernel of its own.
 // expected-remark @below {{kernel exp_0}}
 // expected-remark @below {{kernel mulf_0}}
 func.func @exponential_before_windows(%x: tensor<243x517xf32>, %scale: tensor<241x515x3x3xf32>) -> tensor<241x515x3x3xf32> {
@@ -24,7 +24,7 @@ func.func @exponential_before_windows(%x: tensor<243x517xf32>, %scale: tensor<24
   return %z : tensor<241x515x3x3xf32>
 }
 
-// A maximum takes less than writing the image and reading it again, so that each window computes its own.
+// A maximum is cheaper than writing and reading the image, so each window computes its own.
 // expected-remark @below {{kernel maximumf_mulf_0}}
 func.func @maximum_before_windows(%x: tensor<243x517xf32>, %scale: tensor<241x515x3x3xf32>) -> tensor<241x515x3x3xf32> {
   %e = tensor.empty() : tensor<243x517xf32>
@@ -49,7 +49,7 @@ func.func @maximum_before_windows(%x: tensor<243x517xf32>, %scale: tensor<241x51
   return %z : tensor<241x515x3x3xf32>
 }
 
-// A batch of images is multiplied with one image: its square root waits in a buffer for all of them.
+// A batch of images is multiplied with one image: its square root is kept in a buffer for all of them.
 // expected-remark @below {{kernel sqrt_mulf_0}}
 func.func @square_root_of_a_repeated_image(%x: tensor<243x517xf32>, %scale: tensor<7x243x517xf32>) -> tensor<7x243x517xf32> {
   %e = tensor.empty() : tensor<243x517xf32>

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512}))' --verify-diagnostics
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-plan{target=x86-64-avx512 json=true}))' -o /dev/null | FileCheck %s
 
-// Where each op stands, and each edge with its scope and reason.
+// The report gives the kernel of each op, and the scope of each edge with its reason.
 // CHECK: "kernels": [
 // CHECK: "policy": "greedy"
 // CHECK: "target": "x86-64-avx512"
@@ -21,7 +21,7 @@ func.func @center(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
   return %y : tensor<37x53xf32>
 }
 
-// No product of sizes may overflow: each tensor here can be addressed, but the multiplications cannot be counted.
+// Products of sizes must not overflow: each tensor is addressable, but its multiplications exceed 64 bits.
 func.func @too_many_points(%a: tensor<2097152x2097152xf32>, %b: tensor<2097152x2097152xf32>, %init: tensor<2097152x2097152xf32>) -> tensor<2097152x2097152xf32> {
   // expected-remark @below {{op 0 left: it has more than 2^56 points}}
   %c = linalg.matmul ins(%a, %b : tensor<2097152x2097152xf32>, tensor<2097152x2097152xf32>)

@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=HOPPER
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:a100}))' -o /dev/null 2>&1 | FileCheck %s --check-prefix=AMPERE
 
-// Every block reads the gain: with as many blocks as SMs, a quarter of the bytes, and with fewer it takes longer. The
+// Every block reads the gain: with one block per SM, it is a quarter of the bytes, and fewer blocks take longer. The
 // blocks of a cluster read it once together.
 // HOPPER: remark: chosen: {{.*}}, 8 a cluster,
 // AMPERE: remark: chosen:

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:h200 all=true}))' -o /dev/null 2>&1 | FileCheck %s
 
-// Few columns a block leave parts of lines to others, and many threads at rows of their own more than a block may keep.
+// Too few columns per block split cache lines between blocks; too many threads with own rows exceed its memory.
 // CHECK-DAG: columns, {{.*}} discarded, neighbours would read 16 bytes of a line of 128
 // CHECK-DAG: remark: chosen: columns
 func.func @columns(%x: tensor<100x640xf32>) -> tensor<640xf32> {

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-print-schemes{target=cuda:h200}))' -o /dev/null 2>&1 | FileCheck %s
 
-// Short rows, and many: a thread takes one by itself.
+// Rows are short and many: each thread takes one.
 // CHECK: remark: chosen: thread composition, {{.*}} 1 a row, tiles [128, 12]
 // CHECK: remark: warp composition
 func.func @thread_composition(%x: tensor<4096x12xf32>) -> tensor<4096xf32> {
@@ -9,7 +9,7 @@ func.func @thread_composition(%x: tensor<4096x12xf32>) -> tensor<4096xf32> {
   return %s : tensor<4096xf32>
 }
 
-// Rows of 8 words would meet in banks of shared memory, through which a tile of them is copied: two threads take one.
+// Rows of 8 words would cause bank conflicts in the shared memory that a tile is copied through: two threads take one.
 // CHECK: remark: chosen: warp composition, {{.*}} 2 a row, tiles [64, 8]
 // CHECK: remark: thread composition, {{.*}} tiles [128, 8]
 func.func @rows_that_meet_in_banks(%x: tensor<4096x8xf32>) -> tensor<4096xf32> {
@@ -18,7 +18,7 @@ func.func @rows_that_meet_in_banks(%x: tensor<4096x8xf32>) -> tensor<4096xf32> {
   return %s : tensor<4096xf32>
 }
 
-// Longer ones are shared by lanes of a warp.
+// The lanes of a warp share a longer row.
 // CHECK: remark: chosen: warp composition, {{.*}} 8 a row, tiles [16, 128]
 // CHECK: remark: thread composition, {{.*}} 1 a row
 func.func @warp_composition(%x: tensor<4096x128xf32>) -> tensor<4096xf32> {
@@ -27,7 +27,7 @@ func.func @warp_composition(%x: tensor<4096x128xf32>) -> tensor<4096xf32> {
   return %s : tensor<4096xf32>
 }
 
-// A few long ones by all warps of a block.
+// All warps of a block share a row if rows are long and few.
 // CHECK: remark: chosen: block composition, 40 blocks of 512 threads, 512 a row, tiles [1, 8192]
 // CHECK: remark: thread composition
 // CHECK: remark: warp composition
@@ -37,7 +37,7 @@ func.func @block_composition(%x: tensor<40x8192xf32>) -> tensor<40xf32> {
   return %s : tensor<40xf32>
 }
 
-// What depends on nothing of each other and is small shares a launch.
+// Small independent groups share a launch.
 // CHECK: remark: kernel {{.*}} packs or orders 2 parts
 // CHECK: remark: chosen: points, {{.*}} tiles [8, 64]
 // CHECK: remark: chosen: points, {{.*}} tiles [4, 96]
@@ -49,7 +49,7 @@ func.func @kernel_packing(%x: tensor<37x64xf32>, %y: tensor<41x96xf32>) -> (tens
   return %p, %q : tensor<37x64xf32>, tensor<41x96xf32>
 }
 
-// Of large ones each fills the device.
+// Each large group fills the device alone.
 // CHECK-NOT: packs or orders
 // CHECK: remark: chosen: points, {{.*}} tiles [2, 640]
 // CHECK: remark: chosen: points, {{.*}} tiles [1, 960]
@@ -62,7 +62,7 @@ func.func @no_kernel_packing(%x: tensor<37000x640xf32>, %y: tensor<41000x960xf32
   return %p, %q : tensor<37000x640xf32>, tensor<41000x960xf32>
 }
 
-// What every row reads is read less often by larger blocks, and the time is that of the rows.
+// Larger blocks read an input of all rows less often; the time is that of reading the rows.
 // CHECK: remark: chosen: points, {{.*}} tiles [16, 4096]
 func.func @rows_share_a_gain(%x: tensor<2048x4096xf32>, %gain: tensor<4096xf32>) -> tensor<2048x4096xf32> {
   %empty = tensor.empty() : tensor<2048x4096xf32>
@@ -76,7 +76,7 @@ func.func @rows_share_a_gain(%x: tensor<2048x4096xf32>, %gain: tensor<4096xf32>)
   return %y : tensor<2048x4096xf32>
 }
 
-// A block takes all heads of a row, so that a row of the mask is read once.
+// A block takes all heads of a row, so that it reads a row of the mask once.
 // CHECK: remark: chosen: warp composition, 512 blocks {{.*}} tiles [12, 1, 256]
 func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256xf32>) -> tensor<12x512xf32> {
   %zero = arith.constant dense<0.0> : tensor<12x512xf32>
@@ -92,7 +92,7 @@ func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256x
   return %s : tensor<12x512xf32>
 }
 
-// Tiles of a contraction's sums, with every number of threads: the one that is chosen is the quickest, or reads less.
+// Tiles of a contraction with every number of threads: the one that is chosen is fastest, or has less L2 traffic.
 // CHECK: remark: chosen: sums, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB asked of L2
 func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512x3072xf32> {
   %c0 = arith.constant 0.0 : f32
@@ -102,7 +102,7 @@ func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512
   return %s : tensor<512x3072xf32>
 }
 
-// Few rows: lanes are cut small, so that there are blocks enough, and warps share the terms.
+// Few rows: columns are cut into small tiles, so that there are enough blocks, and warps share K.
 // CHECK: remark: chosen: sums, {{[1-9][0-9][0-9]}} blocks of {{.*}} share the terms, tiles [4096, {{16|32}}]
 func.func @few_rows(%x: tensor<1x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<1x4096xf32> {
   %c0 = arith.constant 0.0 : f32

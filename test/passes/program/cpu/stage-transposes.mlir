@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-stage-transposes{target=x86-64-avx512bf16}))' --split-input-file | FileCheck %s
 
-// Lanes are along i, x's neighbours along j: a copy turns the tile of x, and the nest reads that.
+// Lanes are along i, but x is contiguous along j: a copy transposes the tile of x, and the nest reads the copy.
 // CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
 // CHECK-DAG: #[[$BUFFER:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 - s1)>
 // CHECK-LABEL: tile.program @reads_across
@@ -30,7 +30,7 @@ tile.program @reads_across outputs 1 {
 
 // -----
 
-// The other way round: the result is turned after the nest, and what has one dim more is turned for each of its points.
+// The reverse case: the result is transposed after the nest, and a slice with one more dim is transposed at each index.
 // CHECK-LABEL: tile.program @writes_across
 // CHECK: %[[B:.*]] = tile.alloc : <3x19x24xf16, block>
 // CHECK: tile.compute [3, 19, 24]
@@ -56,7 +56,7 @@ tile.program @writes_across outputs 1 {
 
 // -----
 
-// A copy is turned as it stands; bytes, narrow tiles, guarded reads, diagonals and other indices than dims are gathered.
+// A copy is transposed directly; bytes, narrow tiles, guarded reads, diagonals and computed indices are gathered.
 // CHECK-LABEL: tile.program @leaves
 // CHECK-NOT: tile.alloc
 tile.program @leaves outputs 1 {
@@ -96,7 +96,7 @@ tile.program @leaves outputs 1 {
 
 // -----
 
-// What later nests read across its lanes is turned as well.
+// A result that later nests read across its lanes is transposed as well.
 // CHECK-LABEL: tile.program @hands_over_across
 // CHECK: %[[KEPT:.*]] = tile.alloc : <24x19xf32, block>
 // CHECK: %[[B:.*]] = tile.alloc : <19x24xf32, block>
@@ -130,7 +130,7 @@ tile.program @hands_over_across outputs 1 {
 
 // -----
 
-// All that the nest touches has its neighbours along i: so have its lanes, and nothing is turned.
+// All slices of the nest are contiguous along i, and so are its lanes: nothing is transposed.
 // CHECK-LABEL: tile.program @lanes_along_neighbours
 // CHECK-NOT: tile.alloc
 // CHECK: tile.compute [40, 24] sizes [40, 24] offsets []() vector 0
@@ -150,7 +150,7 @@ tile.program @lanes_along_neighbours outputs 1 {
 
 // -----
 
-// What is given for each lane would be gathered then.
+// A value with an element for each lane would be gathered then.
 // CHECK-LABEL: tile.program @one_lies_along_lanes
 // CHECK: tile.compute {{.*}} vector 1
 // CHECK-NOT: vector 0
@@ -171,7 +171,7 @@ tile.program @one_lies_along_lanes outputs 1 {
 
 // -----
 
-// Sums across lanes are made in a buffer in which lanes are neighbours, and turned once they are complete.
+// Accumulators across lanes live in a buffer that is contiguous along lanes, transposed when they are complete.
 // CHECK-DAG: #[[$SUMS:.*]] = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0 - s0, d2 - s2)>
 // CHECK-LABEL: tile.program @sums_across
 // CHECK: %[[B:.*]] = tile.alloc : <40x24xf32, block>
@@ -197,8 +197,8 @@ tile.program @sums_across outputs 1 {
 
 // -----
 
-// A micro kernel of two terms a step reads a buffer that a copy turns: its terms lie side by side, rows of lanes are
-// filled up to whole vectors, and whoever copies and reads finds them there.
+// A micro kernel with K steps of two reads a buffer that a copy transposes: the two are adjacent, rows of lanes are
+// padded to whole vectors, and the copy and its reader agree on this layout.
 // CHECK-DAG: #[[$PAIRS:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 floordiv 2, d1, d0 mod 2)>
 // CHECK-DAG: #[[$READ:.*]] = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d2 floordiv 2, d1, d2 mod 2)>
 // CHECK-LABEL: tile.program @puts_terms_side_by_side
@@ -232,7 +232,7 @@ tile.program @puts_terms_side_by_side outputs 1 target <"x86-64-avx512bf16"> {
 
 // -----
 
-// An odd number of terms has no whole groups, and the buffer stays as it was.
+// An odd K has no whole groups, so the buffer stays as it was.
 // CHECK-LABEL: tile.program @leaves_odd_terms
 // CHECK: tile.alloc : <21x43xbf16, block>
 tile.program @leaves_odd_terms outputs 1 target <"x86-64-avx512bf16"> {

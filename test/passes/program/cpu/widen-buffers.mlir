@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-widen-buffers))' --split-input-file | FileCheck %s
 
-// What is written once and read by another nest, and a row that is read again for each tile; roundings stay.
+// Widened: a buffer written once and read by another nest, and a row that is read again for each tile; roundings stay.
 // CHECK-LABEL: tile.program @rows
 // CHECK: %[[ROW:.*]] = tile.alloc : <64xf32, block>
 // CHECK-NEXT: tile.compute [64] sizes [64] offsets []() vector 0 reduce []
@@ -49,7 +49,7 @@ tile.program @rows outputs 1 {
 
 // -----
 
-// Left alone: what is also passed on as it is, what is summed up in the buffer, and what would not fit into L1.
+// Left alone: a value that is also passed on, a buffer of accumulators, and one that would not fit into L1.
 // CHECK-LABEL: tile.program @leaves
 // CHECK-COUNT-3: tile.alloc : <{{.*}}bf16, block>
 // CHECK-NOT: tile.alloc

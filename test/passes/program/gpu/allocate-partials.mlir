@@ -7,8 +7,8 @@
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Two tiles of four steps of 64 terms for three workgroups: each has a row of 64 sums of 128 threads. The plan had
-// counted other steps.
+// Two tiles with four steps of K = 64 for three workgroups: each has a row of 64 accumulators of 128 threads. The plan
+// assumed another number of steps.
 // CHECK-LABEL: tile.program @three_for_two outputs 2
 // CHECK-SAME: {
 // CHECK-NEXT: ^bb0({{.*}}, %[[PARTIALS:.*]]: !tile.slice<3x16x128x4xf32, global>):
@@ -17,7 +17,7 @@
 // CHECK-SAME: -> (tensor<128x128xf32>, tensor<3x16x128x4xf32>)
 // CHECK: return %[[Y]]#0
 
-// A tile after the other, of each the steps that are the workgroup's; behind the last one all have left their sums.
+// A workgroup walks its tiles, and its steps of each; the partials of all workgroups are stored behind the last one.
 // CODE-LABEL: func.func @three_for_two
 // CODE: scf.for
 // CODE:   nvvm.wgmma.mma_async

@@ -8,8 +8,8 @@
 #flat = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #all = affine_map<(d0, d1)[s0, s1] -> (0, 0)>
 
-// The first phase leaves what it reads of a tensor, the second finds it, in the shape of its own tiles; so both bindings
-// are one tensor. Without a barrier of the grid there are two launches, and the second reads it again.
+// The first phase keeps the tile of a tensor that it reads, and the second phase uses it with the same tiling; so both
+// bindings are one tensor. Without a grid barrier there are two launches, and the second one reads the tensor again.
 // CHECK-LABEL: tile.program @keeps_what_is_read_again
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<3x5x40xf32, global>, %[[AGAIN:.*]]: !tile.slice<3x200xf32, global>
 // CHECK-NOT: tile.resident
@@ -60,7 +60,7 @@ tile.program @keeps_what_is_read_again outputs 2 {
 #sum = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #none = affine_map<(d0, d1)[s0, s1] -> (0)>
 
-// A buffer in which the first phase holds the tile for its own nests is kept: it takes no other.
+// If the first phase has a buffer for the tile already, that buffer stays resident, and no other is allocated.
 // CHECK-LABEL: tile.program @keeps_the_buffer_that_holds_it
 // CHECK: %[[HELD:.*]] = tile.alloc {{.*}}tile.kept = 0 : i64} : <1x40xf32, block>
 // CHECK-NOT: tile.alloc
@@ -104,8 +104,8 @@ tile.program @keeps_the_buffer_that_holds_it outputs 2 {
 #sum = affine_map<(d0, d1)[s0, s1] -> (d0)>
 #none = affine_map<(d0, d1)[s0, s1] -> (0)>
 
-// 200 blocks of a tile of 120000 bytes are not sure to be resident, because an SM has room for one: the second phase
-// reads the tensor again.
+// 200 blocks with a tile of 120000 bytes each may not all be resident, because an SM has space for one: the second
+// phase reads the tensor again.
 // CHECK-LABEL: tile.program @reads_again_what_has_no_room
 // CHECK-NOT: tile.kept
 // WHY: remark: {{.*}}a tile that two phases read is read again: blocks would have 120576 bytes of shared memory, so that not all of them are sure to be resident

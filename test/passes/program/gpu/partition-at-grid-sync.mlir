@@ -9,7 +9,7 @@
 #id = affine_map<(d0)[s0] -> (d0)>
 #all = affine_map<(d0)[s0] -> (0)>
 
-// Two phases share a kernel, or are two launches: what the first hands over is its result and the second's input.
+// Two phases share a kernel, or become two launches: the first hands over its result, the second's input.
 // KEPT-LABEL: tile.program @sum_in_two_phases outputs 2
 // KEPT: tile.parallel [64]
 // KEPT: tile.sync <grid>
@@ -84,8 +84,8 @@ tile.program @one_phase outputs 1 {
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// Registers that ptxas counted bound how many blocks are resident: 4 of 256 threads an SM with 64, one with 255. Parts
-// that walk their tiles then get fewer workgroups.
+// The register count of ptxas bounds how many blocks are resident: 4 blocks of 256 threads per SM with 64 registers,
+// one with 255. Parts that walk their tiles then get fewer workgroups.
 // KEPT-LABEL: tile.program @many_tiles
 // KEPT: tile.parallel [4194304] tiles [1024] workgroups 132
 // KEPT: tile.sync <grid>

@@ -8,7 +8,7 @@
 #held = affine_map<(m, n, k)[s0] -> (m - s0, k)>
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
-// The contraction before adds up two matrices, one after another: neither loop is the last one for certain.
+// The contraction before accumulates two matrices, one after the other: neither loop is certain to be the last one.
 // CHECK: the operands are not prefetched while the contraction before is computed: the contraction before it has no single loop of steps
 // CHECK-LABEL: tile.program @two_loops_before
 // CHECK-NOT: tile.prefetch

@@ -7,8 +7,8 @@
 #acc = affine_map<(m, n, k)[s0] -> (m - s0, n)>
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
-// The second contraction reads what the first made, but its weights are there before the kernel starts: their first
-// steps are copied while the last steps of the first one are multiplied, to slots of their own.
+// The second contraction reads the result of the first, but its weights exist before the kernel starts: their first
+// steps are copied while the last steps of the first contraction are multiplied, to stages of their own.
 // CHECK-LABEL: tile.program @weights_of_the_next
 // CHECK: micro_kernel = "mma_sync-16x8"
 // CHECK-NOT: tile.prefetch
@@ -70,8 +70,8 @@ tile.program @weights_of_the_next outputs 1 {
 #lanes = affine_map<(m, n, k)[s0] -> (k, n)>
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
-// Behind a barrier of the grid the rows are what the other blocks made, and wait; the weights do not. The second tile of
-// a block copies them itself.
+// Behind a grid barrier, the rows come from other blocks, and their copies wait; those of the weights do not. The
+// second tile of a block copies its weights itself.
 // CHECK-LABEL: tile.program @weights_before_the_barrier
 // CHECK: micro_kernel = "mma_sync-16x8"
 // CHECK-NOT: tile.prefetch
@@ -139,8 +139,8 @@ tile.program @weights_before_the_barrier outputs 2 {
 #acc = affine_map<(m, n, k)[s0] -> (m - s0, n)>
 #out = affine_map<(m, n, k)[s0] -> (m, n)>
 
-// The first contraction has one step, and two turns in which it copies: the second one's first two steps have them. The
-// third it copies itself, before its own loop.
+// The first contraction has one step, and two iterations that copy, which prefetch the first two steps of the second.
+// The second copies its third step itself, before its own loop.
 // CHECK-LABEL: tile.program @few_steps_before
 // CHECK: tile.sync <block>
 // CHECK: tile.compute {{.*}}tile.prefetch = ["lanes"]

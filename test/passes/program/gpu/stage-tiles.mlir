@@ -4,8 +4,8 @@
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// Rows of 321 elements start anywhere in a sector. The buffer that kept the row becomes the copy's, and the output takes
-// it over, because the nest that writes it reads it last and at the same point.
+// Rows of 321 elements start anywhere in a sector. The copy takes over the buffer that held the row, and so does the
+// output, because the nest that writes it reads the row last and at the same index.
 // CHECK-LABEL: tile.program @copies_unaligned_rows
 // CHECK-SAME: outputs 1
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<77x321xf32, global>, %[[Y:.*]]: !tile.slice<77x321xf32, global>)
@@ -58,7 +58,7 @@ tile.program @copies_unaligned_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// A thread a row: neighbours would read elements that are 20 bytes apart.
+// Each thread has a row: neighbours would read elements that are 20 bytes apart.
 // CHECK-LABEL: tile.program @copies_rows_of_a_few_elements
 // CHECK: %[[BUFFER:.*]] = tile.alloc {tile.aligned_as = affine_map<(d0) -> (d0 * 5)>} : <64x5xf32, block>
 // CHECK: tile.sync <block>
@@ -108,7 +108,7 @@ tile.program @leaves_aligned_rows outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d1)>
 
-// A tile of columns is no run of memory, nor are its rows whole sectors.
+// A tile of columns is not contiguous in memory, and its rows are not whole sectors.
 // CHECK-LABEL: tile.program @leaves_columns
 // CHECK-NOT: tile.alloc
 tile.program @leaves_columns outputs 1 {
@@ -132,7 +132,7 @@ tile.program @leaves_columns outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// 400 KB of a row are more than a block may have.
+// A row of 400 KB exceeds the memory of a block.
 // CHECK-LABEL: tile.program @leaves_what_does_not_fit
 // CHECK-NOT: tile.alloc
 tile.program @leaves_what_does_not_fit outputs 1 {
@@ -155,7 +155,7 @@ tile.program @leaves_what_does_not_fit outputs 1 {
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// The input before it does not fit: the output still takes the buffer of the one that it is computed from.
+// The input before it does not fit; the output still takes over the buffer of the input that it is computed from.
 // CHECK-LABEL: tile.program @stages_behind_what_does_not_fit
 // CHECK: ^bb0(%[[LARGE:[a-z0-9]+]]: !tile.slice<3x100003xf32, global>, %[[X:[a-z0-9]+]]: !tile.slice<3x1003xf32, global>
 // CHECK: %[[BUFFER:.*]] = tile.alloc {{.*}} : <1x1003xf32, block>
@@ -224,7 +224,7 @@ tile.program @copies_runs_of_sectors outputs 1 {
 #id = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, d2)>
 #rotated = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1, (d2 + 31) mod 62)>
 
-// Runs that begin inside sectors are left.
+// Runs that start inside sectors are left alone.
 // CHECK-LABEL: tile.program @leaves_runs_of_parts_of_sectors
 // CHECK-NOT: tile.alloc
 tile.program @leaves_runs_of_parts_of_sectors outputs 1 {

@@ -1,6 +1,6 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-insert-syncs))' --split-input-file | FileCheck %s
 
-// A buffer that is aligned as a tile starts up to 14 bytes after its place: another one in the same place has other
+// A buffer that is aligned as a tile starts up to 14 bytes after its offset: another buffer at that offset has other
 // elements in the same bytes, which other warps write.
 // CHECK-LABEL: tile.program @shifted
 // CHECK: tile.compute
@@ -47,7 +47,7 @@ tile.program @shifted outputs 1 target <"cuda:h200"> {
 
 // -----
 
-// It reaches as far into the place behind it.
+// The shifted buffer reaches up to 14 bytes into the next one.
 // CHECK-LABEL: tile.program @reaches_into_the_next
 // CHECK: tile.compute
 // CHECK: tile.sync

@@ -1,12 +1,12 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-insert-syncs))' --split-input-file | FileCheck %s
 
-// Blocks of four warps all along.
+// Blocks have four warps in all tests.
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #own = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// Written and read in one pattern: every element stays with its thread, which is no barrier.
+// If a buffer is written and read in one pattern, every element stays with its thread, and no barrier is needed.
 // CHECK-LABEL: tile.program @one_pattern
 // CHECK: tile.compute
 // CHECK: tile.sync <thread>
@@ -38,7 +38,7 @@ tile.program @one_pattern outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// One warp writes what it reads, in another pattern: lane 0 has the sum that all lanes take.
+// A warp reads what it has written, in another pattern: lane 0 has the sum that all lanes read.
 // CHECK-LABEL: tile.program @one_warp
 // CHECK: tile.compute
 // CHECK: tile.sync <warp>
@@ -72,8 +72,8 @@ tile.program @one_warp outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #acc = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// The four warps of a block share a row, so that the first of them writes what the others read. Tiles follow each other:
-// the next one's sum waits for the readers of this one.
+// The four warps of a block share a row, so the first warp writes what the others read. Tiles follow each other: the
+// sum of the next tile waits for the readers of this one.
 // CHECK-LABEL: tile.program @four_warps
 // CHECK: tile.compute
 // CHECK: tile.sync <block>
@@ -108,7 +108,7 @@ tile.program @four_warps outputs 1 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #own = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 - s1)>
 
-// A transposition inside the tile crosses warps; what is read a second time is there already.
+// A transposition inside the tile crosses warps; a second read needs no further barrier.
 // CHECK-LABEL: tile.program @one_sync_serves_two_readers
 // CHECK: tile.compute
 // CHECK: tile.sync <block>
@@ -146,8 +146,8 @@ tile.program @one_sync_serves_two_readers outputs 2 {
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #own = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 
-// Two buffers share memory: the second is written when all threads have done with the first, whose elements lie
-// elsewhere.
+// Two buffers share memory: the second one is written after all threads have finished with the first, whose elements
+// lie elsewhere.
 // CHECK-LABEL: tile.program @shared_memory_is_free_again
 // CHECK: tile.sync <thread>
 // CHECK-NEXT: tile.compute

@@ -4,7 +4,7 @@
 #turned = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
 #own = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// Four warps a block, a warp a row: lanes take every fourth column, and the sums of the rows are the first lanes'.
+// A block has four warps, a warp takes a row: lanes take every fourth column, and the first lanes have the row sums.
 tile.program @rows outputs 1 {
 ^bb0(%x: !tile.slice<8x512xf32, global>, %y: !tile.slice<8x256xf32, global>):
   tile.parallel [8] tiles [4] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 32 : i64} {
@@ -32,7 +32,7 @@ tile.program @rows outputs 1 {
   }
 }
 
-// A column of a matrix is as many segments as it has rows.
+// A column of a matrix has as many segments as rows.
 tile.program @columns outputs 1 {
 ^bb0(%x: !tile.slice<53x7xf32, global>, %y: !tile.slice<7x53xf32, global>):
   tile.parallel [7] tiles [1] workgroups 7 attributes {tile.threads = 32 : i64} {

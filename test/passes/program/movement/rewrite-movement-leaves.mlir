@@ -4,7 +4,7 @@
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #turned = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
 
-// Somebody reads what the phases hand over, so it is stored, and the phases wait for each other.
+// The value that the phases hand over has other readers, so it is stored, and the phases keep their barrier.
 // CHECK-LABEL: tile.program @read_after_the_launch outputs 2
 // CHECK: tile.store {{.*}} %arg1
 // CHECK: tile.sync <grid>
@@ -44,7 +44,7 @@ func.func @call_read_after(%x: tensor<37x53xf32>) -> (tensor<53x37xf32>, tensor<
 #column = affine_map<(d0, d1)[s0, s1] -> (d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// Sums of rows are read along columns: blocks wait for each other, and a reduction is no movement.
+// Sums of rows are read along columns: blocks wait for each other, and a reduction is not movement.
 // CHECK-LABEL: tile.program @sums_cross_blocks outputs 2
 // CHECK: tile.sync <grid>
 // REMARK: 'sums_cross_blocks' hands output 0 over through memory: a reduction or a move writes it
@@ -87,7 +87,7 @@ func.func @call_sums(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 #last = affine_map<(d0, d1)[s0, s1] -> (d1)>
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// Every row reads the exponentials: behind the barrier they would be computed 64 times.
+// Every row reads the exponentials: behind the barrier, they would be computed 64 times.
 // CHECK-LABEL: tile.program @would_be_computed_again outputs 2
 // CHECK: math.exp
 // CHECK: tile.sync <grid>

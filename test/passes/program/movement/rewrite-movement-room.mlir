@@ -10,7 +10,7 @@
 #turned = affine_map<(d0, d1)[s0, s1] -> (d0, 63 - d1)>
 #kept = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0 - s0, d2)>
 
-// In one part the operands of the contraction pass through memory behind the buffer of the exponentials.
+// In one part, the operands of the contraction are staged in memory behind the buffer of the exponentials.
 // CHECK-LABEL: tile.program @product_then_buffer outputs 2
 // ROOM-NOT: tile.sync <grid>
 // SMALL: tile.sync <grid>
@@ -59,8 +59,8 @@ func.func @call(%a: tensor<256x64xf32>, %b: tensor<64x64xf32>) -> (tensor<256x64
   return %0#0, %0#1 : tensor<256x64xf32>, tensor<256x64xf32>
 }
 
-// The gate is kept in a block only where there is room for the other product's sums, too: beside the gate's they would
-// no longer be taken from registers.
+// A block keeps the gate only if there is memory for the accumulators of the other product, too: beside those of the
+// gate, they would not stay in registers any more.
 // CHECK-LABEL: tile.program @gated outputs
 // ROOM-COUNT-2: tile.alloc
 // SMALL-COUNT-1: tile.alloc
@@ -110,7 +110,7 @@ func.func @call_gated(%a: tensor<256x64xf32>, %b: tensor<64x64xf32>, %c: tensor<
   return %0#1 : tensor<256x64xf32>
 }
 
-// What an epilogue hands over takes no sums from registers: it needs room for itself alone.
+// The result of an epilogue takes no accumulators from registers: it only needs memory of its own.
 // CHECK-LABEL: tile.program @epilogue outputs 1
 // CHECK-COUNT-2: tile.alloc
 tile.program @epilogue outputs 2 {
@@ -152,7 +152,7 @@ func.func @call_epilogue(%a: tensor<256x64xf32>, %b: tensor<64x64xf32>) -> tenso
   return %0#1 : tensor<256x64xf32>
 }
 
-// Sums that grow in registers begin in a nest of their own: with the one before it, they would be a buffer.
+// Accumulators in registers are initialised in a nest of their own: with the nest before it, they would be a buffer.
 // CHECK-LABEL: tile.program @grows outputs 1
 // CHECK: tile.compute
 // CHECK: tile.compute

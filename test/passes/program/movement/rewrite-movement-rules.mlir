@@ -4,11 +4,11 @@
 // RUN: tilewright-opt %s --tile-rewrite-movement=target=sm_80 --remarks-filter-passed=tile-rewrite-movement \
 // RUN:   --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=COUNTS
 
-// Each rule alone, on three phases of which the last two are tiled alike: an exponential, a copy, a sum with what else
-// there is.
+// Each rule is applied alone to three phases, the last two of which have the same tiling: an exponential, a copy, and a
+// sum with other inputs.
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// Those that are tiled alike become one part, which hands over in the block; nothing moves.
+// Phases with the same tiling become one part, which hands over within the block; no op moves.
 // SYNC-LABEL: tile.program @exp_copy_add outputs 2
 // SYNC: math.exp
 // SYNC: tile.sync <grid>
@@ -17,7 +17,7 @@
 // SYNC-NOT: tile.parallel
 // SYNC: tile.launch
 
-// The exponential goes behind both movements; the barriers stay.
+// The exponential moves behind both movements; the barriers stay.
 // SWAP-LABEL: tile.program @exp_copy_add outputs 3
 // SWAP-NOT: math.exp
 // SWAP: tile.sync <grid>
@@ -27,7 +27,7 @@
 // SWAP-NEXT: tile.load
 // SWAP: tile.launch
 
-// The copy goes; who read it reads what it was copied from. The exponential is written and read as before.
+// The copy is removed; its reader reads the copy's source. The exponential is written and read as before.
 // MERGE-LABEL: tile.program @exp_copy_add outputs 2
 // MERGE: math.exp
 // MERGE-NEXT: tile.store %{{.*}}, %[[T:arg[0-9]+]]
@@ -85,7 +85,7 @@ func.func @call(%x: tensor<37x53xf32>, %z: tensor<37x53xf32>) -> tensor<37x53xf3
   return %0#2 : tensor<37x53xf32>
 }
 
-// Nothing to rewrite, nothing to count.
+// No rule applies, so the counts are zero.
 tile.program @one_phase outputs 1 {
 ^bb0(%x: !tile.slice<37x53xf32, global>, %y: !tile.slice<37x53xf32, global>):
   tile.parallel [37, 53] tiles [4, 53] workgroups 10 {

@@ -4,8 +4,8 @@
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #turned = affine_map<(d0, d1)[s0, s1] -> (d1, d0)>
 
-// An elementwise op between two barriers of the device: blocks wait for each other at both, because the movement around
-// it transposes. Behind the second one, both transpositions merge into a copy, element by element.
+// An elementwise op between two grid barriers: blocks wait for each other at both, because the movement around it
+// transposes. Behind the second barrier, both transpositions merge into a copy, element by element.
 // CHECK-LABEL: tile.program @swaps_then_merges outputs 1
 // CHECK-SAME: {
 // CHECK-NEXT: ^bb0(%[[X:.*]]: !tile.slice<37x53xf32, global>, %[[Y:.*]]: !tile.slice<37x53xf32, global>):
@@ -16,7 +16,7 @@
 // CHECK-NOT: tile.sync
 // CHECK-NOT: tile.load
 // CHECK: tile.launch @swaps_then_merges({{.*}}) : (tensor<37x53xf32>) -> tensor<37x53xf32>
-// Without swapping one copy merges; what is computed is written and read once more, past a barrier of the grid.
+// Without swapping, one copy merges; the elementwise result is written and read once more, past a grid barrier.
 // UNSWAPPED-LABEL: tile.program @swaps_then_merges outputs 2
 // UNSWAPPED: math.exp
 // UNSWAPPED: tile.store
@@ -70,8 +70,8 @@ func.func @call_swaps(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
 #second = affine_map<(d0, d1)[s0, s1] -> (d0 + 5, d1)>
 #shuffle = affine_map<(d0, d1)[s0, s1] -> ((d0 mod 2) * 5 + d0 floordiv 2, d1)>
 
-// ShuffleNet's concatenate, shuffle channels and split, each op a phase of its own: what is left are the two pieces of
-// the split, side by side, and each takes an element from the input that has it.
+// ShuffleNet's concatenation, channel shuffle and split, each op a phase of its own: what remains are the two pieces of
+// the split, side by side, and each takes an element from the input that holds it.
 // CHECK-LABEL: tile.program @shuffles_channels outputs 2
 // CHECK-SAME: {
 // CHECK-NEXT: ^bb0(%[[A:.*]]: !tile.slice<5x784xf32, global>, %[[B:.*]]: !tile.slice<5x784xf32, global>, %[[P:.*]]: !tile.slice<5x784xf32, global>, %[[Q:.*]]: !tile.slice<5x784xf32, global>):
@@ -155,7 +155,7 @@ func.func @call_shuffles(%a: tensor<5x784xf32>, %b: tensor<5x784xf32>) -> (tenso
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// Sigmoid and add with one parallel structure: a block has what it wrote, and each point its own element.
+// Sigmoid and add have one parallel structure: a block reads what it wrote, and each point reads its own element.
 // CHECK-LABEL: tile.program @sigmoid_and_add_alike outputs 1
 // CHECK: tile.parallel [64, 256] tiles [4, 256] workgroups 16
 // CHECK: tile.load
@@ -207,8 +207,8 @@ func.func @call_alike(%x: tensor<64x256xf32>, %z: tensor<64x256xf32>) -> tensor<
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
-// The same from two other variants: the sigmoid in tiles of columns, by more threads. The parts do not match, so that a
-// barrier of the grid stays between; once the sigmoid is behind it, there is nothing left to wait for.
+// The same ops from two other variants: the sigmoid has tiles of columns, and more threads. The parts do not match, so
+// a grid barrier stays between them; once the sigmoid is behind it, the barrier has nothing to order.
 // CHECK-LABEL: tile.program @sigmoid_and_add_apart outputs 1
 // CHECK-NOT: tile.sync
 // CHECK: tile.parallel [64, 256] tiles [4, 256] workgroups 16
@@ -263,8 +263,8 @@ func.func @call_apart(%x: tensor<64x256xf32>, %z: tensor<64x256xf32>) -> tensor<
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 
-// The add first: two elements make one, so that it stays where it is. Both parts are tiled alike: one part, one nest,
-// and the sum of an element in a register; z is loaded once.
+// The add comes first: it makes one element of two, so it stays where it is. Both parts have the same tiling: they
+// become one part and one nest, with the sum of an element in a register; z is loaded once.
 // CHECK-LABEL: tile.program @add_and_sigmoid outputs 1
 // CHECK: tile.compute
 // CHECK-NEXT: tile.load %arg0
@@ -317,8 +317,8 @@ func.func @call_add(%x: tensor<64x256xf32>, %z: tensor<64x256xf32>) -> tensor<64
 #row = affine_map<(d0, d1)[s0, s1] -> (d0)>
 // CHECK-DAG: #[[$ROW:.*]] = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// A sum of a row, and what divides by it: a block has its rows to itself, a warp its row. The barrier of the grid becomes
-// one of a warp, and the sums a buffer of the block.
+// A row sum and the division by it: a block has its rows to itself, and a warp its row. The grid barrier becomes a
+// barrier of a warp, and the sums a buffer of the block.
 // CHECK-LABEL: tile.program @rows_stay_in_their_block outputs 1
 // CHECK: %[[S:.*]] = tile.alloc : <4xf32, block>
 // CHECK: tile.compute {{.*}} into(%[[S]] : !tile.slice<4xf32, block>) at [#[[$ROW]]]
@@ -363,7 +363,7 @@ func.func @call_rows(%x: tensor<64x256xf32>) -> tensor<64x256xf32> {
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// One part reads a tensor, another reads it, and neither waits for the other: one phase.
+// Two parts read one tensor, and neither waits for the other: they are one phase.
 // CHECK-LABEL: tile.program @independent_phases outputs 2
 // CHECK-NOT: tile.sync
 // CHECK: return
@@ -402,7 +402,7 @@ func.func @call_independent(%x: tensor<96xf32>) -> (tensor<96xf32>, tensor<96xf3
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// Two loads of one element in a nest are one, unless it is written in between.
+// Two loads of one element in a nest become one, unless the element is written in between.
 // CHECK-LABEL: tile.program @read_after_read
 // CHECK: %[[V:.*]] = tile.load
 // CHECK-NEXT: arith.mulf %[[V]], %[[V]]
