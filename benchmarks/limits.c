@@ -1,5 +1,5 @@
-/* What the machine can do at most: fused multiply-adds from registers, and copies of memory that no cache holds. A
-   program that prints them, and a library with the copy (see `peers/copy_loop.py`). */
+/* Measures the peak rates of the machine: fused multiply-adds from registers, and copies of arrays that exceed all
+   caches. This is both a program that prints the rates, and a library with the copy (see `peers/copy_loop.py`). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include <time.h>
 
 #define TRIALS 7
-#define CHAINS 16 /* Independent sums: more than a unit's latency times the units of a core. */
+#define CHAINS 16 /* independent accumulators; more than FMA latency times FMA units per core */
 #define ROUNDS 1000000L
 
-typedef float vector __attribute__((vector_size(64))); /* Split in two where registers are of 32 bytes. */
+typedef float vector __attribute__((vector_size(64))); /* two registers if they have 32 bytes */
 
 enum loop { FMA, COPY, COPY_NON_TEMPORAL };
 
@@ -31,19 +31,19 @@ static double now(void) {
 }
 
 static void multiply_and_add(void) {
-  vector sums[CHAINS], factor, addend;
+  vector accumulators[CHAINS], factor, addend;
   for (int lane = 0; lane < 16; lane++) {
     factor[lane] = 1.0000001f;
     addend[lane] = 1e-9f;
   }
   for (int chain = 0; chain < CHAINS; chain++)
-    sums[chain] = factor * (float)chain;
+    accumulators[chain] = factor * (float)chain;
   for (long round = 0; round < ROUNDS; round++)
 #pragma clang loop unroll(full)
     for (int chain = 0; chain < CHAINS; chain++)
-      sums[chain] = sums[chain] * factor + addend;
+      accumulators[chain] = accumulators[chain] * factor + addend;
   for (int chain = 0; chain < CHAINS; chain++)
-    sink = sums[chain][chain];
+    sink = accumulators[chain][chain];
 }
 
 static void copy(const struct task *task) {
@@ -77,7 +77,7 @@ static void *copy_share(void *argument) {
   return NULL;
 }
 
-/* One copy by so many threads. Bytes are a multiple of a vector's; arrays are aligned to it. */
+/* Copies with `threads` threads. `bytes` is a multiple of the vector size, and the arrays are aligned to it. */
 void copy_arrays(int threads, const void *source, void *destination, size_t bytes, int non_temporal) {
   pthread_t ids[threads];
   struct task tasks[threads];
@@ -89,12 +89,12 @@ void copy_arrays(int threads, const void *source, void *destination, size_t byte
     if (thread > 0)
       pthread_create(&ids[thread], NULL, copy_share, &tasks[thread]);
   }
-  copy_share(&tasks[0]); /* The caller's own, as where a runtime lends its caller. */
+  copy_share(&tasks[0]); /* the calling thread works, too, as in runtimes */
   for (int thread = 1; thread < threads; thread++)
     pthread_join(ids[thread], NULL);
 }
 
-/* Seconds of the fastest trial, in which every thread does its share. */
+/* Returns the seconds of the fastest trial. In each trial, every thread runs its own task once. */
 static double fastest(int threads, struct task *tasks, enum loop loop) {
   pthread_t ids[threads];
   pthread_barrier_init(&barrier, NULL, (unsigned)threads + 1);
@@ -104,7 +104,7 @@ static double fastest(int threads, struct task *tasks, enum loop loop) {
   }
   double best = 1e30;
   for (int trial = 0; trial < TRIALS; trial++) {
-    double started = now(); /* Before the barrier: behind it, the workers may be done before this thread is awake. */
+    double started = now(); /* read before the barrier, because workers may finish before this thread wakes */
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     double seconds = now() - started;

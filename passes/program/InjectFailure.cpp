@@ -16,12 +16,12 @@ public:
   InjectFailure(ArrayRef<std::string> names, bool crash) : names(names), crash(crash) {}
 
   StringRef getArgument() const final { return "tile-inject-failure"; }
-  StringRef getDescription() const final { return "Fail on a kernel, for tests of what happens then"; }
+  StringRef getDescription() const final { return "Fail on a kernel, to test how compilations recover"; }
 
 private:
   static bool isKernel(Operation *op) { return isa<tile::SubprogramOp, tile::ProgramOp, LLVM::LLVMFuncOp>(op); }
 
-  /// Whether locations in the kernel hold all of the names.
+  /// Returns true if the locations in the kernel contain all names.
   bool holdsAll(Operation *kernel) const {
     std::string locations;
     llvm::raw_string_ostream stream(locations);

@@ -1,4 +1,5 @@
-// A fault on purpose, for tests of what a compilation does when a pass fails on one of its kernels, or dies.
+// A pass that fails on purpose. Tests use it to check how a compilation recovers from a pass that fails or crashes on
+// one of its kernels.
 #ifndef TILEWRIGHT_PROGRAM_INJECTFAILURE_H
 #define TILEWRIGHT_PROGRAM_INJECTFAILURE_H
 
@@ -6,9 +7,8 @@
 
 namespace tilewright {
 
-/// A pass that fails, with an error at the op, on the first `tile.subprogram`, `tile.program` or `llvm.func` with
-/// locations inside that hold all `names`. With `crash` it ends the process instead, as LLVM does where it cannot go
-/// on.
+/// Creates a pass that emits an error at the first `tile.subprogram`, `tile.program` or `llvm.func` if the locations in
+/// it contain all `names`. With `crash`, it ends the process instead, like an internal error of LLVM.
 std::unique_ptr<mlir::Pass> createInjectFailure(llvm::ArrayRef<std::string> names, bool crash);
 
 } // namespace tilewright

@@ -1,5 +1,5 @@
-// What a pass over a whole module is at: which of its ops, or of the kernels it made. Whoever wants to know sets the
-// hook; see core/PassNotes.h.
+// A hook that tells which op, or which of its kernels, a pass over a whole module is working on. core/PassNotes.h sets
+// it, so that a compilation that takes too long can name the kernel.
 #ifndef TILEWRIGHT_SUPPORT_WORKNOTES_H
 #define TILEWRIGHT_SUPPORT_WORKNOTES_H
 
@@ -11,7 +11,7 @@ namespace tilewright {
 
 inline std::atomic<void (*)(mlir::Operation *)> workHook = nullptr;
 
-/// Called by a pass before work that may take long, with the op that it is for.
+/// Passes call this with the current op before work that may take long.
 inline void noteWork(mlir::Operation *op) {
   if (auto *hook = workHook.load(std::memory_order_relaxed))
     hook(op);

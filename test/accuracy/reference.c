@@ -1,7 +1,7 @@
-// The judge of the accuracy measurement: fills arguments, evaluates the exact functions in double, and compares.
+// Reference of the accuracy measurement: fills arguments, evaluates functions in double precision, and compares.
 //
-// Sweeps use glibc's vector functions (libmvec, some ulp of double); whatever they call worst so far or different from
-// the kernel is judged again by scalar libm.
+// Sweeps use glibc's vector functions (libmvec, errors of a few ulp of double). Results that look worse than the worst
+// so far, or wrong, are compared again with scalar libm.
 #include <immintrin.h>
 #include <math.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ typedef __m256d Doubles;
 typedef void Block(const double *x, const double *y, double *out);
 typedef double Scalar(double x, double y);
 
-// A function that libmvec has.
+// Defines the reference of a function that libmvec has.
 #define UNARY(f)                                                                                                       \
   Doubles MVEC1(f)(Doubles);                                                                                           \
   static void f##_block(const double *x, const double *y, double *out) {                                               \
@@ -44,7 +44,8 @@ typedef double Scalar(double x, double y);
       STORE(out + i, MVEC2(f)(LOAD(x + i), LOAD(y + i)));                                                              \
   }                                                                                                                    \
   static double f##_scalar(double x, double y) { return f(x, y); }
-// A function made of those: `before` gives the argument of `f`, `after` the result from x and v = f(before).
+// Defines the reference of a function made of another, `f`: `before` is the argument of `f`, and `after` the result,
+// computed from x and v = f(before).
 #define COMPOSED(name, f, before, after)                                                                               \
   static void name##_block(const double *xs, const double *ys, double *out) {                                          \
     double inner[BLOCK];                                                                                               \
@@ -102,11 +103,11 @@ int find_reference(const char *name) {
 }
 
 struct Verdict {
-  double worst; // ulp
+  double worst; // largest error in ulp
   float worst_x, worst_y, worst_got;
-  float wrong_x, wrong_y, wrong_got; // the first of them
-  uint64_t wrong; // a NaN, an infinity, a zero or a sign where the exact result has none, or the reverse
-  uint64_t judged;
+  float wrong_x, wrong_y, wrong_got; // the first wrong result
+  uint64_t wrong; // number of results whose NaN, infinity, zero or sign differs from that of the exact result
+  uint64_t judged; // number of results compared
 };
 
 static double ulp_at(double x) {
@@ -119,7 +120,7 @@ static double ulp_at(double x) {
   return x;
 }
 
-// Infinity counts as 2^128, so that an overflow within half an ulp is right, and one too early is as wrong as it is far.
+// Infinity counts as 2^128, so that an overflow within half an ulp is correct, and an earlier one has a finite error.
 static double clipped(double x) { return fmax(-0x1p128, fmin(0x1p128, x)); }
 
 static double error(double exact, float got, double unit) {
@@ -135,7 +136,7 @@ static bool is_wrong(double exact, float got) {
 
 static void judge(Scalar *scalar, float x, float y, float got, bool of_argument, struct Verdict *verdict) {
   double exact = scalar(x, y), unit = of_argument ? ulp_at(x) : 0;
-  // With the argument as the measure, signs and zeros of vanishing results are within it.
+  // If errors are measured in ulp of the argument, a wrong sign or zero of a tiny result is within one ulp.
   if (is_wrong(exact, got) && !(of_argument && fabs(exact - got) <= unit)) {
     if (verdict->wrong++ == 0)
       verdict->wrong_x = x, verdict->wrong_y = y, verdict->wrong_got = got;
@@ -145,8 +146,9 @@ static void judge(Scalar *scalar, float x, float y, float got, bool of_argument,
   }
 }
 
-// Compares a kernel's results with the exact ones. `of_argument`: errors are measured in ulp of x, not of the result.
-// Arguments outside low .. high are not judged, unless special. `flushed`: denormal numbers are zeros to the kernel, so arguments and results near them are not judged.
+// Compares a kernel's results with the exact ones. With `of_argument`, errors are measured in ulp of x, not of the
+// result. Finite arguments outside of low .. high are skipped. With `flushed`, the kernel treats denormal numbers as
+// zeros, so denormal arguments and results close to denormal are skipped.
 void compare(int reference, const float *x, const float *y, const float *got, int64_t count, int of_argument,
              int flushed, float low, float high, struct Verdict *verdict) {
   const float least = 0x1p-126f;
@@ -175,7 +177,7 @@ void compare(int reference, const float *x, const float *y, const float *got, in
   }
 }
 
-// x[i] has the bits first + i stride.
+// Sets x[i] to the float with the bits first + i * stride.
 void fill(float *x, uint32_t first, uint32_t stride, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     uint32_t bits = first + (uint32_t)i * stride;
@@ -183,7 +185,8 @@ void fill(float *x, uint32_t first, uint32_t stride, int64_t count) {
   }
 }
 
-// Pairs of any bits, and every other time of sizes that do not overflow at once; a counter through a mixing function.
+// Draws pairs of random bits. Every other pair has magnitudes that do not overflow immediately. The generator is a
+// counter with a mixing function (the finalizer of SplitMix64).
 void draw(float *x, float *y, uint64_t first, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     uint64_t z = (first + i) * 0x9E3779B97F4A7C15u;
@@ -201,5 +204,5 @@ void draw(float *x, float *y, uint64_t first, int64_t count) {
   }
 }
 
-// Flush-to-zero and denormals-are-zero for the calling thread, as IREE's runtime sets them.
+// Sets flush-to-zero and denormals-are-zero for the calling thread, as IREE's runtime does.
 void set_flush(int on) { _mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040u); }

@@ -1,7 +1,7 @@
-// Executes AMX's instructions where the processor has none: a handler of SIGILL decodes them, keeps the tiles of each
-// thread in memory, and goes on behind them. As strict as the processor: a configuration, or tiles that do not fit
-// together, that it would refuse is an error, which is kept for the test to read. Semantics: Intel's Software
-// Developer's Manual, volume 2.
+// Emulates AMX instructions on processors without AMX. A handler of SIGILL decodes an instruction, executes it on tiles
+// that each thread keeps in memory, and resumes behind it. The emulator is as strict as the processor: configurations
+// and combinations of tiles that the processor would reject are errors, which the test reads. The semantics are those
+// of Intel's Software Developer's Manual, volume 2.
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
@@ -33,8 +33,7 @@ static void fail(const char *what) {
     snprintf(error, sizeof error, "%s", what);
 }
 
-// --- configuration
-// ----------------------------------------------------------------------------------------------------
+// --- configuration ---
 
 static void release(void) { memset(state, 0, sizeof *state); }
 
@@ -43,16 +42,16 @@ static void configure(const uint8_t *memory) {
   if (memory[0] == 0)
     return;
   if (memory[0] != 1)
-    return fail("ldtilecfg: no such palette");
+    return fail("ldtilecfg: unknown palette");
   if (memory[1] != 0)
-    return fail("ldtilecfg: starts in the middle of a tile");
+    return fail("ldtilecfg: the start row is not zero");
   for (int i = 2; i < 16; ++i)
     if (memory[i] != 0)
       return fail("ldtilecfg: a reserved byte is not zero");
   for (int tile = 0; tile < 16; ++tile) {
     int bytes = memory[16 + 2 * tile] | memory[17 + 2 * tile] << 8, rows = memory[48 + tile];
     if (tile >= kTiles ? bytes || rows : bytes > kRowBytes || rows > kRows || !bytes != !rows)
-      return fail("ldtilecfg: a tile of no possible shape");
+      return fail("ldtilecfg: a tile has no possible shape");
     if (tile < kTiles) {
       state->tiles[tile].rows = rows;
       state->tiles[tile].columnBytes = bytes;
@@ -63,17 +62,16 @@ static void configure(const uint8_t *memory) {
   __atomic_fetch_add(&counts[0], 1, __ATOMIC_RELAXED);
 }
 
-/// Null, and an error, if the tile has no shape.
+/// Returns the tile, or null and an error if it is not configured.
 static Tile *tileNumber(int number) {
   if (number >= kTiles || !state->palette || state->tiles[number].rows == 0) {
-    fail("a tile that is not configured");
+    fail("the tile is not configured");
     return NULL;
   }
   return &state->tiles[number];
 }
 
-// --- memory
-// -----------------------------------------------------------------------------------------------------------
+// --- memory ---
 
 static void loadTile(Tile *tile, const uint8_t *memory, int64_t stride) {
   memset(tile->bytes, 0, sizeof tile->bytes);
@@ -88,8 +86,7 @@ static void storeTile(const Tile *tile, uint8_t *memory, int64_t stride) {
   __atomic_fetch_add(&counts[2], 1, __ATOMIC_RELAXED);
 }
 
-// --- products
-// ---------------------------------------------------------------------------------------------------------
+// --- products ---
 
 static float flushed(float value) { return fpclassify(value) == FP_SUBNORMAL ? copysignf(0, value) : value; }
 
@@ -100,7 +97,7 @@ static float widened(const uint8_t *bf16) {
   return flushed(value);
 }
 
-/// Terms at even and at odd places are summed apart, each product fused with its sum, from zero.
+/// Even and odd elements along K have separate accumulators, which start at zero, and each multiply-add is fused.
 static float sumOfPairs(const Tile *a, const Tile *b, int row, int lane, float sum) {
   float even = 0, odd = 0;
   for (int group = 0; group < a->columnBytes / 4; ++group) {
@@ -127,11 +124,11 @@ static void multiply(int numberC, int numberA, int numberB, int isFloat, int isS
   if (!c || !a || !b)
     return;
   if (numberC == numberA || numberC == numberB || numberA == numberB)
-    return fail("a product of a tile with itself");
+    return fail("product: two operands are the same tile");
   if (c->columnBytes % 4 || a->columnBytes % 4 || b->columnBytes % 4)
-    return fail("a product of rows that are no whole groups");
+    return fail("product: rows are not a multiple of 4 bytes");
   if (c->rows != a->rows || c->columnBytes != b->columnBytes || a->columnBytes / 4 != b->rows)
-    return fail("a product of tiles that do not fit together");
+    return fail("product: the shapes of the tiles do not fit together");
   for (int row = 0; row < c->rows; ++row)
     for (int lane = 0; lane < c->columnBytes / 4; ++lane) {
       uint8_t *at = &c->bytes[row][4 * lane];
@@ -150,15 +147,14 @@ static void multiply(int numberC, int numberA, int numberB, int isFloat, int isS
   __atomic_fetch_add(&counts[3], 1, __ATOMIC_RELAXED);
 }
 
-// --- decoding
-// ---------------------------------------------------------------------------------------------------------
+// --- decoding ---
 
 typedef struct {
   const uint8_t *next;
   greg_t *registers;
   int reg, rm, isMemory;
-  uint64_t base; ///< of the operand in memory, without its index where it has one
-  int64_t index; ///< scaled
+  uint64_t base; ///< address of the memory operand without its index
+  int64_t index; ///< scaled index in bytes
   int hasSib;
 } Operands;
 
@@ -194,7 +190,7 @@ static void decodeOperands(Operands *operands, int extendReg, int extendIndex, i
     index = (sib >> 3 & 7) | extendIndex << 3;
     base = sib & 7;
   }
-  int isBare = mode == 0 && base == 5; // only a displacement
+  int isBare = mode == 0 && base == 5; // a displacement without a base register
   int32_t by = displacement(operands, mode == 1 ? 1 : mode == 2 || isBare ? 4 : 0);
   if (!isBare)
     operands->base = valueOf(operands->registers, base | extendBase << 3);
@@ -205,10 +201,10 @@ static void decodeOperands(Operands *operands, int extendReg, int extendIndex, i
     operands->index = (int64_t)(valueOf(operands->registers, index) << scale);
 }
 
-/// Whether it is an instruction of AMX, which is then done.
+/// Executes the instruction and returns 1 if it is one of AMX; returns 0 otherwise.
 static int execute(greg_t *registers) {
   const uint8_t *code = (const uint8_t *)registers[REG_RIP];
-  // A VEX prefix of three bytes, of the map 0F38, with neither W nor L.
+  // AMX instructions have a three-byte VEX prefix with opcode map 0F38, W = 0 and L = 0.
   if (code[0] != 0xC4 || (code[1] & 0x1F) != 2 || (code[2] & 0x84) != 0)
     return 0;
   int prefix = code[2] & 3, opcode = code[3], third = ~code[2] >> 3 & 15;
@@ -234,7 +230,7 @@ static int execute(greg_t *registers) {
     if (!operands.isMemory || prefix == kNone)
       return 0;
     if (!operands.hasSib)
-      fail("a tile's address without an index");
+      fail("the address of a tile has no index register");
     Tile *tile = tileNumber(operands.reg);
     if (tile && prefix == kF3)
       storeTile(tile, (uint8_t *)operands.base, operands.index);
@@ -243,7 +239,7 @@ static int execute(greg_t *registers) {
   } else {
     if (operands.isMemory || (opcode == 0x5C && prefix != kF3))
       return 0;
-    int signs = opcode == 0x5E ? prefix : 0; // F2: both are signed; F3: the first; 66: the second
+    int signs = opcode == 0x5E ? prefix : 0; // F2: both operands are signed; F3: the first; 66: the second
     multiply(operands.reg, operands.rm, third, opcode == 0x5C, signs == kF2 || signs == kF3,
              signs == kF2 || signs == k66);
   }
@@ -256,11 +252,10 @@ static void onIllegal(int number, siginfo_t *info, void *context) {
   if (!state)
     state = calloc(1, sizeof *state);
   if (!execute(((ucontext_t *)context)->uc_mcontext.gregs))
-    sigaction(SIGILL, &before, NULL); // not ours: it happens again, to whoever was there before
+    sigaction(SIGILL, &before, NULL); // the instruction is not AMX: it traps again, in the previous handler
 }
 
-// --- for the test
-// -----------------------------------------------------------------------------------------------------
+// --- interface for the test ---
 
 void emulator_install(void) {
   struct sigaction action = {.sa_sigaction = onIllegal, .sa_flags = SA_SIGINFO | SA_ONSTACK};

@@ -1,9 +1,9 @@
-// Instructions of AMX, one function for each thing that the emulator has to get right.
+// AMX instructions, with one function for each behaviour of the emulator that is tested.
 #include <immintrin.h>
 #include <stdint.h>
 #include <string.h>
 
-/// Three tiles: 0 of sums, 1 of rows, 2 of groups of terms by lanes.
+/// Configures three tiles: tile 0 has accumulators, tile 1 the rows of a, and tile 2 groups of K by columns of b.
 static void configure(int rows, int groups, int lanes) {
   uint8_t bytes[64] = {1};
   const int shapes[3][2] = {{rows, 4 * lanes}, {rows, 4 * groups}, {groups, 4 * lanes}};
