@@ -148,7 +148,7 @@ func.func @two_columns(%a: tensor<40x64xf32>, %b: tensor<64x2xf32>, %c: tensor<4
   return %y : tensor<40x2xf32>
 }
 
-// The pass leaves rows that are too short, that are not contiguous along K, or whose steps take several of K.
+// Left alone: rows that are too short, not contiguous along K, or for micro kernels that take several of K at once.
 // CHECK-LABEL: func.func @leaves_two_columns
 // CHECK: linalg.matmul
 // CHECK: linalg.matmul

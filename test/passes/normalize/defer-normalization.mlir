@@ -311,7 +311,7 @@ func.func @rounded_weights(%x: tensor<29x53xf32>, %v: tensor<53x17xbf16>) -> ten
   return %c : tensor<29x17xf32>
 }
 
-// A sum with other readers is in f32.
+// If a sum of exponentials has other readers, the exponentials keep the accuracy of f32.
 // CHECK-LABEL: func @sums_of_exponentials_that_others_read
 // CHECK-NOT: tile.for_bf16
 // CHECK: arith.truncf

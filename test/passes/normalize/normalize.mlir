@@ -234,7 +234,7 @@ func.func @groups_behind(%a: tensor<2x6x4x5xf32>, %b: tensor<2x2x3x5x6xf32>) -> 
   return %z : tensor<2x2x3x4x6xf32>
 }
 
-// So are those of an operand that was never merged, but not if an op computes it over the merged dim.
+// Heads of an operand that was never merged are split, too, unless an op computes it over the merged dim.
 // CHECK-LABEL: func.func @values_of_all_batches
 // CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5xf32>, %[[B:.+]]: tensor<5x6x7xf32>, %[[C:.+]]: tensor<6x5x7xf32>)
 // CHECK: %[[V:.+]] = linalg.transpose ins(%[[B]]

@@ -90,7 +90,7 @@ func.func @repeated(%a: tensor<3x9x5xf32>) -> tensor<3x9x128xf32> {
 
 // -----
 
-// So many lanes overflow when padded to whole blocks: the operand stays as it is, and the allocation reports the error.
+// Padding so many lanes to whole blocks overflows: the operand stays as it is, and the allocation reports the error.
 // CHECK-LABEL: func @uncountable
 // CHECK-NOT: floordiv
 func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> {
@@ -103,7 +103,7 @@ func.func @uncountable(%a: tensor<9x5xf32>) -> tensor<9x461168601842738790xf32> 
 // -----
 
 // Keys come one after another, and are the columns of their product with queries: a tensor of its own has the lanes
-// innermost, and the planner chooses its scope. The rows of a matmul may have any layout.
+// innermost, and the planner decides which kernel computes it. The rows of a matmul may have any layout.
 // CHECK-DAG: #[[$TURNED:.*]] = affine_map<(d0, d1, d2) -> (d0, d2, d1)>
 // CHECK-LABEL: func @keys_are_laid_along_lanes
 // CHECK: %[[T:.*]] = linalg.generic {indexing_maps = [#[[$TURNED]], {{.*}} ins(%arg1 : tensor<3x53x19xf32>) outs(%{{.*}} : tensor<3x19x53xf32>)

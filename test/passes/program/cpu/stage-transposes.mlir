@@ -150,7 +150,7 @@ tile.program @lanes_along_neighbours outputs 1 {
 
 // -----
 
-// A value with an element for each lane would be gathered then.
+// Lanes stay along dim 1 if one of the slices is contiguous along it.
 // CHECK-LABEL: tile.program @one_lies_along_lanes
 // CHECK: tile.compute {{.*}} vector 1
 // CHECK-NOT: vector 0

@@ -17,7 +17,7 @@
 // CHECK-SAME: -> (tensor<128x128xf32>, tensor<3x16x128x4xf32>)
 // CHECK: return %[[Y]]#0
 
-// A workgroup walks its tiles, and its steps of each; the partials of all workgroups are stored behind the last one.
+// A workgroup walks its tiles, and its steps of each; behind its last tile, a grid barrier waits for all partials.
 // CODE-LABEL: func.func @three_for_two
 // CODE: scf.for
 // CODE:   nvvm.wgmma.mma_async
