@@ -116,7 +116,7 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
     missing = {case.input_in(folder): case for case in cases if not case.input_in(folder).exists()}
     if not missing:
         return
-    from tilewright.process import keep_compilers
+    from tilewright.worker.process import keep_compilers
 
     folder.mkdir(parents=True, exist_ok=True)
     with keep_compilers():
@@ -130,13 +130,13 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
 def _front(case: Case) -> str:
     """The workload at IREE's preprocessing phase, as MLIR 22 reads it."""
     from benchmarks.workloads import WORKLOADS
-    from tilewright.compilation import iree_flags
+    from tilewright.api.compilation import iree_flags
     from tilewright.frontends import import_model
     from tilewright.iree.compiler import IreeCompiler
     from tilewright.iree.text import from_iree
-    from tilewright.process import lend_worker
-    from tilewright.targets import resolve_targets
-    from tilewright.triangles import mark_triangles
+    from tilewright.worker.process import lend_worker
+    from tilewright.records.targets import resolve_targets
+    from tilewright.frontends.triangles import mark_triangles
 
     model = WORKLOADS[case.workload].in_type(case.dtype).build()
     target = resolve_targets(case.target, threads=2)[-1]

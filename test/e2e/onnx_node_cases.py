@@ -18,7 +18,7 @@ import tilewright
 from onnx import ModelProto, numpy_helper
 from onnx.backend.test.case import node as node_tests
 from onnx.backend.test.case.test_case import TestCase
-from tilewright import worker
+from tilewright.worker import serving as worker
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from compiled import THREADS, ahead
 from onnx import ModelProto
-from tilewright.compilation import iree_flags
+from tilewright.api.compilation import iree_flags
+from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
 from tilewright.errors import IreeError
 from tilewright.frontends import import_model
 from tilewright.fuzz.contraction_table import contraction_table
@@ -24,11 +25,10 @@ from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.fuzz.symbols import changeable_sizes, resized, with_symbols
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, without_data_tiling
-from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
-from tilewright.process import lend_worker
-from tilewright.runtime import Session
-from tilewright.signature import Signature
-from tilewright.targets import resolve_targets
+from tilewright.records.signature import Signature
+from tilewright.records.targets import resolve_targets
+from tilewright.runtime.session import Session
+from tilewright.worker.process import lend_worker
 
 _CASES_PER_MODEL = 32
 _BEYOND = 61  # added to a size, so that it is odd or even as before, and above 64

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 import pytest
 from compiled import ahead
 from onnx_node_cases import operators
-from tilewright.process import Worker, WorkerDied
+from tilewright.worker.process import Worker, WorkerDied
 
 # A test takes a second; a machine may be busy.
 _LIMIT_SECONDS = 180.0

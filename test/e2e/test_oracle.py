@@ -12,9 +12,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
-from tilewright.fuzz.graphs import random_graph
-from tilewright.fuzz.op_table import OpCase, op_table
-from tilewright.oracle import (
+from tilewright.compare.oracle import (
     Array,
     float64_reference,
     model_tolerance,
@@ -27,6 +25,8 @@ from tilewright.oracle import (
     widen,
     widen_array,
 )
+from tilewright.fuzz.graphs import random_graph
+from tilewright.fuzz.op_table import OpCase, op_table
 
 from benchmarks.workloads import WORKLOADS, BertOptions, CnnOptions, bert, cnn, stitch
 

@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 from onnx import ModelProto
-from tilewright import compilation, worker
+from tilewright.api import compilation
 from tilewright.fuzz import judge
 from tilewright.fuzz import worker as handlers
 from tilewright.fuzz.builder import Array
+from tilewright.worker import serving as worker
 
 
 class _Broken:

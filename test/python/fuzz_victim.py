@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from tilewright import worker
+from tilewright.worker import serving as worker
 
 
 def hang(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

@@ -6,8 +6,8 @@ import ctypes
 import subprocess
 from typing import Any
 
-from tilewright import worker
-from tilewright.module import Module
+from tilewright.ir.module import Module
+from tilewright.worker import serving as worker
 
 _SECONDS = 300
 

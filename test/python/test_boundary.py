@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright import process
-from tilewright.compare import count_dispatches, paired_ratio
-from tilewright.compilation import merge_flags
+from tilewright.api.compilation import merge_flags
+from tilewright.compare.comparison import count_dispatches, paired_ratio
 from tilewright.errors import InputError, IreeError
-from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.text import from_iree, to_iree
-from tilewright.process import Worker, WorkerDied, lend_worker
-from tilewright.signature import Signature, TensorSpec, signature_from_declaration, signature_from_types
-from tilewright.wire import read_message, write_message
+from tilewright.records.signature import (
+    Signature,
+    TensorSpec,
+    signature_from_declaration,
+    signature_from_types,
+)
+from tilewright.runtime.inputs import random_inputs
+from tilewright.worker import process
+from tilewright.worker.process import Worker, WorkerDied, lend_worker
+from tilewright.worker.wire import read_message, write_message
 
 CPU = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 TWICE = b"""
@@ -65,7 +70,7 @@ def _answers_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Has workers answer where they are."""
     (tmp_path / "where_worker.py").write_text(
         "import os, tempfile\n"
-        "from tilewright.worker import HANDLERS, main\n"
+        "from tilewright.worker.serving import HANDLERS, main\n"
         "HANDLERS['where'] = lambda *_: ({'process': os.getpid(), 'folder': tempfile.gettempdir(),\n"
         "    'directory': os.getcwd(), 'variable': os.environ.get('TILEWRIGHT_ANYTHING')}, b'')\n"
         "main()\n"

@@ -15,7 +15,7 @@ import pytest
 import tilewright
 from click.testing import CliRunner, Result
 from conftest import HIDDEN, ROWS
-from tilewright.cli import cli
+from tilewright.cli.main import cli
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +43,7 @@ def test_help_names_every_command() -> None:
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    code = "import sys, tilewright.cli; print([m for m in ('onnx', 'iree', 'numpy', 'rich') if m in sys.modules])"
+    code = "import sys, tilewright.cli.main; print([m for m in ('onnx', 'iree', 'numpy', 'rich') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
@@ -263,7 +263,7 @@ def test_an_error_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> No
     def broken() -> None:
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr("tilewright.doctor.examine", broken)
+    monkeypatch.setattr("tilewright.cli.doctor.examine", broken)
     result = invoke("doctor")
     assert result.exit_code == 70
     assert result.stderr == "internal error: RuntimeError: first second; run with --traceback for a report\n"
@@ -273,7 +273,7 @@ def test_a_failing_pass_prints_a_line_that_reproduces_it(monkeypatch: pytest.Mon
     def fail(*_: Any, **__: Any) -> None:
         raise tilewright.PassError("no", location="here", reproducer="tilewright-opt x.mlir")
 
-    monkeypatch.setattr("tilewright.compilation.stitch", fail)
+    monkeypatch.setattr("tilewright.api.compilation.stitch", fail)
     result = CliRunner().invoke(cli, ["compile", "-", "-o", "-"], input=TWICE)
     assert result.exit_code == 1
     assert result.stderr == "error: here: no\nreproduce it with: tilewright-opt x.mlir\n"
@@ -285,7 +285,7 @@ def test_a_failed_compile_leaves_no_files(
     # Files of at most 2 KiB: intermediate files and outputs alike fail, wherever the limit hits first.
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); "
-        "from tilewright.cli import main; main()"
+        "from tilewright.cli.main import main; main()"
     )
     command = [sys.executable, "-c", code, "compile", str(model_path), "-o", str(tmp_path / "a.vmfb")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -15,13 +15,14 @@ import tilewright
 from conftest import make_model, value
 from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
-from tilewright import compilation, cuda
+from tilewright.api import compilation
 from tilewright.errors import CompileError, ProgramError, TargetError
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.op_table import op_table
-from tilewright.ptxas import KernelResources, assemble, find_ptxas, read_resources
-from tilewright.runtime import read_interface
-from tilewright.targets import Target, resolve_targets
+from tilewright.records.targets import Target, resolve_targets
+from tilewright.runtime import cuda
+from tilewright.runtime.session import read_interface
+from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, read_resources
 
 from benchmarks.gpu_kernels import count, to_markdown
 from benchmarks.workloads import WORKLOADS, Workload
@@ -334,7 +335,7 @@ def test_memory_that_keeps_a_pool_goes_before_its_device() -> None:
     code = """
 import weakref
 from iree.runtime import _binding
-from tilewright.runtime import _occupy_pool, _release
+from tilewright.runtime.session import _occupy_pool, _release
 
 class Session: ...
 

@@ -16,7 +16,8 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from onnx import ModelProto
-from tilewright.cli import cli
+from tilewright.cli.main import cli
+from tilewright.compare.oracle import float64_reference, random_inputs
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.fuzz import command
 from tilewright.fuzz.builder import FLOATS, INTEGERS, ModelBuilder
@@ -30,10 +31,9 @@ from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge, part_of
 from tilewright.fuzz.shrink import shrink
 from tilewright.fuzz.summary import as_text, summarize
-from tilewright.module import Module
-from tilewright.oracle import float64_reference, random_inputs
-from tilewright.process import Worker, WorkerDied, WorkerTooSlow
-from tilewright.report import Report
+from tilewright.ir.module import Module
+from tilewright.records.report import Report
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 
 def test_a_seed_is_one_graph() -> None:

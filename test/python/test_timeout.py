@@ -13,10 +13,10 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from onnx import TensorProto, helper
-from tilewright import process
-from tilewright.cli import cli
-from tilewright.deadline import Deadline
-from tilewright.process import Worker, WorkerTooSlow
+from tilewright.cli.main import cli
+from tilewright.system.deadline import Deadline
+from tilewright.worker import process
+from tilewright.worker.process import Worker, WorkerTooSlow
 
 _LIMIT_SECONDS = 8.0
 """Long enough to get to the step that hangs, also on a busy machine; every test here takes as long."""

@@ -18,9 +18,9 @@ from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError, OutputError
 from tilewright.frontends import ImportedModel
-from tilewright.frontends.scatters import flatten_scatters
+from tilewright.frontends.rewrites.scatters import flatten_scatters
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.signature import Array, Signature, TensorSpec
+from tilewright.records.signature import Array, Signature, TensorSpec
 
 PARAMETER_SCOPE = "model"
 # Below this, a weight is worth more as a constant that the compiler can fold and look at.

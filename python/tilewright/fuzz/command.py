@@ -22,7 +22,7 @@ from tilewright.fuzz import hostile
 from tilewright.fuzz.hunt import Judge, Outcome, hunt
 from tilewright.fuzz.reproducer import write_reproducer
 from tilewright.fuzz.summary import as_text, summarize
-from tilewright.workfolder import WorkFolder
+from tilewright.system.workfolder import WorkFolder
 
 Say = Callable[[str], None]
 

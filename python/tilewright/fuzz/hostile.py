@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright import lifeline
 from tilewright.errors import InputError, TilewrightError
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.hostile_mlir import hostile_text, samples
 from tilewright.fuzz.hostile_onnx import hostile_model
-from tilewright.opt import find_opt
-from tilewright.process import Worker, WorkerDied
-from tilewright.workfolder import WorkFolder
+from tilewright.ir.opt import find_opt
+from tilewright.system import lifeline
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import Worker, WorkerDied
 
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
@@ -109,7 +109,7 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
 
 def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """What the worker does: compile, and say how that ended. IREE's own deaths end as clean errors."""
-    from tilewright.compilation import compile
+    from tilewright.api.compilation import compile
     from tilewright.frontends.onnx import parse
 
     bound_memory()

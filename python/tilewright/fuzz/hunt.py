@@ -14,8 +14,8 @@ from onnx import ModelProto
 
 from tilewright.fuzz.drive import drive
 from tilewright.fuzz.judge import Verdict
-from tilewright.process import Worker, WorkerDied, WorkerTooSlow
-from tilewright.workfolder import WorkFolder
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 # The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
 GRAPHS_PER_MODULE = 16

@@ -17,15 +17,15 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
-from tilewright.compilation import compile
+from tilewright.api.compilation import compile
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.errors import TilewrightError
 from tilewright.fuzz.builder import ELEMENT_TYPES, Array
 from tilewright.fuzz.conditioning import rounded_reference
 from tilewright.fuzz.merge import merge, part_of
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.report import Report
-from tilewright.simulated import simulate_program, simulated_target
-from tilewright.workfolder import WorkFolder
+from tilewright.records.report import Report
+from tilewright.simulator.programs import simulate_program, simulated_target
+from tilewright.system.workfolder import WorkFolder
 
 # Plans depend on it; as many as the tests' machine may have.
 THREADS = 2

@@ -14,7 +14,7 @@ from tilewright.fuzz.kinds import KINDS
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
-from tilewright.workfolder import WorkFolder
+from tilewright.system.workfolder import WorkFolder
 
 # Of a model alone, after those of many at once: what hangs, hangs.
 _LIMIT_SECONDS = 60.0

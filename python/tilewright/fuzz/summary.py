@@ -8,11 +8,11 @@ from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from tilewright.compare.oracle import tolerance
 from tilewright.fuzz.builder import NUMPY_TYPES
 from tilewright.fuzz.graphs import pairs
 from tilewright.fuzz.hunt import Outcome
 from tilewright.fuzz.judge import LEAST_SHARE
-from tilewright.oracle import tolerance
 
 _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "onnxruntime", "numpy")
 

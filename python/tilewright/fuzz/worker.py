@@ -1,4 +1,7 @@
-"""The process that judges: `python -m tilewright.fuzz.worker`. It may die of what it runs; see `tilewright.process`."""
+"""The process that judges: `python -m tilewright.fuzz.worker`.
+
+It may die of what it runs; see `tilewright.worker.process`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from typing import Any
 
 import onnx
 
-from tilewright import worker
 from tilewright.fuzz import hostile
 from tilewright.fuzz.judge import judge, operators
 from tilewright.fuzz.kinds import KINDS
+from tilewright.worker import serving as worker
 
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

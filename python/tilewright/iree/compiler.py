@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from tilewright.errors import IreeError, ModelError
 from tilewright.iree.versions import check_iree
-from tilewright.process import Worker, WorkerDied
-from tilewright.signature import Signature, signature_from_types
+from tilewright.records.signature import Signature, signature_from_types
+from tilewright.worker.process import Worker, WorkerDied
 
 Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
 """The phases of IREE's pipeline that Tilewright stops or resumes at."""

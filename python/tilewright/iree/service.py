@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tilewright.doing import doing
 from tilewright.errors import ModelError
+from tilewright.worker.doing import doing
 
 # How IREE prints modules: the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
@@ -37,7 +37,7 @@ _SEVERITIES = ("note", "warning", "error", "remark")
 
 def import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Imports a stripped ONNX model; see `onnx_importer`."""
-    from tilewright.iree.onnx_importer import import_stripped_model
+    from tilewright.frontends.onnx_importer import import_stripped_model
 
     try:
         imported = import_stripped_model(blob, scope=header["scope"])
@@ -66,7 +66,7 @@ def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[st
 
 def spell_out_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Rewrites what IREE would compute other numbers for; see `torch_ops`."""
-    from tilewright.iree import torch_ops
+    from tilewright.frontends.rewrites import torch_ops
 
     return {"ok": True}, torch_ops.spell_out_torch(blob)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from tilewright.compare import paired_ratio
-from tilewright.plan import Plan
+from tilewright.compare.comparison import paired_ratio
+from tilewright.records.plan import Plan
 from tilewright.tuning.database import Decision
 
 

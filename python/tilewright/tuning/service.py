@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tilewright.doing import note_passes
 from tilewright.errors import PassError
+from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree as translate
-from tilewright.module import Module
-from tilewright.process import Worker, WorkerDied
+from tilewright.worker.doing import note_passes
+from tilewright.worker.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
 """A kernel ("kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights")."""
