@@ -129,14 +129,15 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
 
 def _front(case: Case) -> str:
     """The workload at IREE's preprocessing phase, as MLIR 22 reads it."""
-    from benchmarks.workloads import WORKLOADS
-    from tilewright.api.compilation import iree_flags
     from tilewright.frontends import import_model
-    from tilewright.iree.compiler import IreeCompiler
-    from tilewright.iree.text import from_iree
-    from tilewright.worker.process import lend_worker
-    from tilewright.records.targets import resolve_targets
     from tilewright.frontends.triangles import mark_triangles
+    from tilewright.iree.compiler import IreeCompiler
+    from tilewright.iree.flags import iree_flags
+    from tilewright.iree.text import from_iree
+    from tilewright.records.targets import resolve_targets
+    from tilewright.worker.process import lend_worker
+
+    from benchmarks.workloads import WORKLOADS
 
     model = WORKLOADS[case.workload].in_type(case.dtype).build()
     target = resolve_targets(case.target, threads=2)[-1]

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.compilation import iree_flags
 from tilewright.compare.comparison import IREE_CANDIDATES, count_dispatches
 from tilewright.errors import IreeError
 from tilewright.frontends import ImportedModel
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING
+from tilewright.iree.flags import iree_flags
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets

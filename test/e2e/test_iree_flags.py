@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from compiled import THREADS, ahead
 from onnx import ModelProto
-from tilewright.api.compilation import iree_flags
 from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
 from tilewright.errors import IreeError
 from tilewright.frontends import import_model
@@ -25,6 +24,7 @@ from tilewright.fuzz.op_table import OpCase, op_table
 from tilewright.fuzz.symbols import changeable_sizes, resized, with_symbols
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, without_data_tiling
+from tilewright.iree.flags import iree_flags
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
 from tilewright.runtime.session import Session

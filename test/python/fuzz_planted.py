@@ -8,7 +8,6 @@ from typing import Any
 from onnx import ModelProto
 from tilewright.api import compilation
 from tilewright.fuzz import judge
-from tilewright.fuzz import worker as handlers
 from tilewright.fuzz.builder import Array
 from tilewright.worker import serving as worker
 
@@ -25,7 +24,6 @@ class _Broken:
         return self._program(*inputs)
 
 
-worker.HANDLERS |= {"judge_seeds": handlers.judge_seeds, "judge_model": handlers.judge_model}
 judge.compile = _Broken  # type: ignore[assignment, attr-defined]
 
 if __name__ == "__main__":

@@ -24,7 +24,5 @@ def live(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     return {"ok": True}, b""
 
 
-worker.HANDLERS |= {"hang": hang, "crash": crash, "live": live}
-
 if __name__ == "__main__":
-    worker.main()
+    worker.main("fuzz_victim")

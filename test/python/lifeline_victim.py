@@ -37,13 +37,5 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     return {"ok": True}, b""
 
 
-worker.HANDLERS |= {
-    "hold_lock": hold_lock,
-    "release_lock": release_lock,
-    "start_program": start_program,
-    "run_passes": run_passes,
-    "answer": answer,
-}
-
 if __name__ == "__main__":
-    worker.main()
+    worker.main("lifeline_victim")

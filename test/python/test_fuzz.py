@@ -165,10 +165,10 @@ def test_a_request_beyond_its_limit_ends_the_process(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     with Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0) as worker:
         with pytest.raises(WorkerTooSlow, match="longer than 2 s"):
-            worker.ask({"request": "hang"})
+            worker.ask({"request": "fuzz_victim:hang"})
         with pytest.raises(WorkerDied, match="SIGSEGV"):
-            worker.ask({"request": "crash"})
-        assert worker.ask({"request": "live"})[0] == {"ok": True}
+            worker.ask({"request": "fuzz_victim:crash"})
+        assert worker.ask({"request": "fuzz_victim:live"})[0] == {"ok": True}
 
 
 def test_deaths_of_a_judge_are_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
-from tilewright.api.compilation import iree_flags
 from tilewright.api.stitch import UnreadableError, run_passes
 from tilewright.compare.oracle import float64_reference, model_tolerance, relative_error
 from tilewright.errors import CompileError, PassError
@@ -24,6 +23,7 @@ from tilewright.fuzz.merge import merge
 from tilewright.fuzz.op_table import OpCase
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, widen_convolutions
+from tilewright.iree.flags import iree_flags
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
 from tilewright.runtime.session import Session

@@ -24,21 +24,21 @@ from pathlib import Path
 from tilewright.worker.process import Worker
 
 worker = Worker(Path(sys.argv[1]), module="lifeline_victim")
-worker.ask({"request": "answer"})
+worker.ask({"request": "lifeline_victim:answer"})
 print("asked", flush=True)
 """
-_ASK = 'worker.ask({"request": sys.argv[2]}, b"module {}")\n'
+_ASK = 'worker.ask({"request": "lifeline_victim:" + sys.argv[2]}, b"module {}")\n'
 _IDLE = "threading.Event().wait()\n"
 _IN_THREAD = """
 def start():
     global worker
     worker = Worker(Path(sys.argv[1]), module="lifeline_victim")
-    worker.ask({"request": "answer"})
+    worker.ask({"request": "lifeline_victim:answer"})
 
 thread = threading.Thread(target=start)
 thread.start()
 thread.join()
-worker.ask({"request": "answer"})  # The thread that started it has ended, and it lives on.
+worker.ask({"request": "lifeline_victim:answer"})  # The thread that started it has ended, and it lives on.
 print("asked", flush=True)
 threading.Event().wait()
 """
@@ -165,7 +165,7 @@ def test_a_fork_has_compilers_of_its_own(tmp_path: Path) -> None:
         "from tilewright.worker.process import keep_compilers, lend_worker\n"
         "def ask():\n"
         "    with lend_worker(Path(sys.argv[1])) as worker:\n"
-        "        worker.ask({'request': 'list_functions'}, b'module {}')\n"
+        "        worker.ask({'request': 'tilewright.iree.service:list_functions'}, b'module {}')\n"
         "        return worker._process.pid\n"
         "with keep_compilers():\n"
         "    first = ask()\n"
@@ -215,7 +215,7 @@ def test_a_lifeline_that_goes_takes_its_process_along() -> None:
 
 def test_a_worker_that_ends_by_itself_says_how(tmp_path: Path) -> None:
     with Worker(tmp_path) as worker:
-        worker.ask({"request": "list_functions"}, b"module {}")
+        worker.ask({"request": "tilewright.iree.service:list_functions"}, b"module {}")
         process = worker._process
         assert process is not None
     assert process.returncode == 0

@@ -283,7 +283,12 @@ def run_passes(worker: Worker, text: str, passes: str) -> str:
 
 def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
     dump = str(dump_dir / "passes") if dump_dir else None
-    header = {"request": "stitch", "pipeline": passes, "dump_dir": dump}
+    header = {
+        "request": f"{__name__}:answer",
+        "step": "the stage that fuses and generates kernels",
+        "pipeline": passes,
+        "dump_dir": dump,
+    }
     try:
         reply, result, log = worker.ask(header, text.encode())
     except WorkerTooSlow as death:

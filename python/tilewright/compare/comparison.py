@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.api.compilation import Progress, compile_with, iree_flags
-from tilewright.errors import CompileError, CompileTimeoutError, InputError, IreeError, ModelError
+from tilewright.api.compilation import Progress, compile_with
+from tilewright.errors import CompileError, CompileTimeoutError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, without_data_tiling
+from tilewright.iree.flags import iree_flags
 from tilewright.records.options import CompileOptions
 from tilewright.records.signature import Array
 from tilewright.records.targets import TargetChoice, resolve_targets
@@ -34,6 +35,7 @@ from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline
 from tilewright.system.idle import wait_until_idle
 from tilewright.system.workfolder import WorkFolder
+from tilewright.tuning.paired import Interval, paired_ratio
 from tilewright.worker.process import Worker
 
 # What may be best for IREE alone; see `compilation` for the wider search that left these.
@@ -45,19 +47,6 @@ IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
 )
 _LEAST_BURST_SECONDS = 0.002
 _TRIALS = 8  # of a candidate; the best of them stands for it
-_RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95% confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 @dataclass(frozen=True)
@@ -346,17 +335,6 @@ def _row(
         errors = tuple(relative_error(y, y64) for y, y64 in zip(outputs, reference, strict=True))
     median = float(np.median(contender.seconds))
     return Row(contender.name, contender.kernels, median, speedup, errors, contender.detail)
-
-
-def paired_ratio(numerator: Sequence[float], denominator: Sequence[float], *, seed: int = 0) -> Interval:
-    """The median ratio of paired times, with its 95% bootstrap confidence interval."""
-    if len(numerator) != len(denominator):
-        raise InputError(f"{len(numerator)} times cannot be paired with {len(denominator)}")
-    ratios = np.asarray(numerator) / np.asarray(denominator)
-    rng = np.random.default_rng(seed)
-    samples = np.median(rng.choice(ratios, (_RESAMPLES, len(ratios))), axis=1)
-    low, high = np.percentile(samples, [2.5, 97.5])
-    return Interval(float(np.median(ratios)), float(low), float(high))
 
 
 def count_dispatches(stream: str) -> int:

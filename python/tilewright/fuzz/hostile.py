@@ -92,7 +92,7 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
     """An ONNX file to `tilewright.compile`."""
     mutation, data = hostile_model(seed)
     try:
-        answer, _, _ = worker.ask({"request": "feed"}, data)
+        answer, _, _ = worker.ask({"request": "tilewright.fuzz.hostile:answer_feed"}, data)
         outcome, message = answer["outcome"], answer["message"]
     except WorkerDied as death:
         outcome, message = ("hang" if "longer" in death.how else "crash"), death.how

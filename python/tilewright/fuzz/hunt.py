@@ -61,13 +61,19 @@ class Judge:
 
     def model(self, model: ModelProto, seed: int, *, dump_dir: Path | None = None) -> Verdict:
         """On one model, with inputs from this seed."""
-        header = {"request": "judge_model", "seed": seed, "dump_dir": str(dump_dir) if dump_dir else None}
+        header = {
+            "request": "tilewright.fuzz.worker:judge_model",
+            "seed": seed,
+            "dump_dir": str(dump_dir) if dump_dir else None,
+        }
         answer = self._ask(header, model.SerializeToString())
         return answer if isinstance(answer, Verdict) else Verdict(**answer["verdict"])
 
     def seeds(self, seeds: Sequence[int]) -> Outcome:
         """On random graphs, all at once, and where that fails one by one."""
-        answer = self._ask({"request": "judge_seeds", "seeds": list(seeds), "kind": self._kind})
+        answer = self._ask(
+            {"request": "tilewright.fuzz.worker:judge_seeds", "seeds": list(seeds), "kind": self._kind}
+        )
         if isinstance(answer, Verdict):
             together = Outcome(dict.fromkeys(seeds, answer))
         else:

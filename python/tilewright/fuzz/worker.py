@@ -10,7 +10,6 @@ from typing import Any
 
 import onnx
 
-from tilewright.fuzz import hostile
 from tilewright.fuzz.judge import judge, operators
 from tilewright.fuzz.kinds import KINDS
 from tilewright.worker import serving as worker
@@ -35,8 +34,6 @@ def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     verdicts = judge({"model": model}, seeds, target=header["target"], dump_dir=Path(dump) if dump else None)
     return {"verdict": verdicts["model"].to_json()}, b""
 
-
-worker.HANDLERS |= {"judge_seeds": judge_seeds, "judge_model": judge_model, "feed": hostile.answer_feed}
 
 if __name__ == "__main__":
     worker.main()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewright.api.compilation import iree_flags
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.flags import iree_flags
 from tilewright.iree.text import to_iree
 from tilewright.records.signature import Array, Signature, TensorSpec, element_dtype
 from tilewright.records.targets import resolve_targets

@@ -17,7 +17,12 @@ Launch = dict[str, Any]
 
 def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = False) -> list[Launch]:
     """Runs a pipeline on a module and gives the launches in what comes out; raises `PassError`."""
-    header = {"request": "passes", "pipeline": pipeline, "from_iree": from_iree}
+    header = {
+        "request": f"{__name__}:answer",
+        "step": "the planning and compiling of kernels to time",
+        "pipeline": pipeline,
+        "from_iree": from_iree,
+    }
     try:
         reply, _, log = worker.ask(header, text.encode())
     except WorkerDied as death:

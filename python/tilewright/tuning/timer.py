@@ -77,7 +77,8 @@ class ProcessTimer:
     def seconds(self, build: Build) -> float:
         assert self._worker is not None, "a timer is entered first"
         header = {
-            "request": "time",
+            "request": f"{__name__}:answer",
+            "step": "the timing of kernels",
             "folder": str(build.folder),
             "launches": list(build.launches),
             "threads": self._threads,

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tilewright.api.compilation import iree_flags as flags_for
 from tilewright.errors import CompileTimeoutError, PassError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
 from tilewright.frontends.triangles import mark_triangles
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.flags import iree_flags as flags_for
 from tilewright.iree.versions import check_iree
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.records.options import NumericsMode

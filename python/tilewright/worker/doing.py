@@ -9,16 +9,6 @@ from __future__ import annotations
 
 import os
 
-_REQUESTS = {
-    "compile": "IREE's compiler",
-    "import_onnx": "the import of ONNX",
-    "list_functions": "the reading of the module's functions",
-    "spell_out_torch": "the rewriting of ops of the torch dialect",
-    "stitch": "the stage that fuses and generates kernels",
-    "passes": "the planning and compiling of kernels to time",
-    "time": "the timing of kernels",
-}
-
 STEP_OFFSET, PASS_OFFSET = 0, 512
 """Where the records begin, in bytes."""
 _RECORD_BYTES = 512
@@ -36,11 +26,6 @@ def doing(step: str) -> None:
     """Notes a step of a request: "IREE's phase 'flow'"; does nothing in other processes than workers."""
     if _file is not None:
         write_doing(_file, step)
-
-
-def name_request(request: str) -> str:
-    """What a request is called in messages."""
-    return _REQUESTS.get(request, f"the request '{request}'")
 
 
 def write_doing(file: int, step: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tilewright.system.deadline import Deadline
 from tilewright.system.lifeline import Lifeline
-from tilewright.worker.doing import name_request, read_doing, write_doing
+from tilewright.worker.doing import read_doing, write_doing
 from tilewright.worker.wire import read_message, write_message
 
 _LEAST_FREE_BYTES = 1 << 16
@@ -81,10 +81,13 @@ class Worker:
     def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
         """Sends a request; gives the answer, its bytes, and what was printed meanwhile.
 
+        The header's "request" names the function that answers, "module:function"; its "step" says what that does, for
+        the message where it takes too long.
+
         Raises `WorkerDied`, `CompileTimeoutError` at the deadline, and `OSError` where the disk with its folder is
         full.
         """
-        step = name_request(header["request"])
+        step = header.get("step", f"the request '{header['request']}'")
         self.deadline.check(step)
         write_doing(self._doing.fileno(), step)
         process = self._started()
