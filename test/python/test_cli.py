@@ -273,7 +273,7 @@ def test_a_failing_pass_prints_a_line_that_reproduces_it(monkeypatch: pytest.Mon
     def fail(*_: Any, **__: Any) -> None:
         raise tilewright.PassError("no", location="here", reproducer="tilewright-opt x.mlir")
 
-    monkeypatch.setattr("tilewright.api.compilation.stitch", fail)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", fail)
     result = CliRunner().invoke(cli, ["compile", "-", "-o", "-"], input=TWICE)
     assert result.exit_code == 1
     assert result.stderr == "error: here: no\nreproduce it with: tilewright-opt x.mlir\n"

@@ -262,7 +262,7 @@ def test_what_our_stage_cannot_read_is_left_to_iree_with_a_note(
     def refuse(*_: Any, **__: Any) -> None:
         raise UnreadableError("unknown attribute")
 
-    monkeypatch.setattr("tilewright.api.compilation.stitch", refuse)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", refuse)
     program = tilewright.compile(model_path, threads=1)
     assert program.kernels == ()
     assert "left to IREE, because our stage cannot read it (unknown attribute)" in program.explain()

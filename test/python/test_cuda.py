@@ -15,7 +15,6 @@ import tilewright
 from conftest import make_model, value
 from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
-from tilewright.api import compilation
 from tilewright.errors import CompileError, ProgramError, TargetError
 from tilewright.fuzz.merge import merge
 from tilewright.fuzz.op_table import op_table
@@ -219,7 +218,7 @@ def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
 
 
 def test_without_ptxas_there_is_a_note(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "find_ptxas", lambda: None)
+    monkeypatch.setattr("tilewright.api.assemble.find_ptxas", lambda: None)
     program = tilewright.compile(model_path, target="cuda:a100")
     assert not program.metadata.resources
     assert any("ptxas is not here" in note for note in program.metadata.notes)

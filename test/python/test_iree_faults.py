@@ -133,8 +133,8 @@ def refuse_to_read(*_: Any, **__: Any) -> None:
 def test_a_module_that_cannot_be_read_is_refused_if_it_has_such_convolutions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tilewright.api.compilation.stitch", refuse_to_read)
-    monkeypatch.setattr("tilewright.api.compilation.run_passes", refuse_to_read)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", refuse_to_read)
+    monkeypatch.setattr("tilewright.api.fuse.run_passes", refuse_to_read)
     with pytest.raises(
         CompileError, match=r"IREE, which computes some of them wrongly on CUDA.*unknown attribute"
     ):

@@ -13,7 +13,7 @@ from tilewright.records.options import CompileOptions
 from tilewright.records.threads import thread_choices
 
 if TYPE_CHECKING:
-    from tilewright.api.compilation import Progress
+    from tilewright.api.job import Progress
     from tilewright.frontends import Model
     from tilewright.runtime.program import Program
 

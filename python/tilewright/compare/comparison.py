@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.api.compilation import Progress, compile_with
+from tilewright.api.compilation import compile_with
+from tilewright.api.job import Progress
 from tilewright.errors import CompileError, CompileTimeoutError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.iree.compiler import IreeCompiler
