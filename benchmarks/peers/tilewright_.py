@@ -10,8 +10,8 @@ from pathlib import Path
 import tilewright
 from tilewright.compare.comparison import IREE_CANDIDATES, as_extra_flags, count_kernels
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.runtime.program import package_version
 from tilewright.simulator.traffic import measure_traffic
+from tilewright.system.version import package_version
 from tilewright.worker.process import Worker
 
 from benchmarks.peers import Array, Facts, Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -163,9 +164,99 @@ def test_a_folder_is_no_plan(model_path: Path, tmp_path: Path) -> None:
 def test_explain_prints_text_or_json(program: tilewright.Program, tmp_path: Path) -> None:
     module = program.save(tmp_path / "a.vmfb")
     assert "left to IREE" in invoke("explain", module).stdout
-    assert json.loads(invoke("explain", module, "--format", "json").stdout)["target"] == "cpu"
+    assert json.loads(invoke("explain", module, "--json").stdout)["target"] == "cpu"
     assert invoke("explain", module, "-o", tmp_path / "why.txt").exit_code == 0
     assert "left to IREE" in (tmp_path / "why.txt").read_text()
+
+
+def test_the_plan_goes_through_pipes(tmp_path: Path) -> None:
+    first = tilewright_process(
+        "compile", "-", "-o", tmp_path / "a.vmfb", "--plan-out", "-", input=TWICE.encode()
+    )
+    assert json.loads(first.stdout)["target"]
+    (tmp_path / "twice.mlir").write_text(TWICE)
+    arguments: list[str | Path] = [
+        "compile",
+        tmp_path / "twice.mlir",
+        "-o",
+        tmp_path / "b.vmfb",
+        "--plan",
+        "-",
+    ]
+    again = tilewright_process(*arguments, input=first.stdout)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "a.vmfb").read_bytes() == (tmp_path / "b.vmfb").read_bytes()
+
+
+def test_standard_input_is_one_file() -> None:
+    refused = CliRunner().invoke(cli, ["compile", "-", "--plan", "-"], input=TWICE)
+    assert refused.exit_code == 2
+    assert "standard input cannot be both the plan and the model" in refused.stderr
+
+
+def test_arrays_go_through_pipes(
+    program: tilewright.Program, tmp_path: Path, x: Array, expected: list[Array]
+) -> None:
+    module, given = program.save(tmp_path / "a.vmfb"), io.BytesIO()
+    np.save(given, x)
+    done = tilewright_process("run", module, "-i", "-", "-o", "-", input=given.getvalue())
+    assert done.returncode == 0, done.stderr
+    with np.load(io.BytesIO(done.stdout)) as outputs:
+        np.testing.assert_allclose(outputs[outputs.files[0]], expected[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("compile m.onnx", "--tuning=x.db", "--tuning is now --database"),
+        ("run m.onnx", "--tuning=x.db", "--tuning is now --database"),
+        ("explain m.onnx", "--format=json", "--format is now --json"),
+        ("simulate k.mlir", "--max-seconds=1", "--max-seconds is now --timeout"),
+    ],
+)
+def test_an_old_spelling_is_refused_with_the_new_one(command: str, old: str, new: str) -> None:
+    result = invoke(*command.split(), old)
+    assert result.exit_code == 2
+    assert new in result.stderr
+    assert old.partition("=")[0] not in invoke(command.split()[0], "--help").stdout
+
+
+_BROKEN = """
+import sys
+for name in ("tilewright._native", "iree", "iree.compiler", "iree.runtime"):
+    sys.modules[name] = None
+from tilewright.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["doctor"], ["doctor", "--json"]], ids=" ".join
+)
+def test_a_broken_installation_can_still_be_examined(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", _BROKEN, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == (1 if "doctor" in arguments else 0), result.stderr
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "the extension module cannot be loaded" in said
+    assert "internal error" not in said
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "explain", "tune", "simulate", "targets"])
+def test_a_broken_installation_has_the_help_of_every_command(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BROKEN, command, "--help"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_command_that_needs_what_does_not_load_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BROKEN, "targets"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the extension module cannot be loaded")
+    assert done.stderr.count("\n") == 1
 
 
 def test_targets_lists_and_prints() -> None:

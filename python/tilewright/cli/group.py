@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from tilewright.errors import PassError, TilewrightError
+from tilewright.errors import NativeError, PassError, TilewrightError
 from tilewright.system.workfolder import MOST_KEPT, is_kept
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_TRACEBACK = "tilewright.traceback"
+_TRACEBACK, _READ = "tilewright.traceback", "tilewright.read"
 
 
 class Commands(click.Group):
-    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted."""
+    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted.
+
+    Help and the version need neither the extension module nor IREE; where the module does not load, they say why.
+    """
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(context, formatter)
+        if problem := broken_installation():
+            with formatter.section("This installation does not work"):
+                formatter.write_text(problem)
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -64,6 +74,37 @@ def common(command: Command) -> Command:
         help="Show where in Tilewright an error comes from.",
     )
     return option(command)
+
+
+def broken_installation() -> str:
+    """Why nothing can be compiled here, because the extension module does not load; empty where it does."""
+    try:
+        importlib.import_module("tilewright.ir.native")
+    except NativeError as error:
+        return f"{error}. `tilewright doctor` examines the rest."
+    return ""
+
+
+def renamed(old: str, new: str) -> Callable[[Command], Command]:
+    """Refuses an option's old spelling, with the new one in the message."""
+
+    def refuse(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"{old} is now {new}")
+
+    return click.option(old, hidden=True, expose_value=False, is_eager=True, callback=refuse)
+
+
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def read_standard_input(what: str) -> bytes:
+    """All of standard input, which is one file only: a usage error where two arguments are '-'."""
+    context = click.get_current_context()
+    before = context.meta.setdefault(_READ, what)
+    if before != what:
+        raise click.UsageError(f"standard input cannot be both {before} and {what}")
+    return sys.stdin.buffer.read()
 
 
 def duration(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:

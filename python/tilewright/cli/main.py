@@ -13,14 +13,26 @@ import click
 
 from tilewright.cli.examine import doctor, targets
 from tilewright.cli.fuzz import fuzz
-from tilewright.cli.group import Command, Commands, common, duration, refuse_beside, tell, timeout
-from tilewright.cli.model import compile_model, open_model
+from tilewright.cli.group import (
+    Command,
+    Commands,
+    broken_installation,
+    common,
+    duration,
+    json_flag,
+    refuse_beside,
+    renamed,
+    tell,
+    timeout,
+)
+from tilewright.cli.model import compile_model, open_model, plan_argument
 from tilewright.cli.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.cli.simulate import simulate
 from tilewright.cli.tune import tune, tuning
 from tilewright.errors import OutputError
 from tilewright.records.options import CompileOptions, NumericsMode
 from tilewright.system.tuning_path import default_path
+from tilewright.system.version import package_version
 
 if TYPE_CHECKING:
     from tilewright.runtime.program import Program
@@ -43,7 +55,9 @@ def _compiling(command: Command) -> Command:
         click.option(
             "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."
         ),
-        click.option("--plan", type=click.Path(path_type=Path), help="Carry out this plan (JSON)."),
+        click.option(
+            "--plan", type=click.Path(path_type=Path), help="Carry out this plan (JSON); '-' is stdin."
+        ),
         click.option(
             "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
         ),
@@ -62,10 +76,11 @@ def _compiling(command: Command) -> Command:
             help="Launch kernels for GPUs where they would wait for each other at barriers of the grid.",
         ),
         click.option(
-            "--tuning",
+            "--database",
             type=click.Path(path_type=Path),
-            help="Take measured plans from this database.  [default: the one that `tilewright tune` fills]",
+            help="Take measured plans from this tuning database.  [default: the one that `tilewright tune` fills]",
         ),
+        renamed("--tuning", "--database"),
         click.option("--no-tuning", is_flag=True, help="Take no measured plans."),
         click.option("--entry", help="The function to compile, for MLIR with several."),
         click.option(
@@ -94,7 +109,7 @@ def _compiling(command: Command) -> Command:
         strict: bool,
         numerics: NumericsMode,
         no_grid_sync: bool,
-        tuning: Path | None,
+        database: Path | None,
         no_tuning: bool,
         entry: str | None,
         parameters: tuple[str, ...],
@@ -102,17 +117,17 @@ def _compiling(command: Command) -> Command:
         timeout: float | None,
         **keywords: Any,
     ) -> Any:
-        if tuning is not None and no_tuning:
-            raise click.UsageError("--tuning and --no-tuning exclude each other")
+        if database is not None and no_tuning:
+            raise click.UsageError("--database and --no-tuning exclude each other")
         options = CompileOptions(
             threads=threads,
             iree_flags=iree_flags,
-            plan=plan,
+            plan=plan_argument(plan),
             dump_dir=dump_dir,
             strict=strict,
             numerics=numerics,
             grid_sync=not no_grid_sync,
-            tuning=None if no_tuning else tuning or default_path(),
+            tuning=None if no_tuning else database or default_path(),
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
             state=dict(_continuation(text) for text in state),
@@ -139,8 +154,24 @@ def _continuation(text: str) -> tuple[str, str]:
     return output, continued
 
 
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value:
+        return
+    click.echo(f"tilewright, version {package_version()}")
+    if problem := broken_installation():
+        tell(f"This installation does not work: {problem}")
+    context.exit()
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tilewright", prog_name="tilewright")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Compile deep learning models into few kernels, in front of IREE."""
 
@@ -151,16 +182,23 @@ def cli() -> None:
     "-o", "--output", metavar="FILE", help="Where the .vmfb goes; '-' is stdout. Default: MODEL's name."
 )
 @click.option(
-    "--plan-out", type=click.Path(path_type=Path), help="Write the plan that was carried out (JSON)."
+    "--plan-out",
+    type=click.Path(path_type=Path),
+    help="Write the plan that was carried out (JSON); '-' is stdout.",
 )
 @_compiling
 def compile_command(
     model: str, output: str | None, plan_out: Path | None, target: str, options: CompileOptions
 ) -> None:
     """Compile MODEL (ONNX or MLIR; '-' is stdin) to a module for IREE's runtime."""
+    if output == "-" and str(plan_out) == "-":
+        raise click.UsageError("standard output cannot be both the module and the plan")
     program = compile_model(model, target, options)
     if plan_out is not None and program.plan is not None:
-        program.plan.save(plan_out)
+        if str(plan_out) == "-":
+            click.echo(json.dumps(program.plan.to_json(), indent=2))
+        else:
+            program.plan.save(plan_out)
     if output == "-":
         _write_to_stdout(program)
         return
@@ -178,16 +216,18 @@ def compile_command(
     "input_files",
     multiple=True,
     type=click.Path(path_type=Path),
-    help=".npy per input, in order, or one .npz. Default: random.",
+    help=".npy per input, in order, or one .npz; '-' is stdin. Default: random.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Save the outputs to this .npz.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Save the outputs to this .npz; '-' is stdout."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
 )
 @click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
 @click.option("--seconds", default=10.0, show_default=True, callback=duration, help="How long to time for.")
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
+@json_flag
 @click.option(
     "--device",
     metavar="sim:GPU",
@@ -208,6 +248,10 @@ def run(
     options: CompileOptions,
 ) -> None:
     """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
+    if as_json and not compare:
+        raise click.UsageError("--json is for --compare: outputs are saved with -o")
+    if as_json and str(output) == "-":
+        raise click.UsageError("standard output cannot be both the comparison and the outputs")
     sizes = dict(_dim(text) for text in dims)
     if device is not None:
         refuse_beside("--device", "target", "compare", "seconds", "as_json")
@@ -221,20 +265,21 @@ def run(
     started = time.perf_counter()
     outputs = program(*inputs)
     elapsed = time.perf_counter() - started
-    print_outputs(program, outputs)
+    print_outputs(program, outputs, to_stderr=str(output) == "-")
     tell(f"{elapsed * 1e3:.2f} ms (first call)")
     save_outputs(program, outputs, output)
 
 
 @cli.command()
 @click.argument("model", metavar="MODEL")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@json_flag
+@renamed("--format", "--json")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where it goes; '-' is stdout (default).")
 @_compiling
-def explain(model: str, form: str, output: str, target: str, options: CompileOptions) -> None:
+def explain(model: str, as_json: bool, output: str, target: str, options: CompileOptions) -> None:
     """Say what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
     program = open_model(model, target, options)
-    text = json.dumps(program.explain("json"), indent=2) if form == "json" else program.explain("text")
+    text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain("text")
     if output == "-":
         click.echo(text)
         return

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.errors import InputError
+from tilewright.cli.group import read_standard_input
+from tilewright.errors import InputError, PlanError
 from tilewright.records.options import CompileOptions
 from tilewright.records.threads import thread_choices
 
 if TYPE_CHECKING:
     from tilewright.api.job import Progress
     from tilewright.frontends import Model
+    from tilewright.records.plan import Plan
     from tilewright.runtime.program import Program
 
 
@@ -36,7 +38,21 @@ def progress() -> Iterator[Progress]:
 
 def model_argument(model: str) -> Model:
     # An argument is a path, whatever it looks like; stdin is content.
-    return sys.stdin.buffer.read() if model == "-" else Path(model)
+    return read_standard_input("the model") if model == "-" else Path(model)
+
+
+def plan_argument(plan: Path | None) -> Plan | Path | None:
+    """The plan that `--plan` names; '-' is standard input."""
+    if plan is None or str(plan) != "-":
+        return plan
+    import json
+
+    from tilewright.records.plan import Plan
+
+    try:
+        return Plan.from_json(json.loads(read_standard_input("the plan")))
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"not JSON: {error}", where="-") from None
 
 
 def compile_model(model: str, target: str, options: CompileOptions) -> Program:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
-from tilewright.cli.group import tell
+from tilewright.cli.group import read_standard_input, tell
 from tilewright.cli.model import compile_model, progress, refuse_compiled
 from tilewright.errors import InputError, OutputError
 from tilewright.records.options import CompileOptions
@@ -21,7 +22,7 @@ from tilewright.system.workfolder import WorkFolder
 
 if TYPE_CHECKING:
     from tilewright.compare.comparison import Comparison
-    from tilewright.records.signature import Array
+    from tilewright.records.signature import Array, Signature
     from tilewright.runtime.program import Program
 
 
@@ -44,22 +45,22 @@ def run_simulated(
         program = compile_model(model, target, replace(options, dump_dir=dump))
         simulated = simulate_program(program, dump, arrays(program, files, seed, dims))
     for report in simulated.kernels:
-        click.echo(report.summary())
+        click.echo(report.summary(), err=str(output) == "-")
     if simulated.outputs is None:
         left = ", ".join(map(str, simulated.invented))
         tell(
             f"note: no outputs, because {f'random numbers stand for {left}' if left else 'no kernel is ours'}"
         )
         return
-    print_outputs(program, simulated.outputs)
+    print_outputs(program, simulated.outputs, to_stderr=str(output) == "-")
     save_outputs(program, simulated.outputs, output)
 
 
 def arrays(program: Program, files: tuple[Path, ...], seed: int, dims: dict[str, int]) -> list[Array]:
-    from tilewright.runtime.inputs import random_inputs, read_arrays
+    from tilewright.runtime.inputs import random_inputs
 
     if files:
-        return read_arrays(files, program.signature)
+        return _read_arrays(files, program.signature)
     if program.signature is None:
         raise InputError("the module does not say what its inputs are", hint="give them with --input")
     return random_inputs(program.signature, seed=seed, dims=dims)
@@ -71,7 +72,7 @@ def _output_names(program: Program, count: int) -> list[str]:
     return [spec.name for spec in program.signature.outputs]
 
 
-def print_outputs(program: Program, outputs: list[Array]) -> None:
+def print_outputs(program: Program, outputs: list[Array], *, to_stderr: bool = False) -> None:
     import numpy as np
 
     for name, array in zip(_output_names(program, len(outputs)), outputs, strict=True):
@@ -80,26 +81,54 @@ def print_outputs(program: Program, outputs: list[Array]) -> None:
         if array.size:
             wide = array.astype(np.float64)
             summary = f"min {wide.min():.6g}, mean {wide.mean():.6g}, max {wide.max():.6g}"
-        click.echo(f"{name}: {array.dtype}[{shape}], {summary}")
+        click.echo(f"{name}: {array.dtype}[{shape}], {summary}", err=to_stderr)
 
 
 def save_outputs(program: Program, outputs: list[Array], path: Path | None) -> None:
     if path is None:
         return
-    import numpy as np
-
+    arrays = dict(zip(_output_names(program, len(outputs)), outputs, strict=True))
+    if str(path) == "-":
+        archive = io.BytesIO()
+        _write_npz(archive, arrays)
+        sys.stdout.buffer.write(archive.getvalue())
+        sys.stdout.buffer.flush()
+        return
     refuse_special(path)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        # As numpy.savez, which cannot have an array that is called "file".
-        with zipfile.ZipFile(temporary, "w") as archive:
-            for name, array in zip(_output_names(program, len(outputs)), outputs, strict=True):
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array)
+        with temporary.open("wb") as file:
+            _write_npz(file, arrays)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
+
+
+def _write_npz(file: IO[bytes], arrays: dict[str, Array]) -> None:
+    """Writes what `numpy.savez` would, which cannot have an array that is called "file"."""
+    import numpy as np
+
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array)
+
+
+def _read_arrays(files: tuple[Path, ...], signature: Signature | None) -> list[Array]:
+    """Arrays from files; '-' is standard input."""
+    from tilewright.runtime.inputs import read_arrays
+
+    if Path("-") not in files:
+        return read_arrays(files, signature)
+    with WorkFolder("inputs") as folder:
+        given = folder / "standard-input"
+        given.write_bytes(read_standard_input("an input"))
+        try:
+            return read_arrays([given if str(file) == "-" else file for file in files], signature)
+        except InputError as error:
+            where = "-" if error.where == str(given) else error.where
+            raise InputError(error.message, where=where, hint=error.hint) from None
 
 
 def run_comparison(
@@ -113,14 +142,13 @@ def run_comparison(
     as_json: bool,
 ) -> None:
     from tilewright.compare.comparison import compare
-    from tilewright.runtime.inputs import read_arrays
 
     refuse_compiled(model, "a compiled program cannot be compared")
     if model == "-":
         raise InputError(
             "only a model in a file can be compared", where=model, hint="give the ONNX or MLIR file"
         )
-    inputs = read_arrays(input_files, None) if input_files else None
+    inputs = _read_arrays(input_files, None) if input_files else None
     with progress() as step:
         result = compare(
             Path(model), target, options=options, inputs=inputs, seconds=seconds, seed=seed, progress=step

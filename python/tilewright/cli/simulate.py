@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tilewright.cli.group import duration, json_flag, read_standard_input, renamed
 from tilewright.errors import InputError, ModelError, OutputError
 
 if TYPE_CHECKING:
@@ -32,8 +32,16 @@ if TYPE_CHECKING:
 @click.option("--dynamic-shared", default=0, help="Bytes of dynamic shared memory.")
 @click.option("--target", default="cuda:h200", show_default=True, help="A GPU of the table, or a JSON file.")
 @click.option("--save", "saves", multiple=True, metavar="N:FILE.npy", help="Write buffer N after the kernel.")
-@click.option("--max-seconds", default=60.0, show_default=True, help="Ends a kernel that does not end.")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@click.option(
+    "--timeout",
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    callback=duration,
+    help="End a kernel that takes longer.",
+)
+@renamed("--max-seconds", "--timeout")
+@json_flag
 def simulate(
     module: str,
     kernel: str,
@@ -44,7 +52,7 @@ def simulate(
     dynamic_shared: int,
     target: str,
     saves: tuple[str, ...],
-    max_seconds: float,
+    timeout: float,
     as_json: bool,
 ) -> None:
     """Run a kernel of FILE (MLIR, dialects llvm and nvvm; '-' is stdin) on a simulated GPU; exit 1 if it has a bug."""
@@ -62,7 +70,7 @@ def simulate(
         empty=[index for index, text in enumerate(bindings) if text.endswith(":empty")],
         block=_extents(block),
         dynamic_shared_bytes=dynamic_shared,
-        max_seconds=max_seconds,
+        max_seconds=timeout,
     )
     click.echo(json.dumps(report.to_json(), indent=2) if as_json else report.summary())
     if report.faults:
@@ -73,7 +81,10 @@ def simulate(
 
 def _read(module: str) -> str:
     if module == "-":
-        return sys.stdin.read()
+        try:
+            return read_standard_input("the kernel").decode()
+        except UnicodeDecodeError as error:
+            raise ModelError(f"cannot be read ({error})", where=module) from None
     try:
         return Path(module).read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from tilewright.cli.group import common, tell, timeout
+from tilewright.cli.group import common, json_flag, read_standard_input, tell, timeout
 from tilewright.cli.model import model_argument
 from tilewright.records.options import NumericsMode
 from tilewright.system.tuning_path import default_path
+from tilewright.system.workfolder import WorkFolder
 
 _DATABASE = click.option(
     "--database",
@@ -101,15 +104,21 @@ def tuning() -> None:
 
 @tuning.command("list")
 @_DATABASE
+@json_flag
 @common
-def list_tuning(database: Path | None) -> None:
+def list_tuning(database: Path | None, as_json: bool) -> None:
     """List the decisions, the latest first."""
+    from tilewright.records.encoding import to_json
     from tilewright.tuning.database import Database
     from tilewright.tuning.show import decision_line
 
     with Database.existing(database or default_path()) as kept:
-        for decision in kept.decisions():
-            click.echo(decision_line(decision))
+        decisions = kept.decisions()
+    if as_json:
+        click.echo(json.dumps(to_json(decisions), indent=2))
+        return
+    for decision in decisions:
+        click.echo(decision_line(decision))
 
 
 @tuning.command("export")
@@ -117,10 +126,16 @@ def list_tuning(database: Path | None) -> None:
 @_DATABASE
 @common
 def export_tuning(file: Path, database: Path | None) -> None:
-    """Write everything to one FILE, also while others tune."""
+    """Write everything to one FILE, also while others tune; '-' is stdout."""
     from tilewright.tuning.database import Database
 
     with Database.existing(database or default_path()) as kept:
+        if str(file) == "-":
+            with WorkFolder("tuning") as folder:
+                kept.export(folder / "export.db")
+                sys.stdout.buffer.write((folder / "export.db").read_bytes())
+                sys.stdout.buffer.flush()
+            return
         tell(f"{file}: {kept.export(file)} decisions")
 
 
@@ -131,12 +146,16 @@ def export_tuning(file: Path, database: Path | None) -> None:
 def import_tuning(file: Path, database: Path | None) -> None:
     """Take over the decisions in FILE; of two for the same subprogram, the later stays.
 
-    FILE is a database, or the results (.json) of a bundle for a GPU.
+    FILE is a database, or the results (.json) of a bundle for a GPU; '-' is stdin.
     """
     from tilewright.tuning.bundle import take_results
     from tilewright.tuning.database import Database
 
-    with Database(database or default_path()) as kept:
+    with WorkFolder("tuning") as folder, Database(database or default_path()) as kept:
+        if str(file) == "-":
+            given = read_standard_input("the decisions")
+            file = folder / ("standard-input.db" if given.startswith(b"SQLite") else "standard-input.json")
+            file.write_bytes(given)
         if file.suffix == ".json":
             tell(f"{kept.path}: {take_results(file, kept)} decisions")
             return

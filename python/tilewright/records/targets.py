@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tilewright.errors import OutputError, TargetError
-from tilewright.ir.native import native
 from tilewright.records.encoding import RecordError, from_json, to_json
 
 
@@ -123,17 +122,23 @@ class Target:
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
         """A known target, "cpu" for this machine, or a JSON file that overrides fields of its "base"."""
+        from tilewright.ir.native import native  # the command line has help to give without it
+
         text, problem = native.lookup_target(os.fspath(name_or_path))
         return _read(text, problem, name=os.fspath(name_or_path))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Target:
         """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
+        from tilewright.ir.native import native
+
         text, problem = native.normalize_target(json.dumps(data), 0)
         return _read(text, problem, name=str(data.get("name", "?")))
 
     def with_cores(self, cores: int) -> Target:
         """The same machine with another number of hardware threads, and with their share of its rates."""
+        from tilewright.ir.native import native
+
         text, problem = native.normalize_target(json.dumps(self.to_json()), cores)
         return _read(text, problem, name=self.name)
 
@@ -158,6 +163,8 @@ def register_micro_kernel(kernel: MicroKernel) -> None:
     """
     if not math.isfinite(kernel.speed):  # which JSON has no number for
         raise TargetError(f"micro kernel '{kernel.name}': speed: expected a positive number")
+    from tilewright.ir.native import native
+
     _, problem = native.normalize_target(
         json.dumps({"base": "x86-64-v2", "microKernels": [to_json(kernel)]}), 0
     )
@@ -262,6 +269,8 @@ def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
 
 def known_targets() -> list[str]:
     """Names that `Target.lookup` takes, besides "cpu" and paths of JSON files."""
+    from tilewright.ir.native import native
+
     return list(native.known_targets())
 
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import metadata as package_metadata
 from operator import index
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex, overload
@@ -35,6 +34,7 @@ from tilewright.runtime.state import Steps
 from tilewright.system.cores import MOST_THREADS, spell_threads
 from tilewright.system.outputs import refuse_special
 from tilewright.system.ptxas import KernelResources
+from tilewright.system.version import package_version
 
 _FORMAT = 2
 """Of the description. Format 1 did not say which weights belong to the module."""
@@ -494,14 +494,6 @@ def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: boo
     program = Program(module=module, parameters=parameters, metadata=metadata)
     program.load()
     return program
-
-
-def package_version() -> str:
-    """The version of this package; "0+unknown" when it runs from a build directory."""
-    try:
-        return package_metadata.version("tilewright")
-    except package_metadata.PackageNotFoundError:
-        return "0+unknown"
 
 
 def _threads(metadata: Metadata) -> str:

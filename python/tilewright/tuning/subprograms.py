@@ -18,7 +18,7 @@ from tilewright.records.options import NumericsMode
 from tilewright.records.plan import Plan
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
-from tilewright.runtime.program import package_version
+from tilewright.system.version import package_version
 from tilewright.tuning.service import run_passes
 from tilewright.worker.process import Worker
 
