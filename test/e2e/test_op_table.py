@@ -15,9 +15,10 @@ import pytest
 import tilewright
 from compiled import Compiled, ahead, compiled
 from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
-from tilewright.fuzz.judge import VIEWS, simulate
-from tilewright.fuzz.merge import merge, part_of
-from tilewright.fuzz.op_table import OpCase, op_table
+
+from fuzz.judge import VIEWS, simulate
+from fuzz.merge import merge, part_of
+from fuzz.op_table import OpCase, op_table
 
 pytestmark = pytest.mark.cpu_levels(landing=("x86-64-avx2",))
 

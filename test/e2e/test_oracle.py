@@ -25,10 +25,10 @@ from tilewright.compare.oracle import (
     widen,
     widen_array,
 )
-from tilewright.fuzz.graphs import random_graph
-from tilewright.fuzz.op_table import OpCase, op_table
 
 from benchmarks.workloads import WORKLOADS, BertOptions, CnnOptions, bert, cnn, stitch
+from fuzz.graphs import random_graph
+from fuzz.op_table import OpCase, op_table
 
 _RANDOM_SEEDS = range(41)
 _TABLE = op_table()

@@ -7,9 +7,10 @@ from typing import Any
 
 from onnx import ModelProto
 from tilewright.api import compilation
-from tilewright.fuzz import judge
-from tilewright.fuzz.builder import Array
 from tilewright.worker import serving as worker
+
+from fuzz import judge
+from fuzz.builder import Array
 
 
 class _Broken:
@@ -27,4 +28,4 @@ class _Broken:
 judge.compile = _Broken  # type: ignore[assignment, attr-defined]
 
 if __name__ == "__main__":
-    worker.main()
+    worker.main("fuzz")

@@ -145,9 +145,8 @@ def test_the_comparison_is_a_table(model_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])
-@pytest.mark.parametrize("command", [("run", "none.onnx", "--compare"), ("fuzz",)])
-def test_no_time_is_refused(command: tuple[str, ...], seconds: str) -> None:
-    result = invoke(*command, "--seconds", seconds)
+def test_no_time_is_refused(seconds: str) -> None:
+    result = invoke("run", "none.onnx", "--compare", "--seconds", seconds)
     assert result.exit_code == 2
     assert "give a number of seconds above 0" in result.stderr
 
@@ -327,12 +326,6 @@ def test_what_a_simulated_gpu_cannot_heed_is_refused(tmp_path: Path, option: lis
     refused = invoke("run", tmp_path / "a.onnx", "--device", "sim:h200", *option)
     assert refused.exit_code == 2
     assert f"{option[0]} does not go with --device" in refused.stderr
-
-
-def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
-    refused = invoke("fuzz", "--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100")
-    assert refused.exit_code == 2
-    assert "--target does not go with --device" in refused.stderr
 
 
 def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from conftest import make_model, value
 from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
 from tilewright.errors import CompileError, ProgramError, TargetError
-from tilewright.fuzz.merge import merge
-from tilewright.fuzz.op_table import op_table
 from tilewright.records.targets import Target, resolve_targets
 from tilewright.runtime import cuda
 from tilewright.runtime.session import read_interface
@@ -25,6 +23,8 @@ from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, read_
 
 from benchmarks.gpu_kernels import count, to_markdown
 from benchmarks.workloads import WORKLOADS, Workload
+from fuzz.merge import merge
+from fuzz.op_table import op_table
 
 Array = np.ndarray[Any, Any]
 

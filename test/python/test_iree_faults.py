@@ -18,9 +18,6 @@ from tilewright.api.stitch import UnreadableError, run_passes
 from tilewright.compare.oracle import float64_reference, model_tolerance, relative_error
 from tilewright.errors import CompileError, PassError
 from tilewright.frontends import import_model
-from tilewright.fuzz.contraction_table import contraction_table
-from tilewright.fuzz.merge import merge
-from tilewright.fuzz.op_table import OpCase
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, widen_convolutions
 from tilewright.iree.flags import iree_flags
@@ -28,6 +25,10 @@ from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
 from tilewright.runtime.session import Session
 from tilewright.worker.process import Worker, lend_worker
+
+from fuzz.contraction_table import contraction_table
+from fuzz.merge import merge
+from fuzz.op_table import OpCase
 
 Array = np.ndarray[Any, Any]
 

@@ -17,17 +17,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _TRACEBACK, _READ = "tilewright.traceback", "tilewright.read"
 
 
-class Commands(click.Group):
-    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted.
-
-    Help and the version need neither the extension module nor IREE; where the module does not load, they say why.
-    """
-
-    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(context, formatter)
-        if problem := broken_installation():
-            with formatter.section("This installation does not work"):
-                formatter.write_text(problem)
+class _Reporting(click.Command):
+    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -56,6 +47,23 @@ class Commands(click.Group):
             summary = " ".join(f"{type(error).__name__}: {error}".split())[:500]
             click.echo(f"internal error: {summary}; run with --traceback for a report", err=True)
             context.exit(70)
+
+
+class Commands(_Reporting, click.Group):
+    """All commands. Their help and the version need neither the extension module nor IREE.
+
+    Where the module does not load, the help says why.
+    """
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(context, formatter)
+        if problem := broken_installation():
+            with formatter.section("This installation does not work"):
+                formatter.write_text(problem)
+
+
+class StandaloneCommand(_Reporting):
+    """A command of its own, with the errors of the others."""
 
 
 def common(command: Command) -> Command:

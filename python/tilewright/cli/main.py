@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | explain | tune | tuning | simulate | doctor | fuzz | targets`."""
+"""The command line: `tilewright compile | run | explain | tune | tuning | simulate | doctor | targets`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tilewright.cli.examine import doctor, targets
-from tilewright.cli.fuzz import fuzz
 from tilewright.cli.group import (
     Command,
     Commands,
@@ -289,7 +288,7 @@ def explain(model: str, as_json: bool, output: str, target: str, options: Compil
         raise OutputError(f"cannot be written ({error.strerror})", where=output) from None
 
 
-for command in (tune, tuning, fuzz, doctor, targets, common(simulate)):
+for command in (tune, tuning, doctor, targets, common(simulate)):
     cli.add_command(command)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -41,9 +41,10 @@ class WorkerTooSlow(WorkerDied):
 class Worker:
     """A process with both compilers in it. One request runs at a time.
 
-    What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` answers the
-    requests; with a limit, a request that takes longer ends the process and what it has started. So does the end of
-    this process, however it comes (see `tilewright.system.lifeline`), and a request that is not done by the deadline.
+    What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` is run to answer the
+    requests; it may lie in one of the folders `search`. With a limit, a request that takes longer ends the process and
+    what it has started. So does the end of this process, however it comes (see `tilewright.system.lifeline`), and a
+    request that is not done by the deadline.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Worker:
         folder: Path,
         *,
         module: str = "tilewright.worker",
+        search: Sequence[Path] = (),
         limit_seconds: float | None = None,
         deadline: Deadline | None = None,
     ) -> None:
         self._folder = folder
         self._module = module
+        self._search = search
         self._limit_seconds = limit_seconds
         self.deadline = deadline or Deadline(None)
         """Of the compilation that the next requests are part of."""
@@ -154,7 +157,8 @@ class Worker:
             package_parent = str(Path(__file__).parents[2])
             environment = _environment()
             self._started_with = _read_at_start(environment)
-            search = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH")]))
+            folders = [*map(str, self._search), package_parent, environment.get("PYTHONPATH")]
+            search = os.pathsep.join(filter(None, folders))
             self._lifeline, doing = Lifeline(), self._doing.fileno()
             self._process = self._lifeline.start(
                 [sys.executable, "-m", self._module, str(self._lifeline.read_end), str(doing)],

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError, TilewrightError
-from tilewright.fuzz.drive import drive
-from tilewright.fuzz.hostile_mlir import hostile_text, samples
-from tilewright.fuzz.hostile_onnx import hostile_model
 from tilewright.ir.opt import find_opt
 from tilewright.system import lifeline
 from tilewright.system.workfolder import WorkFolder
 from tilewright.worker.process import Worker, WorkerDied
+
+from fuzz import CHECKOUT
+from fuzz.drive import drive
+from fuzz.hostile_mlir import hostile_text, samples
+from fuzz.hostile_onnx import hostile_model
 
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
@@ -82,7 +84,7 @@ def feed(
             return feed_compiler(seed, worker)
 
         def process() -> Worker:
-            return Worker(folder, module="tilewright.fuzz.worker", limit_seconds=LIMIT_SECONDS)
+            return Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=LIMIT_SECONDS)
 
         drive(seeds, fed, jobs=jobs, process=process, done=done)
     return cases
@@ -92,7 +94,7 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
     """An ONNX file to `tilewright.compile`."""
     mutation, data = hostile_model(seed)
     try:
-        answer, _, _ = worker.ask({"request": "tilewright.fuzz.hostile:answer_feed"}, data)
+        answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed"}, data)
         outcome, message = answer["outcome"], answer["message"]
     except WorkerDied as death:
         outcome, message = ("hang" if "longer" in death.how else "crash"), death.how

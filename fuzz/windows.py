@@ -11,10 +11,10 @@ import math
 import numpy as np
 from onnx import ModelProto
 
-from tilewright.fuzz import elementwise, movement, reducing
-from tilewright.fuzz.builder import FLOATS, Shape
-from tilewright.fuzz.graphs import Family, apply, finish
-from tilewright.fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value, result
+from fuzz import elementwise, movement, reducing
+from fuzz.builder import FLOATS, Shape
+from fuzz.graphs import Family, apply, finish
+from fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value, result
 
 _TYPES = ("f32", "f32", "f32", "f16", "f16", "bf16", "i8", "i32", "i64")
 _FEW = (1, 2, 3, 5)

@@ -13,9 +13,9 @@ from functools import cache
 import numpy as np
 from onnx import ModelProto
 
-from tilewright.fuzz import elementwise, movement, reducing
-from tilewright.fuzz.builder import types_of
-from tilewright.fuzz.pool import MAX_LIVE, Pool, Value
+from fuzz import elementwise, movement, reducing
+from fuzz.builder import types_of
+from fuzz.pool import MAX_LIVE, Pool, Value
 
 Step = Callable[[Pool, Value, str], Value | None]
 

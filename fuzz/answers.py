@@ -1,7 +1,4 @@
-"""The process that judges: `python -m tilewright.fuzz.worker`.
-
-It may die of what it runs; see `tilewright.worker.process`.
-"""
+"""What the process that judges answers: see `fuzz.worker`."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from typing import Any
 
 import onnx
 
-from tilewright.fuzz.judge import judge, operators
-from tilewright.fuzz.kinds import KINDS
-from tilewright.worker import serving as worker
+from fuzz.judge import judge, operators
+from fuzz.kinds import KINDS
 
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
@@ -33,7 +29,3 @@ def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     seeds = {"model": header["seed"]}
     verdicts = judge({"model": model}, seeds, target=header["target"], dump_dir=Path(dump) if dump else None)
     return {"verdict": verdicts["model"].to_json()}, b""
-
-
-if __name__ == "__main__":
-    worker.main()

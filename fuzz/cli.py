@@ -1,16 +1,17 @@
-"""`tilewright fuzz`."""
+"""The command line of the fuzzer: `python -m fuzz`, in a checkout only. No wheel has it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
-
-from tilewright.cli.group import common, duration, refuse_beside
+from tilewright.cli.group import StandaloneCommand, common, duration, refuse_beside, renamed
 from tilewright.errors import TilewrightError
 
 
-@click.command()
+@click.command(
+    "python -m fuzz", cls=StandaloneCommand, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option(
     "--seeds", default="0:256", show_default=True, metavar="A:B", help="Random graphs of these seeds."
 )
@@ -27,7 +28,14 @@ from tilewright.errors import TilewrightError
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
 @click.option("--seconds", type=float, callback=duration, help="Begin no more graphs after this time.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for reproducers and summary.json.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    help="Folder for reproducers and summary.json.",
+)
+@renamed("--out", "--output")
 @click.option(
     "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."
 )
@@ -57,7 +65,7 @@ def fuzz(
     from tilewright.simulator.programs import simulated_target
 
     try:
-        from tilewright.fuzz import command
+        from fuzz import command
     except ModuleNotFoundError as error:
         raise TilewrightError(
             f"the judge needs {error.name}", hint="pip install 'tilewright[compare]'"
@@ -98,3 +106,8 @@ def _range(text: str) -> tuple[int, int]:
     if not (first.isdigit() and end.isdigit() and int(first) < int(end)):
         raise click.BadParameter(f"'{text}' is not of the form A:B with A < B", param_hint="--seeds")
     return int(first), int(end)
+
+
+def main() -> None:
+    """The entry point of `python -m fuzz`."""
+    fuzz(prog_name="python -m fuzz")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import ModelProto
 
-from tilewright.fuzz.builder import (
+from fuzz.builder import (
     ELEMENT_TYPES,
     FLOATS,
     INTEGERS,
@@ -22,8 +22,8 @@ from tilewright.fuzz.builder import (
     name_of,
     types_of,
 )
-from tilewright.fuzz.elementwise import ARITHMETIC, COMPARISONS, GUARDED, LOGICAL
-from tilewright.fuzz.reducing import REDUCTIONS, SEARCHES, SOFTMAXES
+from fuzz.elementwise import ARITHMETIC, COMPARISONS, GUARDED, LOGICAL
+from fuzz.reducing import REDUCTIONS, SEARCHES, SOFTMAXES
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnx import ModelProto
-
 from tilewright.errors import OutputError
-from tilewright.fuzz.hunt import Finding, Judge
-from tilewright.fuzz.kinds import KINDS
-from tilewright.fuzz.merge import merge
-from tilewright.fuzz.shrink import shrink
 from tilewright.iree.text import from_iree
 from tilewright.system.workfolder import WorkFolder
+
+from fuzz.hunt import Finding, Judge
+from fuzz.kinds import KINDS
+from fuzz.merge import merge
+from fuzz.shrink import shrink
 
 # Of a model alone, after those of many at once: what hangs, hangs.
 _LIMIT_SECONDS = 60.0
@@ -54,7 +54,8 @@ def write_reproducer(
         if front.exists():
             (path / "small.mlir").write_text(from_iree(front.read_text()))
         command = [
-            "tilewright",
+            "python",
+            "-m",
             "fuzz",
             "--replay",
             str(path / "small.onnx"),

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from tilewright.fuzz.builder import ELEMENT_TYPES, FLOATS, INTEGERS, types_of
-from tilewright.fuzz.pool import BOUNDS, INPUT_BOUND, Pool, Value, broadcasts, result
+from fuzz.builder import ELEMENT_TYPES, FLOATS, INTEGERS, types_of
+from fuzz.pool import BOUNDS, INPUT_BOUND, Pool, Value, broadcasts, result
 
 JUMPS = ("Floor", "Ceil", "Round", "Sign")
 PIECEWISE = ("Abs", "Neg", "Relu", *JUMPS)

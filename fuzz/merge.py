@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx
 from onnx import ModelProto, helper
 
-from tilewright.fuzz.builder import IR_VERSION, OPSET
+from fuzz.builder import IR_VERSION, OPSET
 
 # What ends the name of a part in the names of its nodes.
 _END = "/"

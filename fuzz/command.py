@@ -1,4 +1,4 @@
-"""`tilewright fuzz`: what it prints and writes."""
+"""`python -m fuzz`: what it prints and writes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from tilewright.errors import ModelError, OutputError, TilewrightError
 from tilewright.frontends.onnx import parse
-from tilewright.fuzz import hostile
-from tilewright.fuzz.hunt import Judge, Outcome, hunt
-from tilewright.fuzz.reproducer import write_reproducer
-from tilewright.fuzz.summary import as_text, summarize
 from tilewright.system.workfolder import WorkFolder
+
+from fuzz import hostile
+from fuzz.hunt import Judge, Outcome, hunt
+from fuzz.reproducer import write_reproducer
+from fuzz.summary import as_text, summarize
 
 Say = Callable[[str], None]
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import onnx
 from onnx import ModelProto
-
 from tilewright.api.compilation import compile
 from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.errors import TilewrightError
-from tilewright.fuzz.builder import ELEMENT_TYPES, Array
-from tilewright.fuzz.conditioning import rounded_reference
-from tilewright.fuzz.merge import merge, part_of
 from tilewright.records.report import Report
 from tilewright.simulator.programs import simulate_program, simulated_target
 from tilewright.system.workfolder import WorkFolder
+
+from fuzz.builder import ELEMENT_TYPES, Array
+from fuzz.conditioning import rounded_reference
+from fuzz.merge import merge, part_of
 
 # Plans depend on it; as many as the tests' machine may have.
 THREADS = 2

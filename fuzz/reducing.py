@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tilewright.fuzz.builder import FLOATS, INTEGERS
-from tilewright.fuzz.elementwise import tame
-from tilewright.fuzz.pool import BOUNDS, Pool, Value, result
+from fuzz.builder import FLOATS, INTEGERS
+from fuzz.elementwise import tame
+from fuzz.pool import BOUNDS, Pool, Value, result
 
 REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean")
 SOFTMAXES = ("Softmax", "LogSoftmax")

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import onnx
 from onnx import ModelProto, TensorProto, helper
-
 from tilewright.compare.oracle import run_double_onnx, run_double_ort, widen, widen_array
-from tilewright.fuzz.builder import Array
+
+from fuzz.builder import Array
 
 _ROUNDED = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _EXACT = "/exact"

@@ -9,10 +9,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tilewright.compare.oracle import tolerance
-from tilewright.fuzz.builder import NUMPY_TYPES
-from tilewright.fuzz.graphs import pairs
-from tilewright.fuzz.hunt import Outcome
-from tilewright.fuzz.judge import LEAST_SHARE
+
+from fuzz.builder import NUMPY_TYPES
+from fuzz.graphs import pairs
+from fuzz.hunt import Outcome
+from fuzz.judge import LEAST_SHARE
 
 _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "onnxruntime", "numpy")
 

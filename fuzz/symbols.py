@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto
 
-from tilewright.fuzz.builder import Array
-from tilewright.fuzz.op_table import OpCase
+from fuzz.builder import Array
+from fuzz.op_table import OpCase
 
 
 def with_symbols(case: OpCase) -> ModelProto | None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
-
-from tilewright.fuzz.drive import drive
-from tilewright.fuzz.judge import Verdict
 from tilewright.system.workfolder import WorkFolder
 from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
+
+from fuzz import CHECKOUT
+from fuzz.drive import drive
+from fuzz.judge import Verdict
 
 # The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
 GRAPHS_PER_MODULE = 16
@@ -54,7 +55,7 @@ class Judge:
     ) -> None:
         self._target = target
         self._kind = kind
-        self._worker = Worker(folder, module="tilewright.fuzz.worker", limit_seconds=limit_seconds)
+        self._worker = Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=limit_seconds)
 
     def close(self) -> None:
         self._worker.close()
@@ -62,7 +63,7 @@ class Judge:
     def model(self, model: ModelProto, seed: int, *, dump_dir: Path | None = None) -> Verdict:
         """On one model, with inputs from this seed."""
         header = {
-            "request": "tilewright.fuzz.worker:judge_model",
+            "request": "fuzz.answers:judge_model",
             "seed": seed,
             "dump_dir": str(dump_dir) if dump_dir else None,
         }
@@ -71,9 +72,7 @@ class Judge:
 
     def seeds(self, seeds: Sequence[int]) -> Outcome:
         """On random graphs, all at once, and where that fails one by one."""
-        answer = self._ask(
-            {"request": "tilewright.fuzz.worker:judge_seeds", "seeds": list(seeds), "kind": self._kind}
-        )
+        answer = self._ask({"request": "fuzz.answers:judge_seeds", "seeds": list(seeds), "kind": self._kind})
         if isinstance(answer, Verdict):
             together = Outcome(dict.fromkeys(seeds, answer))
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tilewright.fuzz.builder import Shape
-from tilewright.fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value
+from fuzz.builder import Shape
+from fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value
 
 
 def transpose(pool: Pool, x: Value, op: str) -> Value | None:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from tilewright.fuzz.graphs import random_graph
+from fuzz.graphs import random_graph
 
 Mutation = Callable[[ModelProto, np.random.Generator], None]
 

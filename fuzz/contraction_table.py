@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from tilewright.fuzz.builder import IR_VERSION, OPSET, Array, Attribute, Shape
-from tilewright.fuzz.op_table import OpCase
+from fuzz.builder import IR_VERSION, OPSET, Array, Attribute, Shape
+from fuzz.op_table import OpCase
 
 _TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
     "f32": (TensorProto.FLOAT, np.dtype(np.float32)),

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright.fuzz.builder import INTEGERS, NUMPY_TYPES, Attribute, ModelBuilder, Shape
+from fuzz.builder import INTEGERS, NUMPY_TYPES, Attribute, ModelBuilder, Shape
 
 T = TypeVar("T")
 
