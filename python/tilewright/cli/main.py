@@ -118,6 +118,8 @@ def _compiling(command: Command) -> Command:
     ) -> Any:
         if database is not None and no_tuning:
             raise click.UsageError("--database and --no-tuning exclude each other")
+        if str(plan) == keywords.get("model") == "-":
+            raise click.UsageError("standard input cannot be both the model and the plan")
         options = CompileOptions(
             threads=threads,
             iree_flags=iree_flags,
@@ -247,16 +249,16 @@ def run(
     options: CompileOptions,
 ) -> None:
     """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
-    if as_json and not compare:
-        raise click.UsageError("--json is for --compare: outputs are saved with -o")
-    if as_json and str(output) == "-":
-        raise click.UsageError("standard output cannot be both the comparison and the outputs")
     sizes = dict(_dim(text) for text in dims)
     if device is not None:
         refuse_beside("--device", "target", "compare", "seconds", "as_json")
         run_simulated(model, device, options, input_files, output, seed, sizes)
         return
+    if as_json and not compare:
+        raise click.UsageError("--json is for --compare: outputs are saved with -o")
     if compare:
+        if as_json and str(output) == "-":
+            raise click.UsageError("standard output cannot be both the comparison and the outputs")
         run_comparison(model, target, options, input_files, output, seed, seconds, as_json)
         return
     program = open_model(model, target, options)

@@ -156,11 +156,11 @@ def run_comparison(
     if as_json:
         click.echo(json.dumps(result.to_json(), indent=2))
     else:
-        _print_comparison(model, result)
+        _print_comparison(model, result, to_stderr=str(output) == "-")
     save_outputs(result.program, list(result.outputs), output)
 
 
-def _print_comparison(model: str, result: Comparison) -> None:
+def _print_comparison(model: str, result: Comparison, *, to_stderr: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -180,7 +180,8 @@ def _print_comparison(model: str, result: Comparison) -> None:
             f"{max(row.errors, default=0.0):.1e}" if row.errors is not None else "?",
             row.detail,
         )
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    stream = sys.stderr if to_stderr else sys.stdout
+    console = Console(file=stream, width=None if stream.isatty() else 140)
     console.print(table)
     for note in result.program.metadata.notes:
         console.print(f"note: {note}")
