@@ -2,7 +2,8 @@
 
 IREE's importer must know every shape, and ONNX's shape inference follows only some of the ops that exporters compute
 shapes by: a Mod or a Cast on the way is enough to lose the rank of all that comes behind (PyTorch's attention
-has both).
+has both). ONNX's own evaluator computes the values. The passes of onnx-ir (1.1) do not fold: they lift constants to
+initializers, inline functions and drop what is unused, and their shape inference is ONNX's.
 """
 
 from __future__ import annotations
