@@ -50,7 +50,7 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x
 _WHEELS = {
     "iree-base-runtime": PINNED_IREE,
     # Of the rest, what the bundle is made with.
-    **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions")),
+    **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions", "msgspec")),
 }
 
 

@@ -19,7 +19,7 @@ from tilewright.iree.versions import PACKAGES, PINNED_IREE, check_iree, installe
 from tilewright.system.cores import available_cores
 from tilewright.system.ptxas import find_ptxas
 
-_LIBRARIES = ("numpy", "ml_dtypes", "onnx")
+_LIBRARIES = ("numpy", "ml_dtypes", "onnx", "msgspec")
 
 
 @dataclass(frozen=True)
