@@ -100,7 +100,8 @@ def renamed(old: str, new: str) -> Callable[[Command], Command]:
         if value is not None:
             raise click.UsageError(f"{old} is now {new}")
 
-    return click.option(old, hidden=True, expose_value=False, is_eager=True, callback=refuse)
+    name = f"old_{old.strip('-').replace('-', '_')}"  # the new one may have the old one's
+    return click.option(old, name, hidden=True, expose_value=False, is_eager=True, callback=refuse)
 
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

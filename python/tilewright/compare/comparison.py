@@ -39,7 +39,7 @@ from tilewright.system.workfolder import WorkFolder
 from tilewright.tuning.paired import Interval, paired_ratio
 from tilewright.worker.process import Worker
 
-# What may be best for IREE alone; see `compilation` for the wider search that left these.
+# What may be best for IREE alone; see `iree.flags` for the wider search that left these.
 IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
     (DATA_TILING,),
     (),

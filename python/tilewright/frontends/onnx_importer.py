@@ -180,7 +180,7 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
     def _handle_node_ScatterND(self, node: onnx.NodeProto) -> bool:
         """Of rows by their numbers, an [n, 1], as torch's index_put, which stays a scatter of rows.
 
-        It has no place for numbers below zero or too large, so it is for those that `frontends.scatters` has bounded;
+        It has no place for numbers below zero or too large, so it is for those that `rewrites.scatters` has bounded;
         the rest goes the importer's way.
         """
         if node.doc_string != ROWS_IN_BOUNDS:

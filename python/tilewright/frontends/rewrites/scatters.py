@@ -26,7 +26,7 @@ _FIRST_OPSET = 13  # in which the axes of ReduceSum are an input
 _FIRST_IR_VERSION = 4  # in which a constant need not be an input, too
 
 ROWS_IN_BOUNDS = "tilewright: rows whose numbers are in bounds"
-"""The documentation of a ScatterND that was made here: `iree.onnx_importer` takes no other."""
+"""The documentation of a ScatterND that was made here: `frontends.onnx_importer` takes no other."""
 
 Shape = tuple[int, ...]
 
