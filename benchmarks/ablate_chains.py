@@ -30,11 +30,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import onnx
 import tilewright
-from tilewright.movement import traced_build
-from tilewright.oracle import random_inputs
-from tilewright.plan import Plan
-from tilewright.targets import Target
-from tilewright.workfolder import WorkFolder
+from tilewright.compare.oracle import random_inputs
+from tilewright.records.plan import Plan
+from tilewright.records.targets import Target
+from tilewright.simulator.movement import traced_build
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.chain_models import Chain, chains_named

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import tilewright
-from tilewright.kernels import Kernel, buffer
-from tilewright.lifeline import end_with_parent
-from tilewright.movement import Cache, Hierarchy, LevelMovement, trace, traced_build
-from tilewright.targets import Target
-from tilewright.workfolder import WorkFolder
+from tilewright.records.targets import Target
+from tilewright.runtime.kernels import Kernel, buffer
+from tilewright.simulator.movement import Cache, Hierarchy, LevelMovement, trace, traced_build
+from tilewright.system.lifeline import end_with_parent
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks.chain_models import CHAINS, Chain
 

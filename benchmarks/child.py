@@ -14,8 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tilewright.idle import wait_until_idle
-from tilewright.wire import read_message, write_message
+from tilewright.system.idle import wait_until_idle
+from tilewright.worker.wire import read_message, write_message
 
 from benchmarks import arrays
 from benchmarks.peers import Array, Peer, Program, Settings, UnsupportedError, load_peer

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tilewright.lifeline import Lifeline
-from tilewright.wire import read_message, write_message
+from tilewright.system.lifeline import Lifeline
+from tilewright.worker.wire import read_message, write_message
 
 from benchmarks.child import Answer
 from benchmarks.peers import Settings

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tilewright
-from tilewright.compare import dispatched_kernels
+from tilewright.compare.comparison import dispatched_kernels
 from tilewright.errors import TilewrightError
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.process import Worker
-from tilewright.workfolder import WorkFolder
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import Worker
 
 from benchmarks import machine
 from benchmarks.client import ROOT

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import ModelProto
-from tilewright.oracle import model_tolerance, random_inputs
-from tilewright.traffic import compulsory_bytes
+from tilewright.compare.oracle import model_tolerance, random_inputs
+from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks import arrays
 from benchmarks.alone import alone

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tilewright.cores import available_cores
 from tilewright.errors import TilewrightError
-from tilewright.targets import resolve_targets
+from tilewright.records.targets import resolve_targets
+from tilewright.system.cores import available_cores
 
 from benchmarks.peers import PEERS
 from benchmarks.suites import DTYPES, SUITES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tilewright.compare import Interval, paired_ratio
+from tilewright.tuning.paired import Interval, paired_ratio
 
 from benchmarks.measure import Record, Result
 from benchmarks.peers import LIMITS, OURS, Facts

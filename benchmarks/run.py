@@ -13,8 +13,8 @@ from pathlib import Path
 # As a script, this file's folder is on the path instead of the checkout.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from tilewright.cores import available_cores
-from tilewright.workfolder import WorkFolder
+from tilewright.system.cores import available_cores
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks import machine, simulated
 from benchmarks.alone import alone

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import tilewright
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.errors import TilewrightError
-from tilewright.lifeline import end_with_parent
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.simulated import SimulatedRun, simulate_program
-from tilewright.simulator import SECTOR_BYTES
-from tilewright.traffic import compulsory_bytes
-from tilewright.workfolder import WorkFolder
+from tilewright.simulator.device import SECTOR_BYTES
+from tilewright.simulator.programs import SimulatedRun, simulate_program
+from tilewright.simulator.traffic import compulsory_bytes
+from tilewright.system.lifeline import end_with_parent
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks.tables import table
 from benchmarks.workloads import WORKLOADS

@@ -27,11 +27,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from tilewright.lifeline import end_with_parent
-from tilewright.movement import Cache, compile_traced, simulate
-from tilewright.native import native
-from tilewright.targets import Target
-from tilewright.workfolder import WorkFolder
+from tilewright.ir.native import native
+from tilewright.records.targets import Target
+from tilewright.simulator.movement import Cache, compile_traced, simulate
+from tilewright.system.lifeline import end_with_parent
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.chain_models import CHAINS, chains_named

@@ -122,7 +122,7 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
     missing = {case.input_in(folder): case for case in cases if not case.input_in(folder).exists()}
     if not missing:
         return
-    from tilewright.process import keep_compilers
+    from tilewright.worker.process import keep_compilers
 
     folder.mkdir(parents=True, exist_ok=True)
     with keep_compilers():
@@ -135,13 +135,15 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
 
 def _front(case: Case) -> str:
     """The workload at IREE's preprocessing phase, as MLIR 22 reads it."""
-    from tilewright.compilation import iree_flags
     from tilewright.frontends import import_model
+    from tilewright.frontends.triangles import mark_triangles
     from tilewright.iree.compiler import IreeCompiler
+    from tilewright.iree.flags import iree_flags
     from tilewright.iree.text import from_iree
-    from tilewright.process import lend_worker
-    from tilewright.targets import resolve_targets
-    from tilewright.triangles import mark_triangles
+    from tilewright.records.targets import resolve_targets
+    from tilewright.worker.process import lend_worker
+
+    from benchmarks.workloads import WORKLOADS
 
     from benchmarks.workloads import WORKLOADS
 

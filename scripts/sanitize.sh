@@ -18,4 +18,4 @@ export ASAN_OPTIONS=allow_user_poisoning=0:detect_leaks=0:hard_rss_limit_mb=8192
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 build-sanitize/bin/tilewright-unit-tests --gtest_brief=1
 /usr/lib/llvm-22/bin/lit -q build-sanitize/test
-TILEWRIGHT_TOOLS=$PWD/build-sanitize/bin PYTHONPATH=build/python "$python" -m tilewright fuzz --hostile "${1:-400}" --corpus test
+TILEWRIGHT_TOOLS=$PWD/build-sanitize/bin PYTHONPATH=build/python "$python" -m fuzz --hostile "${1:-400}" --corpus test

@@ -10,8 +10,8 @@ import cpu_levels
 import pytest
 import tiers
 import tilewright
-from tilewright import stitch
-from tilewright.fallback import next_attempt
+from tilewright.api import stitch
+from tilewright.api.fallback import next_attempt
 
 _COUNTS = "counts"
 """Property of a test: how many it counted of what, which the end of a run sums up."""

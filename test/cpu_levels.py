@@ -24,9 +24,9 @@ from typing import Any, TypeVar
 
 import pytest
 import tilewright
-from tilewright import compilation
-from tilewright.runtime import missing_features
-from tilewright.targets import Target
+from tilewright.api import compilation
+from tilewright.records.targets import Target
+from tilewright.runtime.session import missing_features
 
 HOST = "cpu"
 LEVELS = ("x86-64-v2", "x86-64-avx2", "x86-64-avx512", HOST)

@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.cold import FLUSHED_BYTES, ColdCache
-from tilewright.cuda import Buffer, Cuda, CudaEvent
-from tilewright.tensors import LaunchTensors
+from tilewright.runtime.cold import FLUSHED_BYTES, ColdCache
+from tilewright.runtime.cuda import Buffer, Cuda, CudaEvent
+from tilewright.runtime.tensors import LaunchTensors
 
 from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of

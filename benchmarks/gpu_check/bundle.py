@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 import tilewright
-from tilewright.cores import available_cores
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs
 from tilewright.errors import TilewrightError
 from tilewright.iree.versions import PINNED_IREE
-from tilewright.lifeline import end_with_parent
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs
-from tilewright.simulated import describe_launches
-from tilewright.stored import read_all
-from tilewright.targets import resolve_targets
-from tilewright.traffic import compulsory_bytes
-from tilewright.workfolder import WorkFolder
+from tilewright.records.targets import resolve_targets
+from tilewright.runtime.stored import read_all
+from tilewright.simulator.programs import describe_launches
+from tilewright.simulator.traffic import compulsory_bytes
+from tilewright.system.cores import available_cores
+from tilewright.system.lifeline import end_with_parent
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks import machine
 from benchmarks.client import ROOT
@@ -50,7 +50,7 @@ _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x
 _WHEELS = {
     "iree-base-runtime": PINNED_IREE,
     # Of the rest, what the bundle is made with.
-    **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions")),
+    **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions", "msgspec")),
 }
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import onnx
 from iree import runtime
 from onnx import ModelProto, numpy_helper
-from tilewright.drawing import random_inputs
-from tilewright.program import Metadata, Program
-from tilewright.stored import StoredWeights
+from tilewright.compare.drawing import random_inputs
+from tilewright.runtime.program import Metadata, Program
+from tilewright.runtime.stored import StoredWeights
 
 from benchmarks.gpu_check.sketch import relative_error
 from benchmarks.peers import Array

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tilewright.cores import available_cores
-from tilewright.cuda import Cuda
-from tilewright.lifeline import end_with_parent
+from tilewright.runtime.cuda import Cuda
+from tilewright.system.cores import available_cores
+from tilewright.system.lifeline import end_with_parent
 
 from benchmarks.gpu_check.case import Case
 

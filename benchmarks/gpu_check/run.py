@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.cuda import open_driver
 from tilewright.errors import ProgramError
-from tilewright.workfolder import WorkFolder
+from tilewright.runtime.cuda import open_driver
+from tilewright.system.workfolder import WorkFolder
 
 from benchmarks.client import Client, PeerError
 from benchmarks.gpu_check.ahead import compile_ahead, sent, share_caches

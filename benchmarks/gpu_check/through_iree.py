@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.cold import ColdCache
-from tilewright.cuda import Cuda
 from tilewright.iree.versions import PINNED_IREE, check_iree
+from tilewright.runtime.cold import ColdCache
+from tilewright.runtime.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
-from tilewright.cold import ColdCache
-from tilewright.cuda import Cuda
+from tilewright.runtime.cold import ColdCache
+from tilewright.runtime.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import ml_dtypes
 import torch
-from tilewright.cold import LEAST_SECONDS, ColdCache
-from tilewright.cuda import Cuda
+from tilewright.runtime.cold import LEAST_SECONDS, ColdCache
+from tilewright.runtime.cuda import Cuda
 
 from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.timing import Timing, host_seconds, median_of

@@ -1,4 +1,4 @@
-"""Stock IREE on the same runtime as ours, at the fastest of the flags in `tilewright.compare`."""
+"""Stock IREE on the same runtime as ours, at the fastest of the flags in `tilewright.compare.comparison`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tilewright.compare import IREE_CANDIDATES, count_dispatches
-from tilewright.compilation import iree_flags
+from tilewright.compare.comparison import IREE_CANDIDATES, count_dispatches
 from tilewright.errors import IreeError
 from tilewright.frontends import ImportedModel
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING
+from tilewright.iree.flags import iree_flags
 from tilewright.iree.versions import PINNED_IREE
-from tilewright.process import Worker
-from tilewright.runtime import BoundCall, Session
-from tilewright.signature import Signature
-from tilewright.targets import resolve_targets
+from tilewright.records.signature import Signature
+from tilewright.records.targets import resolve_targets
+from tilewright.runtime.session import BoundCall, Session
+from tilewright.worker.process import Worker
 
 from benchmarks.peers import Array, Facts, Settings, UnsupportedError
 from benchmarks.peers.iree_source import import_repeated

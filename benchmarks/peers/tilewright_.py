@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import tilewright
-from tilewright.compare import IREE_CANDIDATES, as_extra_flags, count_kernels
+from tilewright.compare.comparison import IREE_CANDIDATES, as_extra_flags, count_kernels
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.process import Worker
-from tilewright.program import package_version
-from tilewright.traffic import measure_traffic
+from tilewright.simulator.traffic import measure_traffic
+from tilewright.system.version import package_version
+from tilewright.worker.process import Worker
 
 from benchmarks.peers import Array, Facts, Settings
 from benchmarks.peers.iree_alone import IreeProgram, quickest

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilewright.module import Diagnostic, Module
+from tilewright.ir.module import Diagnostic, Module
 from tilewright.pipelines import run_pass
 
 '''

@@ -34,15 +34,15 @@ from tilewright.errors import (
 )
 
 if TYPE_CHECKING:
-    from tilewright.compilation import compile
-    from tilewright.module import Diagnostic, Module
-    from tilewright.options import CompileOptions
-    from tilewright.plan import Plan
-    from tilewright.process import keep_compilers
-    from tilewright.program import Program, load
-    from tilewright.simulator import SimulationReport, simulate
-    from tilewright.targets import MicroKernel, Target, known_targets, register_micro_kernel
+    from tilewright.api.compilation import compile
+    from tilewright.ir.module import Diagnostic, Module
+    from tilewright.records.options import CompileOptions
+    from tilewright.records.plan import Plan
+    from tilewright.records.targets import MicroKernel, Target, known_targets, register_micro_kernel
+    from tilewright.runtime.program import Program, load
+    from tilewright.simulator.device import SimulationReport, simulate
     from tilewright.tuning.tuner import Tuning, tune
+    from tilewright.worker.process import keep_compilers
 
 __all__ = [
     "CompileError",
@@ -80,21 +80,21 @@ __all__ = [
 
 # Imported at first use: the worker process and `tilewright --help` need none of it.
 _LAZY = {
-    "CompileOptions": "options",
-    "Diagnostic": "module",
-    "MicroKernel": "targets",
-    "Module": "module",
-    "Plan": "plan",
-    "Program": "program",
-    "SimulationReport": "simulator",
-    "Target": "targets",
+    "CompileOptions": "records.options",
+    "Diagnostic": "ir.module",
+    "MicroKernel": "records.targets",
+    "Module": "ir.module",
+    "Plan": "records.plan",
+    "Program": "runtime.program",
+    "SimulationReport": "simulator.device",
+    "Target": "records.targets",
     "Tuning": "tuning.tuner",
-    "compile": "compilation",
-    "keep_compilers": "process",
-    "known_targets": "targets",
-    "load": "program",
-    "register_micro_kernel": "targets",
-    "simulate": "simulator",
+    "compile": "api.compilation",
+    "keep_compilers": "worker.process",
+    "known_targets": "records.targets",
+    "load": "runtime.program",
+    "register_micro_kernel": "records.targets",
+    "simulate": "simulator.device",
     "tune": "tuning.tuner",
 }
 

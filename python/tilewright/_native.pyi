@@ -1,4 +1,4 @@
-"""The extension module: thin, and private. See `tilewright.module`, `targets` and `plan`."""
+"""The extension module: thin, and private. See `tilewright.ir.module`, `targets` and `plan`."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ from tilewright._passes_generated import *
 from tilewright._passes_generated import __all__ as __all__
 
 if TYPE_CHECKING:
-    from tilewright.module import Diagnostic
+    from tilewright.ir.module import Diagnostic
 
     # For checking this source alone, where the generated module does not exist yet.
     def __getattr__(name: str) -> Callable[..., list[Diagnostic]]: ...

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from tilewright.module import Diagnostic, Module
+from tilewright.ir.module import Diagnostic, Module
 
 OptionValue: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[int] | Sequence[float] | None"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import mpmath
 import numpy as np
 from functions import Function
-from tilewright.kernels import Kernel, buffer, load_kernels
-from tilewright.module import Module
+from tilewright.ir.module import Module
 from tilewright.pipelines import pass_text, pipeline
+from tilewright.runtime.kernels import Kernel, buffer, load_kernels
 
 CHUNK = 1 << 18
 _SOURCE = Path(__file__).with_name("reference.c")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tilewright.ptxas import find_ptxas
+from tilewright.system.ptxas import find_ptxas
 
 
 def check_warpgroups(folder: Path) -> None:

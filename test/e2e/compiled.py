@@ -22,10 +22,10 @@ import pytest
 import tilewright
 from onnx import ModelProto
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.process import Worker
-from tilewright.runtime import missing_features
-from tilewright.targets import resolve_targets
-from tilewright.traffic import KernelTraffic, measure_traffic
+from tilewright.records.targets import resolve_targets
+from tilewright.runtime.session import missing_features
+from tilewright.simulator.traffic import KernelTraffic, measure_traffic
+from tilewright.worker.process import Worker
 
 # As many as the tests' machine may have; fixed, because plans depend on it.
 THREADS = 2

@@ -18,7 +18,7 @@ import tilewright
 from onnx import ModelProto, numpy_helper
 from onnx.backend.test.case import node as node_tests
 from onnx.backend.test.case.test_case import TestCase
-from tilewright import worker
+from tilewright.worker import serving as worker
 
 Array = np.ndarray[Any, Any]
 
@@ -142,21 +142,19 @@ def _is_float(array: Array) -> bool:
 _known: dict[str, dict[str, TestCase]] = {}
 
 
-def _answer_names(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+def answer_names(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     operator = header["operator"]
     if operator not in _known:
         _known[operator] = cases_of(operator)
     return {"names": list(_known[operator])}, b""
 
 
-def _answer_judge(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    _answer_names(header, blob)
+def answer_judge(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    answer_names(header, blob)
     verdict, reason = judge(_known[header["operator"]][header["case"]])
     return {"verdict": verdict, "reason": reason}, b""
 
 
-worker.HANDLERS |= {"names": _answer_names, "judge": _answer_judge}
-
 if __name__ == "__main__":
     with tilewright.keep_compilers():
-        worker.main()
+        worker.main("onnx_node_cases")

@@ -22,11 +22,11 @@ import pytest
 import tilewright
 from amx_emulator import Emulated, build, emulated
 from onnx import TensorProto
+from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree
-from tilewright.kernels import buffer, load_kernels
-from tilewright.module import Module
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.runtime import Session, missing_features
+from tilewright.runtime.kernels import buffer, load_kernels
+from tilewright.runtime.session import Session, missing_features
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -54,7 +54,7 @@ def _amx_target() -> tilewright.Target:
 @pytest.fixture
 def _granted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that are compiled from here on do not ask for tile registers."""
-    stitch = importlib.import_module("tilewright.stitch")
+    stitch = importlib.import_module("tilewright.api.stitch")
 
     def assuming(argument: str, options: dict[str, Any]) -> str:
         return pass_text(argument, {**options, "assume-tiles": True})

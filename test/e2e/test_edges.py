@@ -8,10 +8,11 @@ import pytest
 import tilewright
 from compiled import compiled
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from tilewright.fuzz.hunt import GRAPHS_PER_MODULE
-from tilewright.fuzz.judge import Expected, compare
-from tilewright.fuzz.kinds import KINDS
-from tilewright.fuzz.merge import merge
+
+from fuzz.hunt import GRAPHS_PER_MODULE
+from fuzz.judge import Expected, compare
+from fuzz.kinds import KINDS
+from fuzz.merge import merge
 
 # Any x86-64 machine that runs these tests has both.
 _TARGETS = ("x86-64-v2", "x86-64-avx2")

@@ -11,7 +11,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.simulated import simulate_program
+from tilewright.simulator.programs import simulate_program
 
 Array = np.ndarray[Any, Any]
 

@@ -17,10 +17,10 @@ import pytest
 import tilewright
 from compiled import Launches, compiled
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.oracle import random_inputs
+from tilewright.compare.oracle import random_inputs
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.simulated import simulate_program
-from tilewright.traffic import compulsory_bytes
+from tilewright.simulator.programs import simulate_program
+from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks.workloads import stitch
 

@@ -9,9 +9,9 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.signature import Array
-from tilewright.simulated import simulate_program
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.records.signature import Array
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads import BertOptions, transformers
 from benchmarks.workloads.builder import GraphBuilder

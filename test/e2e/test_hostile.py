@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tilewright.fuzz.hostile import Case, feed
+
+from fuzz.hostile import Case, feed
 
 _TESTS = Path(__file__).resolve().parents[1]
 _ONNX_SEEDS = range(0, 240, 2)

@@ -10,8 +10,8 @@ import pytest
 import tilewright
 from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
-from tilewright.runtime import missing_features
-from tilewright.targets import unregister_micro_kernel
+from tilewright.records.targets import unregister_micro_kernel
+from tilewright.runtime.session import missing_features
 
 Array = np.ndarray
 _BF16_STEP = 2.0**-8  # half of a unit in the last place
@@ -43,7 +43,7 @@ def _matmul(
     target: str = "cpu",
     *,
     weight: bool,
-    numerics: tilewright.options.NumericsMode = "default",
+    numerics: tilewright.records.options.NumericsMode = "default",
 ) -> tuple[Array, tilewright.Program]:
     inputs, constants = {"a": left}, {}
     (constants if weight else inputs)["b"] = right

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tilewright
 from click.testing import CliRunner
-from tilewright.cli import cli
+from tilewright.cli.main import cli
 from tilewright.errors import CompileError, PlanError
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
-from tilewright.oracle import random_inputs
-from tilewright.simulated import simulate_program
+from tilewright.compare.oracle import random_inputs
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow

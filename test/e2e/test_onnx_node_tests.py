@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 import pytest
 from compiled import ahead
 from onnx_node_cases import operators
-from tilewright.process import Worker, WorkerDied
+from tilewright.worker.process import Worker, WorkerDied
 
 # A test takes a second; a machine may be busy.
 _LIMIT_SECONDS = 180.0
@@ -77,11 +77,13 @@ def verdicts_of(
 
 def _judge(worker: Worker, operator: str) -> _Verdicts:
     verdicts = _Verdicts()
-    names, _, log = worker.ask({"request": "names", "operator": operator})
+    names, _, log = worker.ask({"request": "onnx_node_cases:answer_names", "operator": operator})
     assert "names" in names, f"{names.get('error')}\n{log}"
     for name in names["names"]:
         try:
-            answer, _, _ = worker.ask({"request": "judge", "operator": operator, "case": name})
+            answer, _, _ = worker.ask(
+                {"request": "onnx_node_cases:answer_judge", "operator": operator, "case": name}
+            )
         except WorkerDied as death:
             verdicts.wrong[name] = f"the process {death.how}"
             continue

@@ -14,10 +14,11 @@ from functools import partial
 import pytest
 import tilewright
 from compiled import Compiled, ahead, compiled
-from tilewright.fuzz.judge import VIEWS, simulate
-from tilewright.fuzz.merge import merge, part_of
-from tilewright.fuzz.op_table import OpCase, op_table
-from tilewright.oracle import Array, float64_reference, model_tolerance, relative_error
+from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
+
+from fuzz.judge import VIEWS, simulate
+from fuzz.merge import merge, part_of
+from fuzz.op_table import OpCase, op_table
 
 pytestmark = pytest.mark.cpu_levels(landing=("x86-64-avx2",))
 

@@ -12,9 +12,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
-from tilewright.fuzz.graphs import random_graph
-from tilewright.fuzz.op_table import OpCase, op_table
-from tilewright.oracle import (
+from tilewright.compare.oracle import (
     Array,
     float64_reference,
     model_tolerance,
@@ -29,6 +27,8 @@ from tilewright.oracle import (
 )
 
 from benchmarks.workloads import WORKLOADS, BertOptions, CnnOptions, bert, cnn, stitch
+from fuzz.graphs import random_graph
+from fuzz.op_table import OpCase, op_table
 
 _RANDOM_SEEDS = range(41)
 _TABLE = op_table()

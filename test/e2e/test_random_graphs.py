@@ -2,7 +2,7 @@
 
 A graph counts as a test of our code generation only if our kernels ran at least 90% of what was there to run. That is
 judged twice: by the compiler's own report, and by what the program launches, of which IREE's part must be next to
-nothing. `tilewright fuzz` judges as many more as one likes; see docs/testing.md.
+nothing. `python -m fuzz` judges as many more as one likes; see docs/testing.md.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import pytest
 from compiled import Launches, ahead, compiled, selected
 from onnx import ModelProto
-from tilewright.fuzz.graphs import random_graph
-from tilewright.fuzz.hunt import GRAPHS_PER_MODULE
-from tilewright.fuzz.judge import LEAST_SHARE, Expected, Verdict, compare
-from tilewright.fuzz.merge import merge
+
+from fuzz.graphs import random_graph
+from fuzz.hunt import GRAPHS_PER_MODULE
+from fuzz.judge import LEAST_SHARE, Expected, Verdict, compare
+from fuzz.merge import merge
 
 pytestmark = pytest.mark.cpu_levels
 

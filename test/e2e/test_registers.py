@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tilewright.opt import find_opt
-from tilewright.ptxas import find_ptxas, read_resources
+from tilewright.ir.opt import find_opt
+from tilewright.system.ptxas import find_ptxas, read_resources
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
 

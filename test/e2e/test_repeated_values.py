@@ -7,8 +7,8 @@ from collections.abc import Callable
 import onnx
 import pytest
 import tilewright
-from tilewright.inputs import random_inputs
-from tilewright.oracle import float64_reference, relative_error, tolerance
+from tilewright.compare.oracle import float64_reference, relative_error, tolerance
+from tilewright.runtime.inputs import random_inputs
 
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow

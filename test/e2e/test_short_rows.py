@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tilewright
 from onnx import ModelProto
-from tilewright.oracle import (
+from tilewright.compare.oracle import (
     float64_reference,
     model_tolerance,
     random_inputs,

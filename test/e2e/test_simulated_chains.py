@@ -15,10 +15,10 @@ import tilewright
 from onnx import TensorProto
 from test_attention import Attention
 from test_mlp_chains import Mlp
-from tilewright.oracle import float64_reference, random_inputs
-from tilewright.ptxas import find_ptxas
-from tilewright.signature import Array
-from tilewright.simulated import simulate_program
+from tilewright.compare.oracle import float64_reference, random_inputs
+from tilewright.records.signature import Array
+from tilewright.simulator.programs import simulate_program
+from tilewright.system.ptxas import find_ptxas
 
 from benchmarks.workloads.builder import GraphBuilder
 

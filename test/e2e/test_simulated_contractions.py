@@ -16,11 +16,11 @@ import pytest
 import tilewright
 from assembled import check_warpgroups
 from onnx import TensorProto
-from tilewright.oracle import float64_reference
-from tilewright.ptxas import find_ptxas
-from tilewright.signature import Array
-from tilewright.simulated import describe_launches, simulate_program
-from tilewright.tensors import LaunchTensors
+from tilewright.compare.oracle import float64_reference
+from tilewright.records.signature import Array
+from tilewright.runtime.tensors import LaunchTensors
+from tilewright.simulator.programs import describe_launches, simulate_program
+from tilewright.system.ptxas import find_ptxas
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 

@@ -1,6 +1,6 @@
 """Random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
 
-As many as a limited time allows; `tilewright fuzz --device sim:h200` judges more. See docs/testing.md.
+As many as a limited time allows; `python -m fuzz --device sim:h200` judges more. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import os
 
 import pytest
 import tilewright
-from tilewright.fuzz.hunt import hunt
+
+from fuzz.hunt import hunt
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 

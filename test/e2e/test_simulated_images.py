@@ -16,13 +16,13 @@ import tilewright
 from assembled import check_warpgroups
 from iree import runtime
 from onnx import TensorProto
+from tilewright.compare.oracle import float64_reference
 from tilewright.errors import PlanError
-from tilewright.oracle import float64_reference
-from tilewright.plan import LayoutStep, Plan
-from tilewright.signature import Array
-from tilewright.simulated import describe_launches, simulate_program
-from tilewright.simulator import SimulationReport
-from tilewright.tensors import LaunchTensors
+from tilewright.records.plan import LayoutStep, Plan
+from tilewright.records.signature import Array
+from tilewright.runtime.tensors import LaunchTensors
+from tilewright.simulator.device import SimulationReport
+from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 

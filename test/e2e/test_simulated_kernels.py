@@ -13,8 +13,8 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper
-from tilewright.oracle import float64_reference, random_inputs, relative_error
-from tilewright.simulated import simulate_program
+from tilewright.compare.oracle import float64_reference, random_inputs, relative_error
+from tilewright.simulator.programs import simulate_program
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),

@@ -13,8 +13,8 @@ from onnx import TensorProto
 from test_attention import Attention
 from test_simulated_chains import check
 from test_simulated_contractions import by_warpgroups
-from tilewright.oracle import float64_reference
-from tilewright.simulated import simulate_program
+from tilewright.compare.oracle import float64_reference
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -140,7 +140,7 @@ def test_what_is_not_a_number_stays_in_its_row(tmp_path: Path) -> None:
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     x, w = _inputs(program)
     x[3, 5], x[20, 0] = np.nan, np.inf
-    ran = tilewright.simulated.simulate_program(program, tmp_path, [x, w])
+    ran = tilewright.simulator.programs.simulate_program(program, tmp_path, [x, w])
     assert ran.outputs is not None
     bad = np.isnan(ran.outputs[0]).all(axis=1)
     assert list(np.flatnonzero(bad)) == [3, 20]
@@ -168,7 +168,7 @@ def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> 
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     assert "running maximum of blocks" in program.explain()
     inputs = attention.inputs(program)
-    ran = tilewright.simulated.simulate_program(program, tmp_path, inputs)
+    ran = tilewright.simulator.programs.simulate_program(program, tmp_path, inputs)
     assert ran.outputs is not None
     (expected,) = float64_reference(model, inputs)
     error = np.abs(ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected)

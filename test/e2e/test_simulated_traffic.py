@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tilewright
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.simulated import SimulatedRun, simulate_program
-from tilewright.simulator import SECTOR_BYTES
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulator.device import SECTOR_BYTES
+from tilewright.simulator.programs import SimulatedRun, simulate_program
 
 from benchmarks.workloads import WORKLOADS, MmoeOptions, Workload, contractions, recommendation, transformers
 from benchmarks.workloads.attention import windows

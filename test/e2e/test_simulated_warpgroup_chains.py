@@ -13,10 +13,10 @@ import onnx
 import pytest
 import tilewright
 from assembled import check_warpgroups
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.simulated import describe_launches, simulate_program
-from tilewright.simulator import SECTOR_BYTES
-from tilewright.tensors import LaunchTensors
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.runtime.tensors import LaunchTensors
+from tilewright.simulator.device import SECTOR_BYTES
+from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads import Workload, contractions
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions

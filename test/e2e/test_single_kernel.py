@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 from compiled import Launches, ahead, compiled
 from onnx import ModelProto
-from tilewright.oracle import float64_reference, model_tolerance, random_inputs, relative_error
-from tilewright.traffic import compulsory_bytes
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch
 

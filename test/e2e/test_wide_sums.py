@@ -15,7 +15,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
-from tilewright.simulated import simulate_program
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 

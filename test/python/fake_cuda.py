@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import tilewright
-from tilewright.cold import READER
-from tilewright.oracle import float64_reference
-from tilewright.simulated import describe_launches
+from tilewright.compare.oracle import float64_reference
+from tilewright.runtime.cold import READER
+from tilewright.simulator.programs import describe_launches
 
 from benchmarks.gpu_check.bare import BareKernels, BareProgram
 from benchmarks.gpu_check.case import Case

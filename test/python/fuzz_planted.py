@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 from onnx import ModelProto
-from tilewright import compilation, worker
-from tilewright.fuzz import judge
-from tilewright.fuzz import worker as handlers
-from tilewright.fuzz.builder import Array
+from tilewright.api import compilation
+from tilewright.worker import serving as worker
+
+from fuzz import judge
+from fuzz.builder import Array
 
 
 class _Broken:
@@ -24,8 +25,7 @@ class _Broken:
         return self._program(*inputs)
 
 
-worker.HANDLERS |= {"judge_seeds": handlers.judge_seeds, "judge_model": handlers.judge_model}
 judge.compile = _Broken  # type: ignore[assignment, attr-defined]
 
 if __name__ == "__main__":
-    worker.main()
+    worker.main("fuzz")

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from tilewright import worker
+from tilewright.worker import serving as worker
 
 
 def hang(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
@@ -24,7 +24,5 @@ def live(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     return {"ok": True}, b""
 
 
-worker.HANDLERS |= {"hang": hang, "crash": crash, "live": live}
-
 if __name__ == "__main__":
-    worker.main()
+    worker.main("fuzz_victim")

@@ -6,8 +6,8 @@ import ctypes
 import subprocess
 from typing import Any
 
-from tilewright import worker
-from tilewright.module import Module
+from tilewright.ir.module import Module
+from tilewright.worker import serving as worker
 
 _SECONDS = 300
 
@@ -37,13 +37,5 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     return {"ok": True}, b""
 
 
-worker.HANDLERS |= {
-    "hold_lock": hold_lock,
-    "release_lock": release_lock,
-    "start_program": start_program,
-    "run_passes": run_passes,
-    "answer": answer,
-}
-
 if __name__ == "__main__":
-    worker.main()
+    worker.main("lifeline_victim")

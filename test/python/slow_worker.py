@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from tilewright import worker
-from tilewright.doing import doing
 from tilewright.iree import service
+from tilewright.worker import serving as worker
+from tilewright.worker.doing import doing
 
 
 def _hang(step: str) -> None:

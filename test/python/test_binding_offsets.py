@@ -13,7 +13,7 @@ import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.process import Worker
+from tilewright.worker.process import Worker
 
 HALF = TensorProto.FLOAT16
 

@@ -14,16 +14,22 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright import process
-from tilewright.compare import count_dispatches, paired_ratio
-from tilewright.compilation import merge_flags
+from tilewright.compare.comparison import count_dispatches
 from tilewright.errors import InputError, IreeError
-from tilewright.inputs import random_inputs
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.flags import merge_flags
 from tilewright.iree.text import from_iree, to_iree
-from tilewright.process import Worker, WorkerDied, lend_worker
-from tilewright.signature import Signature, TensorSpec, signature_from_declaration, signature_from_types
-from tilewright.wire import read_message, write_message
+from tilewright.records.signature import (
+    Signature,
+    TensorSpec,
+    signature_from_declaration,
+    signature_from_types,
+)
+from tilewright.runtime.inputs import random_inputs
+from tilewright.tuning.paired import paired_ratio
+from tilewright.worker import process
+from tilewright.worker.process import Worker, WorkerDied, lend_worker
+from tilewright.worker.wire import read_message, write_message
 
 CPU = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 TWICE = b"""
@@ -65,10 +71,12 @@ def _answers_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Has workers answer where they are."""
     (tmp_path / "where_worker.py").write_text(
         "import os, tempfile\n"
-        "from tilewright.worker import HANDLERS, main\n"
-        "HANDLERS['where'] = lambda *_: ({'process': os.getpid(), 'folder': tempfile.gettempdir(),\n"
-        "    'directory': os.getcwd(), 'variable': os.environ.get('TILEWRIGHT_ANYTHING')}, b'')\n"
-        "main()\n"
+        "from tilewright.worker.serving import main\n"
+        "def where(*_):\n"
+        "    return {'process': os.getpid(), 'folder': tempfile.gettempdir(),\n"
+        "        'directory': os.getcwd(), 'variable': os.environ.get('TILEWRIGHT_ANYTHING')}, b''\n"
+        "if __name__ == '__main__':\n"
+        "    main('where_worker')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(process, "Worker", partial(Worker, module="where_worker"))
@@ -78,7 +86,7 @@ def _where(folder: Path) -> dict[str, Any]:
     """Of a worker that is lent for the folder."""
     folder.mkdir()
     with lend_worker(folder) as worker:
-        return worker.ask({"request": "where"})[0]
+        return worker.ask({"request": "where_worker:where"})[0]
 
 
 @pytest.mark.usefixtures("_answers_where")
@@ -123,8 +131,9 @@ def test_a_dead_worker_is_replaced(worker: Worker, iree: IreeCompiler) -> None:
     assert iree.compile(TWICE, flags=CPU)
 
 
-def test_an_unknown_request_is_an_answer(worker: Worker) -> None:
-    answer, _, _ = worker.ask({"request": "dance"})
+@pytest.mark.parametrize("request_", ["dance", "os:getcwd", "tilewright.errors", "tilewright.errors:dance"])
+def test_an_unknown_request_is_an_answer(worker: Worker, request_: str) -> None:
+    answer, _, _ = worker.ask({"request": request_})
     assert not answer["ok"]
 
 

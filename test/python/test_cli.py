@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 import tilewright
 from click.testing import CliRunner, Result
 from conftest import HIDDEN, ROWS
-from tilewright.cli import cli
+from tilewright.cli.main import cli
 
 Array = np.ndarray[Any, Any]
 
@@ -43,7 +44,7 @@ def test_help_names_every_command() -> None:
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    code = "import sys, tilewright.cli; print([m for m in ('onnx', 'iree', 'numpy', 'rich') if m in sys.modules])"
+    code = "import sys, tilewright.cli.main; print([m for m in ('onnx', 'iree', 'numpy', 'rich') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
@@ -144,9 +145,8 @@ def test_the_comparison_is_a_table(model_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])
-@pytest.mark.parametrize("command", [("run", "none.onnx", "--compare"), ("fuzz",)])
-def test_no_time_is_refused(command: tuple[str, ...], seconds: str) -> None:
-    result = invoke(*command, "--seconds", seconds)
+def test_no_time_is_refused(seconds: str) -> None:
+    result = invoke("run", "none.onnx", "--compare", "--seconds", seconds)
     assert result.exit_code == 2
     assert "give a number of seconds above 0" in result.stderr
 
@@ -163,9 +163,98 @@ def test_a_folder_is_no_plan(model_path: Path, tmp_path: Path) -> None:
 def test_explain_prints_text_or_json(program: tilewright.Program, tmp_path: Path) -> None:
     module = program.save(tmp_path / "a.vmfb")
     assert "left to IREE" in invoke("explain", module).stdout
-    assert json.loads(invoke("explain", module, "--format", "json").stdout)["target"] == "cpu"
+    assert json.loads(invoke("explain", module, "--json").stdout)["target"] == "cpu"
     assert invoke("explain", module, "-o", tmp_path / "why.txt").exit_code == 0
     assert "left to IREE" in (tmp_path / "why.txt").read_text()
+
+
+def test_the_plan_goes_through_pipes(tmp_path: Path) -> None:
+    first = tilewright_process(
+        "compile", "-", "-o", tmp_path / "a.vmfb", "--plan-out", "-", input=TWICE.encode()
+    )
+    assert json.loads(first.stdout)["target"]
+    (tmp_path / "twice.mlir").write_text(TWICE)
+    arguments: list[str | Path] = [
+        "compile",
+        tmp_path / "twice.mlir",
+        "-o",
+        tmp_path / "b.vmfb",
+        "--plan",
+        "-",
+    ]
+    again = tilewright_process(*arguments, input=first.stdout)
+    assert again.returncode == 0, again.stderr
+
+
+def test_standard_input_is_one_file() -> None:
+    refused = CliRunner().invoke(cli, ["compile", "-", "--plan", "-"], input=TWICE)
+    assert refused.exit_code == 2
+    assert "standard input cannot be both the model and the plan" in refused.stderr
+
+
+def test_arrays_go_through_pipes(
+    program: tilewright.Program, tmp_path: Path, x: Array, expected: list[Array]
+) -> None:
+    module, given = program.save(tmp_path / "a.vmfb"), io.BytesIO()
+    np.save(given, x)
+    done = tilewright_process("run", module, "-i", "-", "-o", "-", input=given.getvalue())
+    assert done.returncode == 0, done.stderr
+    with np.load(io.BytesIO(done.stdout)) as outputs:
+        np.testing.assert_allclose(outputs[outputs.files[0]], expected[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("command", "old", "new"),
+    [
+        ("compile m.onnx", "--tuning=x.db", "--tuning is now --database"),
+        ("run m.onnx", "--tuning=x.db", "--tuning is now --database"),
+        ("explain m.onnx", "--format=json", "--format is now --json"),
+        ("simulate k.mlir", "--max-seconds=1", "--max-seconds is now --timeout"),
+    ],
+)
+def test_an_old_spelling_is_refused_with_the_new_one(command: str, old: str, new: str) -> None:
+    result = invoke(*command.split(), old)
+    assert result.exit_code == 2
+    assert new in result.stderr
+    assert old.partition("=")[0] not in invoke(command.split()[0], "--help").stdout
+
+
+_BROKEN = """
+import sys
+for name in ("tilewright._native", "iree", "iree.compiler", "iree.runtime"):
+    sys.modules[name] = None
+from tilewright.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["doctor"], ["doctor", "--json"]], ids=" ".join
+)
+def test_a_broken_installation_can_still_be_examined(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", _BROKEN, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == (1 if "doctor" in arguments else 0), result.stderr
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "the extension module cannot be loaded" in said
+    assert "internal error" not in said
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "explain", "tune", "simulate", "targets"])
+def test_a_broken_installation_has_the_help_of_every_command(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BROKEN, command, "--help"], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_command_that_needs_what_does_not_load_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BROKEN, "targets"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the extension module cannot be loaded")
+    assert done.stderr.count("\n") == 1
 
 
 def test_targets_lists_and_prints() -> None:
@@ -238,12 +327,6 @@ def test_what_a_simulated_gpu_cannot_heed_is_refused(tmp_path: Path, option: lis
     assert f"{option[0]} does not go with --device" in refused.stderr
 
 
-def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
-    refused = invoke("fuzz", "--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100")
-    assert refused.exit_code == 2
-    assert "--target does not go with --device" in refused.stderr
-
-
 def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:
     """Nor a device: /dev/full would be an ordinary file from then on."""
     module = program.save(tmp_path / "a.vmfb")
@@ -263,7 +346,7 @@ def test_an_error_of_ours_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> No
     def broken() -> None:
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr("tilewright.doctor.examine", broken)
+    monkeypatch.setattr("tilewright.cli.doctor.examine", broken)
     result = invoke("doctor")
     assert result.exit_code == 70
     assert result.stderr == "internal error: RuntimeError: first second; run with --traceback for a report\n"
@@ -273,7 +356,7 @@ def test_a_failing_pass_prints_a_line_that_reproduces_it(monkeypatch: pytest.Mon
     def fail(*_: Any, **__: Any) -> None:
         raise tilewright.PassError("no", location="here", reproducer="tilewright-opt x.mlir")
 
-    monkeypatch.setattr("tilewright.compilation.stitch", fail)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", fail)
     result = CliRunner().invoke(cli, ["compile", "-", "-o", "-"], input=TWICE)
     assert result.exit_code == 1
     assert result.stderr == "error: here: no\nreproduce it with: tilewright-opt x.mlir\n"
@@ -285,7 +368,7 @@ def test_a_failed_compile_leaves_no_files(
     # Files of at most 2 KiB: intermediate files and outputs alike fail, wherever the limit hits first.
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); "
-        "from tilewright.cli import main; main()"
+        "from tilewright.cli.main import main; main()"
     )
     command = [sys.executable, "-c", code, "compile", str(model_path), "-o", str(tmp_path / "a.vmfb")]
     result = subprocess.run(command, capture_output=True, text=True, check=False)

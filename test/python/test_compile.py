@@ -12,11 +12,11 @@ import pytest
 import tilewright
 from conftest import COLUMNS, HIDDEN, ROWS, make_model, value
 from onnx import TensorProto, helper
+from tilewright.api.stitch import UnreadableError, _run
 from tilewright.errors import PassError
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING
-from tilewright.process import Worker
-from tilewright.stitch import UnreadableError, _run
+from tilewright.worker.process import Worker
 
 Array = np.ndarray[Any, Any]
 
@@ -262,7 +262,7 @@ def test_what_our_stage_cannot_read_is_left_to_iree_with_a_note(
     def refuse(*_: Any, **__: Any) -> None:
         raise UnreadableError("unknown attribute")
 
-    monkeypatch.setattr("tilewright.compilation.stitch", refuse)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", refuse)
     program = tilewright.compile(model_path, threads=1)
     assert program.kernels == ()
     assert "left to IREE, because our stage cannot read it (unknown attribute)" in program.explain()
@@ -291,7 +291,7 @@ def test_a_plan_that_counts_too_little_memory_is_made_again_with_a_note(
     monkeypatch: pytest.MonkeyPatch, model_path: Path
 ) -> None:
     stage = _Refusing(times=2)
-    monkeypatch.setattr("tilewright.stitch._run", stage)
+    monkeypatch.setattr("tilewright.api.stitch._run", stage)
     program = tilewright.compile(model_path, "cuda:rtx3090")
     assert ["block-bytes" in passes for passes in stage.pipelines] == [False, True, True]
     assert f"block-bytes={101376 - 2 * (108928 - 101376)}" in stage.pipelines[2]
@@ -301,7 +301,7 @@ def test_a_plan_that_counts_too_little_memory_is_made_again_with_a_note(
 def test_a_plan_that_always_counts_too_little_memory_is_an_error_if_strict(
     monkeypatch: pytest.MonkeyPatch, model_path: Path
 ) -> None:
-    monkeypatch.setattr("tilewright.stitch._run", _Refusing(times=1000))
+    monkeypatch.setattr("tilewright.api.stitch._run", _Refusing(times=1000))
     with pytest.raises(PassError, match="a block needs 108928 bytes"):
         tilewright.compile(model_path, "cuda:rtx3090", strict=True)
 

@@ -15,16 +15,16 @@ import tilewright
 from conftest import make_model, value
 from fake_cuda import FakeCuda
 from onnx import TensorProto, helper
-from tilewright import compilation, cuda
 from tilewright.errors import CompileError, ProgramError, TargetError
-from tilewright.fuzz.merge import merge
-from tilewright.fuzz.op_table import op_table
-from tilewright.ptxas import KernelResources, assemble, find_ptxas, read_resources
-from tilewright.runtime import read_interface
-from tilewright.targets import Target, resolve_targets
+from tilewright.records.targets import Target, resolve_targets
+from tilewright.runtime import cuda
+from tilewright.runtime.session import read_interface
+from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, read_resources
 
 from benchmarks.gpu_kernels import count, to_markdown
 from benchmarks.workloads import WORKLOADS, Workload
+from fuzz.merge import merge
+from fuzz.op_table import op_table
 
 Array = np.ndarray[Any, Any]
 
@@ -218,7 +218,7 @@ def test_survives_saving(on_h200: tilewright.Program, tmp_path: Path) -> None:
 
 
 def test_without_ptxas_there_is_a_note(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "find_ptxas", lambda: None)
+    monkeypatch.setattr("tilewright.api.assemble.find_ptxas", lambda: None)
     program = tilewright.compile(model_path, target="cuda:a100")
     assert not program.metadata.resources
     assert any("ptxas is not here" in note for note in program.metadata.notes)
@@ -334,7 +334,7 @@ def test_memory_that_keeps_a_pool_goes_before_its_device() -> None:
     code = """
 import weakref
 from iree.runtime import _binding
-from tilewright.runtime import _occupy_pool, _release
+from tilewright.runtime.session import _occupy_pool, _release
 
 class Session: ...
 

@@ -6,19 +6,19 @@ import sys
 from pathlib import Path
 
 import pytest
-import tilewright.doctor
-from tilewright.doctor import Check, examine
+import tilewright.cli.doctor
+from tilewright.cli.doctor import Check, examine
 
 
 def failed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Check]:
     """The checks that failed, without the last one, which compiles."""
-    monkeypatch.setattr(tilewright.doctor, "_compile_and_run", lambda: "")
+    monkeypatch.setattr(tilewright.cli.doctor, "_compile_and_run", lambda: "")
     return {check.name: check for check in examine() if check.ok is False}
 
 
 def forget_native(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it is imported again."""
-    monkeypatch.delitem(sys.modules, "tilewright.native", raising=False)
+    monkeypatch.delitem(sys.modules, "tilewright.ir.native", raising=False)
     monkeypatch.delitem(sys.modules, "tilewright._native", raising=False)
     monkeypatch.delattr(tilewright, "_native", raising=False)
 
@@ -30,7 +30,7 @@ def test_a_whole_installation_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tilewright.doctor, "installed_version", lambda p: None if p == "onnx" else "1")
+    monkeypatch.setattr(tilewright.cli.doctor, "installed_version", lambda p: None if p == "onnx" else "1")
     checks = failed(monkeypatch)
     assert list(checks) == ["onnx"]
     assert checks["onnx"].finding == "not installed; run: pip install onnx"
@@ -62,7 +62,7 @@ def test_a_linux_that_is_too_old_is_told_to_build(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tilewright.doctor, "find_opt", lambda: "/nowhere/tilewright-opt")
+    monkeypatch.setattr(tilewright.cli.doctor, "find_opt", lambda: "/nowhere/tilewright-opt")
     assert "force-reinstall" in failed(monkeypatch)["tilewright-opt"].finding
 
 

@@ -13,9 +13,8 @@ import pytest
 import tilewright
 from conftest import make_model, softmax, value
 from onnx import helper
-from tilewright import stitch
-from tilewright.errors import PassError
-from tilewright.fallback import (
+from tilewright.api import stitch
+from tilewright.api.fallback import (
     MOST_NAMED_FAILURES,
     PlannedPart,
     Restrictions,
@@ -23,8 +22,9 @@ from tilewright.fallback import (
     planned_parts,
     suspects,
 )
+from tilewright.errors import PassError
 from tilewright.pipelines import pass_text
-from tilewright.simulated import simulate_program
+from tilewright.simulator.programs import simulate_program
 
 Array = np.ndarray[Any, Any]
 Injection = Callable[..., None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,25 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from onnx import ModelProto
-from tilewright.cli import cli
+from tilewright.compare.oracle import float64_reference, random_inputs
 from tilewright.errors import SimulationError, TilewrightError
-from tilewright.fuzz import command
-from tilewright.fuzz.builder import FLOATS, INTEGERS, ModelBuilder
-from tilewright.fuzz.drive import drive
-from tilewright.fuzz.graphs import pairs, random_graph
-from tilewright.fuzz.hostile_mlir import hostile_text, samples
-from tilewright.fuzz.hunt import GRAPHS_PER_MODULE, Finding, Judge, Outcome
-from tilewright.fuzz.judge import Expected as Expectation
-from tilewright.fuzz.judge import Verdict, compare, judge, operators
-from tilewright.fuzz.kinds import KINDS
-from tilewright.fuzz.merge import merge, part_of
-from tilewright.fuzz.shrink import shrink
-from tilewright.fuzz.summary import as_text, summarize
-from tilewright.module import Module
-from tilewright.oracle import float64_reference, random_inputs
-from tilewright.process import Worker, WorkerDied, WorkerTooSlow
-from tilewright.report import Report
+from tilewright.ir.module import Module
+from tilewright.records.report import Report
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
+
+from fuzz import command
+from fuzz.builder import FLOATS, INTEGERS, ModelBuilder
+from fuzz.cli import fuzz as cli
+from fuzz.drive import drive
+from fuzz.graphs import pairs, random_graph
+from fuzz.hostile_mlir import hostile_text, samples
+from fuzz.hunt import GRAPHS_PER_MODULE, Finding, Judge, Outcome
+from fuzz.judge import Expected as Expectation
+from fuzz.judge import Verdict, compare, judge, operators
+from fuzz.kinds import KINDS
+from fuzz.merge import merge, part_of
+from fuzz.shrink import shrink
+from fuzz.summary import as_text, summarize
 
 
 def test_a_seed_is_one_graph() -> None:
@@ -67,7 +69,7 @@ def test_window_graphs_are_valid_and_hold_what_reads_at_edges() -> None:
 
 
 def test_the_command_offers_every_kind_of_graph() -> None:
-    [option] = [option for option in cli.commands["fuzz"].params if option.name == "kind"]
+    [option] = [option for option in cli.params if option.name == "kind"]
     assert isinstance(option.type, click.Choice) and list(option.type.choices) == list(KINDS)
 
 
@@ -120,7 +122,7 @@ def test_graphs_are_judged_on_a_simulated_device(monkeypatch: pytest.MonkeyPatch
     def find(*arguments: Any) -> None:
         raise SimulationError("kernel k: race: llvm.load at g3/v1")
 
-    monkeypatch.setattr("tilewright.fuzz.judge.simulate_program", find)
+    monkeypatch.setattr("fuzz.judge.simulate_program", find)
     assert {v.message for v in judge(models, seeds, target="sim:h200").values()} == {
         "kernel k: race: llvm.load at g3/v1"
     }
@@ -165,10 +167,10 @@ def test_a_request_beyond_its_limit_ends_the_process(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     with Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0) as worker:
         with pytest.raises(WorkerTooSlow, match="longer than 2 s"):
-            worker.ask({"request": "hang"})
+            worker.ask({"request": "fuzz_victim:hang"})
         with pytest.raises(WorkerDied, match="SIGSEGV"):
-            worker.ask({"request": "crash"})
-        assert worker.ask({"request": "live"})[0] == {"ok": True}
+            worker.ask({"request": "fuzz_victim:crash"})
+        assert worker.ask({"request": "fuzz_victim:live"})[0] == {"ok": True}
 
 
 def test_deaths_of_a_judge_are_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,13 +253,13 @@ def test_processes_end_with_an_interrupted_run() -> None:
 
 
 def test_the_command_judges_and_writes_a_summary(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli, ["fuzz", "--seeds", "0:3", "--jobs", "1", "--out", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["--seeds", "0:3", "--jobs", "1", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["passed"] == 3 and summary["kind"] == "all"
     path = tmp_path / "model.onnx"
     path.write_bytes(random_graph(0).SerializeToString())
-    result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path), "--seeds", "0:1"])
+    result = CliRunner().invoke(cli, ["--replay", str(path), "--seeds", "0:1"])
     assert result.exit_code == 0 and "passed" in result.output
 
 
@@ -271,10 +273,10 @@ def test_the_command_judges_the_kind_that_it_is_given(tmp_path: Path) -> None:
         "x86-64-avx2",
         "--jobs",
         "1",
-        "--out",
+        "--output",
         str(tmp_path),
     ]
-    result = CliRunner().invoke(cli, ["fuzz", *options])
+    result = CliRunner().invoke(cli, options)
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["kind"], summary["target"], summary["passed"]) == ("windows", "x86-64-avx2", 2)
@@ -285,7 +287,7 @@ def test_a_planted_bug_leaves_a_small_model_and_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    monkeypatch.setattr("tilewright.fuzz.hunt.Worker", partial(_worker, "fuzz_planted"))
+    monkeypatch.setattr("fuzz.hunt.Worker", partial(_worker, "fuzz_planted"))
     seed = next(
         s for s in range(1000) if _has(random_graph(s), "Tanh") and len(random_graph(s).graph.node) < 5
     )
@@ -310,13 +312,15 @@ def test_a_planted_bug_leaves_a_small_model_and_the_command(
         command.replay(folder / "small.onnx", seed=seed, target="cpu", say=said.append)
 
 
-def _worker(planted: str, folder: Path, *, module: str, limit_seconds: float) -> Worker:
+def _worker(
+    planted: str, folder: Path, *, module: str, search: Sequence[Path], limit_seconds: float
+) -> Worker:
     """A judge's process, with `planted` in place of its module."""
-    return Worker(folder, module=planted, limit_seconds=limit_seconds)
+    return Worker(folder, module=planted, search=search, limit_seconds=limit_seconds)
 
 
 def test_seeds_that_are_no_range_are_refused() -> None:
-    result = CliRunner().invoke(cli, ["fuzz", "--seeds", "7"])
+    result = CliRunner().invoke(cli, ["--seeds", "7"])
     assert result.exit_code == 2 and "A:B" in result.output
 
 
@@ -328,18 +332,37 @@ def test_seeds_that_are_no_range_are_refused() -> None:
     ],
 )
 def test_what_cannot_be_fuzzed_is_one_error(arguments: list[str], reason: str) -> None:
-    result = CliRunner().invoke(cli, ["fuzz", *arguments])
+    result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 1 and result.output.count("\n") == 1 and reason in result.output
 
 
+def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
+    refused = CliRunner().invoke(cli, ["--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100"])
+    assert refused.exit_code == 2
+    assert "--target does not go with --device" in refused.stderr
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])
+def test_no_time_is_refused(seconds: str) -> None:
+    result = CliRunner().invoke(cli, ["--seconds", seconds])
+    assert result.exit_code == 2
+    assert "give a number of seconds above 0" in result.stderr
+
+
+def test_an_old_spelling_is_refused_with_the_new_one() -> None:
+    result = CliRunner().invoke(cli, ["--out", "found"])
+    assert result.exit_code == 2
+    assert "--out is now --output" in result.stderr
+
+
 def test_a_device_that_is_none_is_refused() -> None:
-    result = CliRunner().invoke(cli, ["fuzz", "--device", "h200"])
+    result = CliRunner().invoke(cli, ["--device", "h200"])
     assert result.exit_code == 1 and "sim:GPU" in result.output
 
 
 def test_no_more_graphs_are_begun_after_the_time(tmp_path: Path) -> None:
-    options = ["--seeds", "0:4000", "--seconds", "0.1", "--jobs", "1", "--out", str(tmp_path)]
-    result = CliRunner().invoke(cli, ["fuzz", *options])
+    options = ["--seeds", "0:4000", "--seconds", "0.1", "--jobs", "1", "--output", str(tmp_path)]
+    result = CliRunner().invoke(cli, options)
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "summary.json").read_text())["seeds"] == [0, GRAPHS_PER_MODULE]
 
@@ -349,7 +372,7 @@ def test_a_replay_of_no_model_is_one_error(tmp_path: Path, content: bytes | None
     path = tmp_path / "model.onnx"
     if content is not None:
         path.write_bytes(content)
-    result = CliRunner().invoke(cli, ["fuzz", "--replay", str(path)])
+    result = CliRunner().invoke(cli, ["--replay", str(path)])
     assert result.exit_code == 1 and result.output.startswith("error: ") and result.output.count("\n") == 1
 
 

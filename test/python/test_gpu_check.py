@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import tilewright
 from fake_cuda import LAUNCH_SECONDS, FakeCuda
-from tilewright.cuda import Cuda, CudaError
 from tilewright.errors import ProgramError
+from tilewright.runtime.cuda import Cuda, CudaError
 
 from benchmarks.client import PeerError
 from benchmarks.gpu_check import bundle, start

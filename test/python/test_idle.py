@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tilewright import idle
+from tilewright.system import idle
 
 
 class _Clock:

@@ -14,20 +14,21 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
-from tilewright.compilation import iree_flags
+from tilewright.api.stitch import UnreadableError, run_passes
+from tilewright.compare.oracle import float64_reference, model_tolerance, relative_error
 from tilewright.errors import CompileError, PassError
 from tilewright.frontends import import_model
-from tilewright.fuzz.contraction_table import contraction_table
-from tilewright.fuzz.merge import merge
-from tilewright.fuzz.op_table import OpCase
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, widen_convolutions
-from tilewright.oracle import float64_reference, model_tolerance, relative_error
-from tilewright.process import Worker, lend_worker
-from tilewright.runtime import Session
-from tilewright.signature import Signature
-from tilewright.stitch import UnreadableError, run_passes
-from tilewright.targets import resolve_targets
+from tilewright.iree.flags import iree_flags
+from tilewright.records.signature import Signature
+from tilewright.records.targets import resolve_targets
+from tilewright.runtime.session import Session
+from tilewright.worker.process import Worker, lend_worker
+
+from fuzz.contraction_table import contraction_table
+from fuzz.merge import merge
+from fuzz.op_table import OpCase
 
 Array = np.ndarray[Any, Any]
 
@@ -133,8 +134,8 @@ def refuse_to_read(*_: Any, **__: Any) -> None:
 def test_a_module_that_cannot_be_read_is_refused_if_it_has_such_convolutions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tilewright.compilation.stitch", refuse_to_read)
-    monkeypatch.setattr("tilewright.compilation.run_passes", refuse_to_read)
+    monkeypatch.setattr("tilewright.api.fuse.stitch", refuse_to_read)
+    monkeypatch.setattr("tilewright.api.fuse.run_passes", refuse_to_read)
     with pytest.raises(
         CompileError, match=r"IREE, which computes some of them wrongly on CUDA.*unknown attribute"
     ):

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tilewright.lifeline import Lifeline, run
-from tilewright.process import Worker
+from tilewright.system.lifeline import Lifeline, run
+from tilewright.worker.process import Worker
 
 _WAIT_SECONDS = 60.0
 """Far more than anything here takes: who waits for so long has failed."""
@@ -21,30 +21,30 @@ _WAIT_SECONDS = 60.0
 _WORKER = """
 import sys, threading
 from pathlib import Path
-from tilewright.process import Worker
+from tilewright.worker.process import Worker
 
 worker = Worker(Path(sys.argv[1]), module="lifeline_victim")
-worker.ask({"request": "answer"})
+worker.ask({"request": "lifeline_victim:answer"})
 print("asked", flush=True)
 """
-_ASK = 'worker.ask({"request": sys.argv[2]}, b"module {}")\n'
+_ASK = 'worker.ask({"request": "lifeline_victim:" + sys.argv[2]}, b"module {}")\n'
 _IDLE = "threading.Event().wait()\n"
 _IN_THREAD = """
 def start():
     global worker
     worker = Worker(Path(sys.argv[1]), module="lifeline_victim")
-    worker.ask({"request": "answer"})
+    worker.ask({"request": "lifeline_victim:answer"})
 
 thread = threading.Thread(target=start)
 thread.start()
 thread.join()
-worker.ask({"request": "answer"})  # The thread that started it has ended, and it lives on.
+worker.ask({"request": "lifeline_victim:answer"})  # The thread that started it has ended, and it lives on.
 print("asked", flush=True)
 threading.Event().wait()
 """
 _POOL = """
 import multiprocessing, sys, threading, time
-from tilewright.lifeline import end_with_parent
+from tilewright.system.lifeline import end_with_parent
 
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[2]).Pool(2, initializer=end_with_parent) as pool:
@@ -137,7 +137,7 @@ def test_a_worker_outlives_the_thread_that_started_it_but_not_the_process(tmp_pa
 def test_a_worker_of_a_worker_ends_with_the_outermost_caller(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, threading\n"
-        "from tilewright.lifeline import Lifeline\n"
+        "from tilewright.system.lifeline import Lifeline\n"
         f"command = [sys.executable, '-c', {_WORKER + _ASK!r}, *sys.argv[1:]]\n"
         "process = Lifeline().start(command)\n"
     )
@@ -162,10 +162,10 @@ def test_a_fork_has_compilers_of_its_own(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from tilewright.process import keep_compilers, lend_worker\n"
+        "from tilewright.worker.process import keep_compilers, lend_worker\n"
         "def ask():\n"
         "    with lend_worker(Path(sys.argv[1])) as worker:\n"
-        "        worker.ask({'request': 'list_functions'}, b'module {}')\n"
+        "        worker.ask({'request': 'tilewright.iree.service:list_functions'}, b'module {}')\n"
         "        return worker._process.pid\n"
         "with keep_compilers():\n"
         "    first = ask()\n"
@@ -188,7 +188,7 @@ def test_processes_of_a_pool_end_with_its_owner(tmp_path: Path, how: str) -> Non
 
 
 def test_a_program_that_knows_of_nothing_ends_with_its_starter(tmp_path: Path) -> None:
-    code = "from tilewright.lifeline import run\nprint('asked', flush=True)\nrun(['sleep', '300'])\n"
+    code = "from tilewright.system.lifeline import run\nprint('asked', flush=True)\nrun(['sleep', '300'])\n"
     with _caller(tmp_path, code) as caller:
         _until("there is no program", tmp_path, count=2)
         time.sleep(0.5)  # The kernel is asked right after the start.
@@ -215,7 +215,7 @@ def test_a_lifeline_that_goes_takes_its_process_along() -> None:
 
 def test_a_worker_that_ends_by_itself_says_how(tmp_path: Path) -> None:
     with Worker(tmp_path) as worker:
-        worker.ask({"request": "list_functions"}, b"module {}")
+        worker.ask({"request": "tilewright.iree.service:list_functions"}, b"module {}")
         process = worker._process
         assert process is not None
     assert process.returncode == 0

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tilewright.kernels import buffer
-from tilewright.movement import Cache, Hierarchy, compile_traced, trace
-from tilewright.native import native
+from tilewright.ir.native import native
+from tilewright.runtime.kernels import buffer
+from tilewright.simulator.movement import Cache, Hierarchy, compile_traced, trace
 
 from benchmarks.chain_models import Chain
 from benchmarks.chain_movement import measure_chain

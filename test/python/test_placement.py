@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tilewright.placement import place_tensors
+from tilewright.simulator.placement import place_tensors
 
 
 def _launch(inputs: list[int], outputs: list[int]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import helper
-from tilewright.process import Worker, lend_worker
-from tilewright.stitch import Stitched, stitch
-from tilewright.targets import Target, resolve_targets
+from tilewright.api.stitch import Stitched, stitch
+from tilewright.records.targets import Target, resolve_targets
+from tilewright.worker.process import Worker, lend_worker
 
 Array = np.ndarray[Any, Any]
 Json = dict[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright.program import signed
+from tilewright.runtime.program import signed
 
 Array = np.ndarray[Any, Any]
 
@@ -75,8 +75,8 @@ def test_workers_that_fill_the_machine_have_a_core_each() -> None:
     code = """
 import os, time
 from pathlib import Path
-from tilewright.cores import available_cores, fills_machine
-from tilewright.runtime import _device
+from tilewright.system.cores import available_cores, fills_machine
+from tilewright.runtime.session import _device
 
 def eventually(holds):  # a worker names and places itself after its start
     deadline = time.monotonic() + 10

@@ -11,7 +11,7 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import NodeProto, TensorProto, helper, numpy_helper
-from tilewright.iree.shapes import fold_shapes
+from tilewright.frontends.rewrites.shapes import fold_shapes
 
 Array = np.ndarray[Any, Any]
 

@@ -12,9 +12,9 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.oracle import float64_reference, random_inputs, relative_error, tolerance
-from tilewright.simulated import describe_launches, simulate_program
-from tilewright.tensors import LaunchTensors
+from tilewright.compare.oracle import float64_reference, random_inputs, relative_error, tolerance
+from tilewright.runtime.tensors import LaunchTensors
+from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 

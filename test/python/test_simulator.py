@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import tilewright
 from click.testing import CliRunner
-from tilewright.cli import cli
+from tilewright.cli.main import cli
 from tilewright.errors import InputError
-from tilewright.signature import Array
-from tilewright.simulator import L2, AccessCounts, SimulationReport, simulate
+from tilewright.records.signature import Array
+from tilewright.simulator.device import L2, AccessCounts, SimulationReport, simulate
 
 INPUTS = Path(__file__).resolve().parents[1] / "simulator" / "Inputs"
 CORRECT = (INPUTS / "correct.mlir").read_text()

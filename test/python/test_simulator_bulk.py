@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tilewright
-from tilewright.signature import Array
-from tilewright.simulator import SimulationReport, simulate
+from tilewright.records.signature import Array
+from tilewright.simulator.device import SimulationReport, simulate
 
 TEXT = (Path(__file__).resolve().parents[1] / "simulator" / "Inputs" / "bulk.mlir").read_text()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tilewright.errors import TilewrightError
-from tilewright.simulator import SimulationReport, simulate
+from tilewright.simulator.device import SimulationReport, simulate
 
 BLOCKS, THREADS = 8, 64
 

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tilewright
-from tilewright.signature import Array
-from tilewright.simulator import AccessCounts, SimulationReport, simulate
+from tilewright.records.signature import Array
+from tilewright.simulator.device import AccessCounts, SimulationReport, simulate
 
 INPUTS = Path(__file__).resolve().parents[1] / "simulator" / "Inputs"
 TENSOR = (INPUTS / "tensor.mlir").read_text()

@@ -13,8 +13,8 @@ import tilewright
 from click.testing import CliRunner
 from conftest import make_model, value
 from onnx import TensorProto, helper
-from tilewright.cli import cli
-from tilewright.signature import TensorSpec
+from tilewright.cli.main import cli
+from tilewright.records.signature import TensorSpec
 
 Array = np.ndarray[Any, Any]
 

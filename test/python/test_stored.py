@@ -13,7 +13,7 @@ import tilewright
 from conftest import make_model, value
 from iree import runtime
 from onnx import TensorProto, helper
-from tilewright.stored import StoredWeights
+from tilewright.runtime.stored import StoredWeights
 
 Array = np.ndarray[Any, Any]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tilewright
-from tilewright.report import Report
-from tilewright.targets import Target
-from tilewright.threads import checked_threads, choose_threads, predicted_seconds
+from tilewright.records.report import Report
+from tilewright.records.targets import Target
+from tilewright.records.threads import checked_threads, choose_threads, predicted_seconds
 
 from benchmarks.workloads import stitch
 
@@ -26,7 +26,7 @@ def test_small_programs_run_on_the_calling_thread() -> None:
 @pytest.mark.parametrize("targets", [["x86-64-v2"], ["x86-64-avx2", "x86-64-v2"]], ids=str)
 def test_fewer_threads_are_no_variants(targets: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It was planned twice, and the target of the first time is no variant of that of the second."""
-    monkeypatch.setattr(tilewright.compilation, "available_cores", lambda: 2)
+    monkeypatch.setattr(tilewright.api.compilation, "available_cores", lambda: 2)
     program = tilewright.compile(stitch.softmax((7, 129)), targets)
     assert program.metadata.threads == 1
     assert list(program.metadata.variants) == targets[:-1]

@@ -13,10 +13,10 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from onnx import TensorProto, helper
-from tilewright import process
-from tilewright.cli import cli
-from tilewright.deadline import Deadline
-from tilewright.process import Worker, WorkerTooSlow
+from tilewright.cli.main import cli
+from tilewright.system.deadline import Deadline
+from tilewright.worker import process
+from tilewright.worker.process import Worker, WorkerTooSlow
 
 _LIMIT_SECONDS = 8.0
 """Long enough to get to the step that hangs, also on a busy machine; every test here takes as long."""
@@ -72,7 +72,11 @@ def test_the_pass_that_takes_too_long_is_named_with_the_op_it_is_at(tmp_path: Pa
     # Opening a pipe that nobody reads takes for ever: the pass has planned, and would write its report.
     os.mkfifo(tmp_path / "pipe")
     passes = f"builtin.module(canonicalize,tile-form-subprograms{{report={tmp_path / 'pipe'}}})"
-    header: dict[str, Any] = {"request": "passes", "pipeline": passes, "from_iree": False}
+    header: dict[str, Any] = {
+        "request": "tilewright.tuning.service:answer",
+        "pipeline": passes,
+        "from_iree": False,
+    }
     with (
         Worker(tmp_path, deadline=Deadline(_LIMIT_SECONDS)) as worker,
         pytest.raises(
@@ -86,7 +90,9 @@ def test_the_pass_that_takes_too_long_is_named_with_the_op_it_is_at(tmp_path: Pa
 def test_a_request_after_the_time_is_over_is_not_begun(tmp_path: Path) -> None:
     with Worker(tmp_path, deadline=Deadline(1e-9)) as worker:
         with pytest.raises(tilewright.CompileTimeoutError, match="the import of ONNX"):
-            worker.ask({"request": "import_onnx"})
+            worker.ask(
+                {"request": "tilewright.frontends.service:answer_import", "step": "the import of ONNX"}
+            )
         assert worker._process is None
 
 
@@ -98,7 +104,7 @@ def test_a_limit_of_requests_stays_one_beside_a_later_deadline(
         Worker(tmp_path, module="fuzz_victim", limit_seconds=2.0, deadline=Deadline(1e300)) as worker,
         pytest.raises(WorkerTooSlow, match="longer than 2 s"),
     ):
-        worker.ask({"request": "hang"})
+        worker.ask({"request": "fuzz_victim:hang"})
 
 
 def test_a_compilation_within_its_limit_is_what_it_was(model: Path) -> None:

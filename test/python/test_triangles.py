@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree import runtime
-from tilewright.triangles import Triangles, mark_triangles
+from tilewright.frontends.triangles import Triangles, mark_triangles
 
 
 def _above(rows: int, columns: int, diagonal: int) -> np.ndarray:

@@ -24,7 +24,7 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from tilewright import Module, Plan, Target
-from tilewright.cli import cli
+from tilewright.cli.main import cli
 from tilewright.pipelines import nested, pass_text, pipeline
 from tilewright.tuning import lookup
 from tilewright.tuning.database import Database, Decision, Measurement, open_for_tuning
@@ -182,7 +182,7 @@ def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path
 
 def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path) -> None:
     """Every kernel into several, on a model with packed kernels, whose parts stay together; numbers stay right."""
-    from tilewright.oracle import float64_reference, random_inputs, relative_error
+    from tilewright.compare.oracle import float64_reference, random_inputs, relative_error
 
     from benchmarks.workloads import BertOptions, bert
 
@@ -563,7 +563,7 @@ def test_an_empty_file_is_no_database(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_named(rows_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM ends its process where it cannot write."""
-    monkeypatch.setattr("tilewright.process.read_message", lambda stream: None)
+    monkeypatch.setattr("tilewright.worker.process.read_message", lambda stream: None)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: Mock(free=0))
     with pytest.raises(tilewright.OutputError, match=r"No space left on device.*TMPDIR"):
         _tune(rows_path, tmp_path / "db", StubTimer(halves))

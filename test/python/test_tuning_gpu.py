@@ -17,8 +17,8 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from fake_cuda import FakeCuda
-from tilewright.cli import cli
-from tilewright.cuda import Cuda
+from tilewright.cli.main import cli
+from tilewright.runtime.cuda import Cuda
 from tilewright.tuning import on_gpu
 from tilewright.tuning.bundle import make_bundle, take_results
 from tilewright.tuning.database import Database

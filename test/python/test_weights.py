@@ -22,8 +22,8 @@ import tilewright
 from conftest import make_model, value
 from iree import runtime
 from onnx import helper
-from tilewright import held
-from tilewright.held import PIECE_BYTES, TICK_NS, HeldFile
+from tilewright.runtime import held
+from tilewright.runtime.held import PIECE_BYTES, TICK_NS, HeldFile
 
 Array = np.ndarray[Any, Any]
 

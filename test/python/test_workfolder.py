@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tilewright.workfolder import MOST_KEPT, WorkFolder, failure_folder, sweep
+from tilewright.system.workfolder import MOST_KEPT, WorkFolder, failure_folder, sweep
 
 _OWNER = """
 import sys, threading
-from tilewright.workfolder import WorkFolder
+from tilewright.system.workfolder import WorkFolder
 folder = WorkFolder("owned")
 (folder.path / "file").write_text("in use")
 print(folder.path, flush=True)

@@ -5,12 +5,12 @@ docs/design/layout.md says what each folder is for, and why the order is this on
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from arrows import wrong_arrows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -66,19 +66,6 @@ def _includes(path: Path) -> Iterator[tuple[int, str]]:
             yield number, match[1]
 
 
-def _wrong_arrows(
-    arrows: Iterable[tuple[str, str, str]], levels: Sequence[Sequence[str]]
-) -> Iterator[str]:
-    """Arrows (place, from folder, to folder) that do not run downwards."""
-    level_of: Mapping[str, int] = {folder: number for number, row in enumerate(levels) for folder in row}
-    for place, source, target in arrows:
-        unknown = [folder for folder in (source, target) if folder not in level_of]
-        if unknown:
-            yield f"{place}: {unknown[0]} has no level"
-        elif source != target and level_of[target] >= level_of[source]:
-            yield f"{place}: {source} must not know {target}"
-
-
 def test_includes_run_downwards() -> None:
     arrows = [
         (f"{path.relative_to(ROOT)}:{number}", str(path.relative_to(ROOT).parent), str(Path(header).parent))
@@ -86,13 +73,13 @@ def test_includes_run_downwards() -> None:
         for number, header in _includes(path)
         if header not in PASS_INTERFACE
     ]
-    assert list(_wrong_arrows(arrows, CPP_LEVELS)) == []
+    assert list(wrong_arrows(arrows, CPP_LEVELS)) == []
 
 
 def test_an_arrow_that_runs_upwards_is_found() -> None:
     levels = (("a",), ("b", "c"))
     arrows = [("1", "b", "a"), ("2", "a", "b"), ("3", "b", "c"), ("4", "b", "b"), ("5", "d", "a")]
-    assert list(_wrong_arrows(arrows, levels)) == [
+    assert list(wrong_arrows(arrows, levels)) == [
         "2: a must not know b",
         "3: b must not know c",
         "5: d has no level",

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import tilewright
 from onnx.reference import ReferenceEvaluator
-from tilewright.inputs import random_inputs
+from tilewright.runtime.inputs import random_inputs
 
 
 def main(model: Path, folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ModelError
-from tilewright.signature import Signature
+from tilewright.records.signature import Signature
 
 if TYPE_CHECKING:
     import onnx

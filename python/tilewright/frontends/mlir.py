@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.frontends import ImportedModel
+from tilewright.frontends.service import spell_out_torch
 from tilewright.iree.compiler import IreeCompiler
 
 _BYTECODE_MAGIC = b"ML\xefR"
@@ -13,7 +14,7 @@ def import_mlir(source: bytes, *, name: str, compiler: IreeCompiler) -> Imported
     rest."""
     may_miscompute = b"f16" in source or (b"aten.gelu" in source and b"tanh" in source)
     if b"aten." in source and may_miscompute:
-        source = compiler.spell_out_torch(source)
+        source = spell_out_torch(compiler, source)
     return ImportedModel(source=source, name=name)
 
 

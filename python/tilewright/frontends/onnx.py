@@ -17,10 +17,10 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError, OutputError
-from tilewright.frontends import ImportedModel
-from tilewright.frontends.scatters import flatten_scatters
+from tilewright.frontends import ImportedModel, service
+from tilewright.frontends.rewrites.scatters import flatten_scatters
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.signature import Array, Signature, TensorSpec
+from tilewright.records.signature import Array, Signature, TensorSpec
 
 PARAMETER_SCOPE = "model"
 # Below this, a weight is worth more as a constant that the compiler can fold and look at.
@@ -46,7 +46,7 @@ def import_onnx(
     """Imports a model; `base` is the folder that external data is relative to."""
     stripped, large = _strip(model, base=base, name=name)
     try:
-        answer, module = compiler.import_onnx(stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+        answer, module = service.import_onnx(compiler, stripped.SerializeToString(), scope=PARAMETER_SCOPE)
     except ModelError as error:
         raise ModelError(error.message, where=f"{name}, {error.where}", hint=error.hint) from None
     except IreeError as error:

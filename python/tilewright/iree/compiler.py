@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tilewright.errors import IreeError, ModelError
+from tilewright.errors import IreeError
 from tilewright.iree.versions import check_iree
-from tilewright.process import Worker, WorkerDied
-from tilewright.signature import Signature, signature_from_types
+from tilewright.records.signature import Signature, signature_from_types
+from tilewright.worker.process import Worker, WorkerDied
 
 Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
 """The phases of IREE's pipeline that Tilewright stops or resumes at."""
@@ -53,31 +53,30 @@ class IreeCompiler:
         """Compiles a module all the way to a VM module."""
         return self._compile(source, start=None, stop=None, flags=flags, name=name)
 
-    def import_onnx(self, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
-        """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`), to bytecode."""
-        answer, module, _ = self._ask({"request": "import_onnx", "scope": scope}, stripped)
-        if "refused" in answer:
-            raise ModelError(**answer["refused"])
-        if not answer["ok"]:
-            raise IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
-        return answer, module
-
-    def spell_out_torch(self, source: bytes) -> bytes:
-        """A module without the ops of the torch dialect that IREE computes other numbers for; see `iree.torch_ops`."""
-        answer, module, _ = self._ask({"request": "spell_out_torch"}, source)
-        return module if answer["ok"] else source
-
     def signature(self, source: bytes, function: str) -> Signature | None:
         """The signature of a public function of a module; None if there is none to read."""
-        answer, _, _ = self._ask({"request": "list_functions"}, source)
+        answer, _, _ = self.ask(
+            {
+                "request": "tilewright.iree.service:list_functions",
+                "step": "the reading of the module's functions",
+            },
+            source,
+        )
         types = answer.get("functions", {}).get(function)
         return signature_from_types(types["inputs"], types["outputs"]) if types else None
 
     def _compile(
         self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str
     ) -> bytes:
-        header = {"request": "compile", "flags": list(flags), "name": name, "from": start, "to": stop}
-        answer, result, log = self._ask(header, source)
+        header = {
+            "request": "tilewright.iree.service:compile_between_phases",
+            "step": "IREE's compiler",
+            "flags": list(flags),
+            "name": name,
+            "from": start,
+            "to": stop,
+        }
+        answer, result, log = self.ask(header, source)
         if answer["ok"]:
             return result
         if "error" in answer:
@@ -86,7 +85,8 @@ class IreeCompiler:
             raise IreeError(f"IREE: {message}", details=answer.get("trace", "") + log)
         raise _error_from(answer["diagnostics"], log)
 
-    def _ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
+    def ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
+        """Sends a request to the worker, like `Worker.ask`; where it dies, that is an `IreeError`."""
         try:
             return self._worker.ask(header, blob)
         except WorkerDied as death:
@@ -131,6 +131,11 @@ def _first_complaint(log: str) -> str:
         if re.search(r"\berror\b", line, re.IGNORECASE):
             return line[:300]
     return lines[0][:300] if lines else "no reason given"
+
+
+def request_failed(answer: dict[str, Any]) -> IreeError:
+    """The error for a request that an exception ended."""
+    return IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
 
 
 def _one_line(text: str) -> str:

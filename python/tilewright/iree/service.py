@@ -11,8 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tilewright.doing import doing
-from tilewright.errors import ModelError
+from tilewright.worker.doing import doing
 
 # How IREE prints modules: the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
@@ -35,40 +34,11 @@ _PHASES = (
 _SEVERITIES = ("note", "warning", "error", "remark")
 
 
-def import_onnx(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Imports a stripped ONNX model; see `onnx_importer`."""
-    from tilewright.iree.onnx_importer import import_stripped_model
-
-    try:
-        imported = import_stripped_model(blob, scope=header["scope"])
-    except ModelError as error:
-        return {
-            "ok": False,
-            "refused": {"message": error.message, "where": error.where, "hint": error.hint},
-        }, b""
-    answer = {
-        "ok": True,
-        "function": imported.function,
-        "keys": imported.keys,
-        "inputs": imported.inputs,
-        "outputs": imported.outputs,
-        "listing": imported.listing,
-    }
-    return answer, imported.bytecode
-
-
 def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Runs IREE's pipeline between two phases, to a module as text or to a VM module."""
     diagnostics: list[dict[str, str]] = []
     result = _run_pipeline(header, blob, diagnostics)
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
-
-
-def spell_out_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Rewrites what IREE would compute other numbers for; see `torch_ops`."""
-    from tilewright.iree import torch_ops
-
-    return {"ok": True}, torch_ops.spell_out_torch(blob)
 
 
 def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

@@ -12,23 +12,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tilewright
-from tilewright._records import parse_json
-from tilewright.deadline import Deadline, checked_timeout
 from tilewright.errors import CompileTimeoutError, OutputError, PassError, TuningError
 from tilewright.frontends import Model
-from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.plan import Plan
-from tilewright.process import Worker
-from tilewright.targets import TargetChoice, resolve_targets
+from tilewright.records.encoding import parse_json
+from tilewright.records.options import NumericsMode
+from tilewright.records.plan import Plan
+from tilewright.records.targets import TargetChoice, resolve_targets
+from tilewright.system.deadline import Deadline, checked_timeout
+from tilewright.system.workfolder import WorkFolder
 from tilewright.tuning.database import Database
 from tilewright.tuning.deciding import decide
 from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import Setting, list_candidates, write_target
 from tilewright.tuning.tuner import CANDIDATES, plan_hash, plan_program
-from tilewright.workfolder import WorkFolder
+from tilewright.worker.process import Worker
 
 _RUN = """import os, subprocess, sys
 here = os.path.dirname(os.path.abspath(__file__))
@@ -80,7 +79,7 @@ def make_bundle(
     (folder / "run.py").write_text(_RUN)
     ignored = shutil.ignore_patterns("__pycache__", "_native*")
     shutil.copytree(
-        Path(tilewright.__file__).parent, folder / "tilewright", ignore=ignored, ignore_dangling_symlinks=True
+        Path(__file__).parents[1], folder / "tilewright", ignore=ignored, ignore_dangling_symlinks=True
     )
     return len(subprograms)
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from tilewright._records import parse_json
 from tilewright.errors import PlanError, TuningError
-from tilewright.outputs import refuse_special
-from tilewright.plan import Plan
-from tilewright.report import Measured
+from tilewright.records.encoding import parse_json
+from tilewright.records.plan import Plan
+from tilewright.records.report import Measured
+from tilewright.system.outputs import refuse_special
 
 _APPLICATION = 0x54574C54  # "TWLT": how a file says whose it is
 _VERSION = 1

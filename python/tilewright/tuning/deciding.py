@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from tilewright.compare import paired_ratio
-from tilewright.plan import Plan
+from tilewright.records.plan import Plan
 from tilewright.tuning.database import Decision
+from tilewright.tuning.paired import paired_ratio
 
 
 def decide(

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import TuningError
-from tilewright.plan import Plan
-from tilewright.process import Worker
+from tilewright.records.plan import Plan
 from tilewright.tuning.database import Database, Decision
 from tilewright.tuning.subprograms import Setting, Subprogram, list_subprograms
 from tilewright.tuning.substitute import substitute
+from tilewright.worker.process import Worker
 
 # A compilation does not wait for long: it can do without.
 _WAIT_SECONDS = 2.0

@@ -21,10 +21,10 @@ from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
-from tilewright import lifeline
-from tilewright.cold import ColdCache
-from tilewright.cuda import Buffer, Cuda, CudaDriver
 from tilewright.errors import ProgramError
+from tilewright.runtime.cold import ColdCache
+from tilewright.runtime.cuda import Buffer, Cuda, CudaDriver
+from tilewright.system import lifeline
 
 FORMAT, MANIFEST, PROGRAMS = 1, "manifest.json", "programs.zip"
 _TURNS = 25

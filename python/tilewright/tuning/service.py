@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tilewright.doing import note_passes
 from tilewright.errors import PassError
+from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree as translate
-from tilewright.module import Module
-from tilewright.process import Worker, WorkerDied
+from tilewright.worker.doing import note_passes
+from tilewright.worker.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
 """A kernel ("kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights")."""
@@ -17,7 +17,12 @@ Launch = dict[str, Any]
 
 def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = False) -> list[Launch]:
     """Runs a pipeline on a module and gives the launches in what comes out; raises `PassError`."""
-    header = {"request": "passes", "pipeline": pipeline, "from_iree": from_iree}
+    header = {
+        "request": f"{__name__}:answer",
+        "step": "the planning and compiling of kernels to time",
+        "pipeline": pipeline,
+        "from_iree": from_iree,
+    }
     try:
         reply, _, log = worker.ask(header, text.encode())
     except WorkerDied as death:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from tilewright.cores import spell_threads
+from tilewright.system.cores import spell_threads
 from tilewright.tuning.database import Decision
 from tilewright.tuning.tuner import Progress, Step, Tuning
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.ir.native import native
 from tilewright.iree.versions import PINNED_IREE
-from tilewright.native import native
-from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.plan import Plan
-from tilewright.process import Worker
-from tilewright.program import package_version
-from tilewright.report import Report
-from tilewright.targets import Target
+from tilewright.records.options import NumericsMode
+from tilewright.records.plan import Plan
+from tilewright.records.report import Report
+from tilewright.records.targets import Target
+from tilewright.system.version import package_version
 from tilewright.tuning.service import run_passes
+from tilewright.worker.process import Worker
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.plan import EdgePlan, KernelPlan, OpPlan, PartPlan, Plan, TensorPlan
+from tilewright.records.plan import EdgePlan, KernelPlan, OpPlan, PartPlan, Plan, TensorPlan
 from tilewright.tuning.subprograms import Subprogram
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tilewright.cores import pin_to_core
-from tilewright.process import Worker, WorkerDied
+from tilewright.system.cores import pin_to_core
 from tilewright.tuning.service import Launch
+from tilewright.worker.process import Worker, WorkerDied
 
 if TYPE_CHECKING:
-    from tilewright.kernels import Kernel
+    from tilewright.runtime.kernels import Kernel
 
 BURST_SECONDS = 2e-3
 """Calls fill about this time, so that the clock's resolution and a single interrupt do not matter."""
@@ -77,7 +77,8 @@ class ProcessTimer:
     def seconds(self, build: Build) -> float:
         assert self._worker is not None, "a timer is entered first"
         header = {
-            "request": "time",
+            "request": f"{__name__}:answer",
+            "step": "the timing of kernels",
             "folder": str(build.folder),
             "launches": list(build.launches),
             "threads": self._threads,
@@ -122,7 +123,7 @@ class _Runner:
 
     def __init__(self, folder: Path, launches: Sequence[Launch], threads: int, evicts_bytes: int) -> None:
         # Needs numpy and IREE's tools, which other requests do not.
-        from tilewright.kernels import load_kernels
+        from tilewright.runtime.kernels import load_kernels
 
         kernels = {k.name: k for k in load_kernels(folder / "kernels.o", folder / "manifest.json")}
         bound = [(kernels[launch["kernel"]], launch) for launch in launches]
@@ -174,7 +175,7 @@ def _calls(bound: Sequence[tuple[Kernel, Launch]], thread: int, threads: int, co
 
 def _tensor(name: str, size: int, copy: int) -> int:
     """The address of so many bytes, which stay where they are."""
-    from tilewright.kernels import buffer
+    from tilewright.runtime.kernels import buffer
 
     key = (name, size, copy)
     if key not in _tensors:

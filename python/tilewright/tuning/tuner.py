@@ -21,21 +21,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tilewright.compilation import iree_flags as flags_for
-from tilewright.cores import available_cores
-from tilewright.deadline import Deadline, checked_timeout
 from tilewright.errors import CompileTimeoutError, PassError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
+from tilewright.frontends.triangles import mark_triangles
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.flags import iree_flags as flags_for
 from tilewright.iree.versions import check_iree
-from tilewright.options import NumericsMode
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.plan import Plan
-from tilewright.process import Worker
-from tilewright.runtime import missing_features
-from tilewright.targets import Target, TargetChoice, resolve_targets
-from tilewright.threads import Threads, choose_threads, thread_choices
-from tilewright.triangles import mark_triangles
+from tilewright.records.options import NumericsMode
+from tilewright.records.plan import Plan
+from tilewright.records.targets import Target, TargetChoice, resolve_targets
+from tilewright.records.threads import Threads, choose_threads, thread_choices
+from tilewright.runtime.session import missing_features
+from tilewright.system.cores import available_cores
+from tilewright.system.deadline import Deadline, checked_timeout
+from tilewright.system.tuning_path import default_path
+from tilewright.system.workfolder import WorkFolder
 from tilewright.tuning.database import (
     DamagedError,
     Database,
@@ -44,7 +45,6 @@ from tilewright.tuning.database import (
     open_for_tuning,
 )
 from tilewright.tuning.deciding import decide
-from tilewright.tuning.location import default_path
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import (
     Planned,
@@ -56,7 +56,7 @@ from tilewright.tuning.subprograms import (
     write_target,
 )
 from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
-from tilewright.workfolder import WorkFolder
+from tilewright.worker.process import Worker
 
 CANDIDATES = 20
 BURSTS = 4

@@ -1,0 +1,31 @@
+"""What the process that judges answers: see `fuzz.worker`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from fuzz.judge import judge, operators
+from fuzz.kinds import KINDS
+
+
+def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Verdicts on the random graphs of some seeds, and what is in them."""
+    models = {f"g{seed}": KINDS[header["kind"]](seed) for seed in header["seeds"]}
+    seeds = {f"g{seed}": seed for seed in header["seeds"]}
+    verdicts = judge(models, seeds, target=header["target"])
+    return {
+        "verdicts": {seeds[name]: verdict.to_json() for name, verdict in verdicts.items()},
+        "operators": {seeds[name]: operators(model) for name, model in models.items()},
+    }, b""
+
+
+def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """The verdict on one given model."""
+    dump = header.get("dump_dir")
+    model = onnx.ModelProto.FromString(blob)
+    seeds = {"model": header["seed"]}
+    verdicts = judge({"model": model}, seeds, target=header["target"], dump_dir=Path(dump) if dump else None)
+    return {"verdict": verdicts["model"].to_json()}, b""

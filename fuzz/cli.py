@@ -1,0 +1,113 @@
+"""The command line of the fuzzer: `python -m fuzz`, in a checkout only. No wheel has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from tilewright.cli.group import StandaloneCommand, common, duration, refuse_beside, renamed
+from tilewright.errors import TilewrightError
+
+
+@click.command(
+    "python -m fuzz", cls=StandaloneCommand, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--seeds", default="0:256", show_default=True, metavar="A:B", help="Random graphs of these seeds."
+)
+@click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@click.option(
+    "--device", metavar="sim:GPU", help="Run the kernels on a simulated GPU, say sim:h200, instead of here."
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["all", "windows"]),
+    default="all",
+    show_default=True,
+    help="Draw from all operators, or from pads, windows, slices, concats and masks at odd sizes.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
+@click.option("--seconds", type=float, callback=duration, help="Begin no more graphs after this time.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    help="Folder for reproducers and summary.json.",
+)
+@renamed("--out", "--output")
+@click.option(
+    "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."
+)
+@click.option(
+    "--replay", type=click.Path(path_type=Path), metavar="FILE", help="Judge this ONNX model instead."
+)
+@click.option("--hostile", type=click.IntRange(1), metavar="N", help="Feed N broken inputs instead.")
+@click.option(
+    "--corpus", type=click.Path(path_type=Path), help="Folder of lit tests to break, for --hostile."
+)
+@common
+def fuzz(
+    seeds: str,
+    target: str,
+    device: str | None,
+    kind: str,
+    jobs: int | None,
+    seconds: float | None,
+    out: Path | None,
+    shrink: bool,
+    replay: Path | None,
+    hostile: int | None,
+    corpus: Path | None,
+) -> None:
+    """Hold random models to float64, and the front end to clean errors on broken ones."""
+    from tilewright.records.targets import resolve_targets
+    from tilewright.simulator.programs import simulated_target
+
+    try:
+        from fuzz import command
+    except ModuleNotFoundError as error:
+        raise TilewrightError(
+            f"the judge needs {error.name}", hint="pip install 'tilewright[compare]'"
+        ) from None
+
+    if device is not None:
+        refuse_beside("--device", "target")
+        simulated_target(device)
+        target = device
+    else:
+        resolve_targets(target, threads=1)
+    first, end = _range(seeds)
+    if replay is not None:
+        command.replay(replay, seed=first, target=target, say=click.echo)
+        return
+    if hostile is not None:
+        failures = command.feed_hostile(
+            range(first, first + hostile), jobs=jobs, out=out, corpus=corpus, say=click.echo
+        )
+    else:
+        summary = command.fuzz(
+            range(first, end),
+            target=target,
+            jobs=jobs,
+            seconds=seconds,
+            out=out,
+            small=shrink,
+            kind=kind,
+            say=click.echo,
+        )
+        failures = len(summary["failures"])
+    if failures:
+        raise TilewrightError(f"{failures} findings", hint="see the lines above")
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, _, end = text.partition(":")
+    if not (first.isdigit() and end.isdigit() and int(first) < int(end)):
+        raise click.BadParameter(f"'{text}' is not of the form A:B with A < B", param_hint="--seeds")
+    return int(first), int(end)
+
+
+def main() -> None:
+    """The entry point of `python -m fuzz`."""
+    fuzz(prog_name="python -m fuzz")

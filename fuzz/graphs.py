@@ -1,0 +1,115 @@
+"""Random graphs: from 4 to about 20 nodes, 1 to 6 outputs, every node consumed or an output.
+
+Every graph begins with operators that are drawn evenly from all pairs of operator and type, two on each of its inputs,
+so that in many graphs every pair occurs often; what follows is drawn by weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from onnx import ModelProto
+
+from fuzz import elementwise, movement, reducing
+from fuzz.builder import types_of
+from fuzz.pool import MAX_LIVE, Pool, Value
+
+Step = Callable[[Pool, Value, str], Value | None]
+
+_LEAST_NODES, _MOST_NODES = 4, 10
+# A pair may need luck: a shape that the operator fits.
+_TRIES = 8
+
+
+@dataclass(frozen=True)
+class Family:
+    """Operators that one step applies, and how often it is drawn."""
+
+    weight: int
+    step: Step
+    ops: Sequence[str]
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(3, elementwise.piecewise, elementwise.PIECEWISE),
+    Family(1, elementwise.invert, ("Not",)),
+    Family(7, elementwise.smooth, elementwise.SMOOTH),
+    Family(7, elementwise.arithmetic, elementwise.ARITHMETIC),
+    Family(2, elementwise.guarded, elementwise.GUARDED),
+    Family(2, elementwise.compare, elementwise.COMPARISONS),
+    Family(3, elementwise.logical, elementwise.LOGICAL),
+    Family(2, elementwise.select, ("Where",)),
+    Family(2, elementwise.cast, ("Cast",)),
+    Family(1, elementwise.clip, ("Clip",)),
+    Family(5, reducing.reduce, reducing.REDUCTIONS),
+    Family(2, reducing.softmax, reducing.SOFTMAXES),
+    Family(1, reducing.layer_norm, ("LayerNormalization",)),
+    Family(1, reducing.search, reducing.SEARCHES),
+    Family(2, movement.transpose, ("Transpose",)),
+    Family(2, movement.reshape, ("Reshape",)),
+    Family(2, movement.slice_axis, ("Slice",)),
+    Family(2, movement.concat, ("Concat",)),
+    Family(2, movement.pad, ("Pad",)),
+    Family(1, movement.expand, ("Expand",)),
+    Family(1, movement.unsqueeze, ("Unsqueeze",)),
+    Family(1, movement.squeeze, ("Squeeze",)),
+)
+
+
+@cache
+def pairs() -> tuple[tuple[str, str], ...]:
+    """Every operator with every type that it supports."""
+    return tuple((op, dtype) for family in FAMILIES for op in family.ops for dtype in types_of(op))
+
+
+def random_graph(seed: int) -> ModelProto:
+    """The random graph of this seed."""
+    pool = Pool(f"random_graph_{seed}", np.random.default_rng([seed, 2]))
+    for _ in range(int(pool.rng.integers(1, MAX_LIVE + 1))):
+        _begin(pool)
+    weights = np.array([family.weight for family in FAMILIES], dtype=np.float64)
+    target = int(pool.rng.integers(_LEAST_NODES, _MOST_NODES + 1))
+    while len(pool.m.nodes) < target:
+        family = FAMILIES[int(pool.rng.choice(len(FAMILIES), p=weights / weights.sum()))]
+        apply(pool, pool.operand(), family, pool.pick(family.ops))
+    return finish(pool)
+
+
+def finish(pool: Pool) -> ModelProto:
+    """The graph, whose outputs are the values that nothing uses; inputs among them are computed with first."""
+    for value in list(pool.unused):
+        if value.is_input:
+            pool.add(pool.consume(value, "Not" if value.dtype == "bool" else "Neg"))
+    for value in pool.unused:
+        pool.m.output(value.name, value.shape, value.dtype)
+    return pool.m.build()
+
+
+def _begin(pool: Pool) -> None:
+    """An input with operators on it."""
+    op, dtype = pool.pick(pairs())
+    x = pool.input(dtype)
+    for _ in range(_TRIES):
+        if apply(pool, x, _family(op), op):
+            break
+        pool.drop_input(x)
+        x = pool.input(dtype)
+    more = pool.pick([op for op, other in pairs() if other == dtype])
+    apply(pool, x, _family(more), more)
+
+
+def _family(op: str) -> Family:
+    return next(family for family in FAMILIES if op in family.ops)
+
+
+def apply(pool: Pool, x: Value, family: Family, op: str) -> bool:
+    """Whether the operator fits the value; then its result is added."""
+    if x.dtype not in types_of(op):
+        return False
+    y = family.step(pool, x, op)
+    if y is not None:
+        pool.add(y)
+    return y is not None

@@ -1,0 +1,215 @@
+"""Feeds broken inputs, and judges what happens: success or one clean error are right, anything else is a finding.
+
+ONNX goes to `tilewright.compile` in a process with bounded memory; MLIR goes to `tilewright-opt`. A crash in a
+parser of MLIR's own, or that stock `mlir-opt` shows on the same text, is upstream's, and told apart.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InputError, TilewrightError
+from tilewright.ir.opt import find_opt
+from tilewright.system import lifeline
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import Worker, WorkerDied
+
+from fuzz import CHECKOUT
+from fuzz.drive import drive
+from fuzz.hostile_mlir import hostile_text, samples
+from fuzz.hostile_onnx import hostile_model
+
+LIMIT_SECONDS = 60.0
+MEMORY_BYTES = 8 << 30
+_MLIR_OPT = "/usr/lib/llvm-22/bin/mlir-opt"
+# tilewright-opt's own crash is no exit status; sanitizers' is, and so they say it.
+_SANITIZER = re.compile(r"ERROR: (?:Address|Leak|Undefined)\w*Sanitizer|runtime error: ")
+
+# The innermost parser of an op in a stack dump.
+_PARSER = re.compile(r"\b(mlir|tilewright)::[\w:]*Op::parse\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One input, what was done to make it, and what it led to."""
+
+    seed: int
+    mutation: str
+    outcome: str
+    """ "accepted", "refused", "upstream", or what is wrong: "crash", "hang", "internal error", "several lines"."""
+    message: str
+    data: bytes
+    suffix: str
+    command: tuple[str, ...]
+    """Without the file's name."""
+
+    @property
+    def is_finding(self) -> bool:
+        return self.outcome not in ("accepted", "refused", "upstream")
+
+
+def bound_memory() -> None:
+    """Limits the address space of this process and those it starts."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def feed(
+    seeds: Sequence[int], *, jobs: int, corpus: Path | None, progress: Callable[[Case], None]
+) -> list[Case]:
+    """ONNX for even seeds; MLIR for odd ones, or for none where there is no folder of tests to change."""
+    if corpus is not None and not samples(corpus):
+        raise InputError("no lit tests are in it", where=str(corpus), hint="name the folder of ours, test")
+    cases: list[Case] = []
+
+    def done(case: Case) -> None:
+        cases.append(case)
+        progress(case)
+
+    with WorkFolder("fuzz") as folder:
+
+        def fed(seed: int, worker: Worker) -> Case:
+            if corpus is not None and seed % 2:
+                return feed_opt(seed, corpus, folder)
+            return feed_compiler(seed, worker)
+
+        def process() -> Worker:
+            return Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=LIMIT_SECONDS)
+
+        drive(seeds, fed, jobs=jobs, process=process, done=done)
+    return cases
+
+
+def feed_compiler(seed: int, worker: Worker) -> Case:
+    """An ONNX file to `tilewright.compile`."""
+    mutation, data = hostile_model(seed)
+    try:
+        answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed"}, data)
+        outcome, message = answer["outcome"], answer["message"]
+    except WorkerDied as death:
+        outcome, message = ("hang" if "longer" in death.how else "crash"), death.how
+    return Case(
+        seed=seed,
+        mutation=mutation,
+        outcome=outcome,
+        message=message,
+        data=data,
+        suffix=".onnx",
+        command=("tilewright", "compile", "--target", "x86-64-avx2", "-o", "/dev/null"),
+    )
+
+
+def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """What the worker does: compile, and say how that ended. IREE's own deaths end as clean errors."""
+    from tilewright.api.compilation import compile
+    from tilewright.frontends.onnx import parse
+
+    bound_memory()
+    try:
+        compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1)
+    except TilewrightError as error:
+        message = str(error)
+        outcome = "several lines" if "\n" in message else "refused"
+        if "bug in Tilewright" in message:
+            outcome = "crash"
+    except Exception as error:
+        outcome, message = "internal error", f"{type(error).__name__}: {error}"
+    else:
+        outcome, message = "accepted", ""
+    return {"outcome": outcome, "message": message}, b""
+
+
+def feed_opt(seed: int, corpus: Path, folder: Path) -> Case:
+    """MLIR to `tilewright-opt`."""
+    mutation, arguments, text = hostile_text(seed, corpus)
+    # Bytes that are no UTF-8 are part of the game.
+    data = text.encode("latin-1", errors="replace") if "flip_bytes" in mutation else text.encode()
+    path = folder / f"{seed}.mlir"
+    path.write_bytes(data)
+    opt = _opt()
+    outcome, message = _run([opt, str(path), *arguments], folder)
+    if outcome in ("crash", "hang") and _upstream_fails(path, arguments, folder):
+        outcome = "upstream"
+    path.unlink()
+    return Case(
+        seed=seed,
+        mutation=mutation,
+        outcome=outcome,
+        message=message,
+        data=data,
+        suffix=".mlir",
+        command=(opt, *arguments),
+    )
+
+
+def _opt() -> str:
+    tools = os.environ.get("TILEWRIGHT_TOOLS")
+    return str(Path(tools) / "tilewright-opt") if tools else find_opt()
+
+
+def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
+    # A sanitizer's shadow memory is larger than any limit; it has one of its own.
+    sanitized = "ASAN_OPTIONS" in os.environ
+    try:
+        done = lifeline.run(
+            command,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            timeout=LIMIT_SECONDS,
+            preexec_fn=None if sanitized else bound_memory,
+        )
+    except subprocess.TimeoutExpired:
+        return "hang", f"took longer than {LIMIT_SECONDS:g} s"
+    log = done.stderr
+    if (parser := _PARSER.search(log)) is not None and parser[1] == "mlir":
+        return "upstream", parser[0]
+    if (reported := _SANITIZER.search(log)) is not None:
+        return "crash", " ".join(log[reported.start() :].split())[:1500]
+    if done.returncode < 0:
+        return "crash", f"died by {signal.Signals(-done.returncode).name}: {_frames(log)}"
+    if done.returncode and "error" not in log:
+        return "internal error", f"exit status {done.returncode} without an error"
+    return ("refused" if done.returncode else "accepted"), ""
+
+
+def _frames(log: str) -> str:
+    """The functions of ours in a stack dump, innermost first, or the reason that LLVM gave."""
+    fatal = re.search(r"LLVM ERROR: .*|terminate called.*|Assertion.*", log)
+    frames = re.findall(r"^ *#\d+ \S+ (.*)", log, re.MULTILINE)
+    return " ".join([fatal[0] if fatal else "", *[frame[:160] for frame in frames[3:9]]])
+
+
+def _upstream_fails(path: Path, arguments: Sequence[str], folder: Path) -> bool:
+    """Whether stock mlir-opt fails as well: without our dialect and passes, so on what it can read."""
+    if shutil.which(_MLIR_OPT) is None:
+        return False
+    ours = [argument for argument in arguments if "tile" not in argument]
+    outcome, _ = _run([_MLIR_OPT, "--allow-unregistered-dialect", str(path), *ours], folder)
+    return outcome in ("crash", "hang")
+
+
+def summarize(cases: Sequence[Case]) -> dict[str, Any]:
+    """Outcomes, and outcomes by kind of input."""
+    return {
+        "inputs": len(cases),
+        "outcomes": dict(Counter(case.outcome for case in cases)),
+        "by_kind": {
+            kind: dict(Counter(case.outcome for case in cases if case.suffix == kind))
+            for kind in sorted({case.suffix for case in cases})
+        },
+        "findings": [
+            {"seed": case.seed, "mutation": case.mutation, "outcome": case.outcome, "message": case.message}
+            for case in cases
+            if case.is_finding or case.outcome == "upstream"
+        ],
+    }

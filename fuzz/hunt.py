@@ -1,0 +1,143 @@
+"""Judges the graphs of many seeds in processes that may die of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
+
+from fuzz import CHECKOUT
+from fuzz.drive import drive
+from fuzz.judge import Verdict
+
+# The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
+GRAPHS_PER_MODULE = 16
+# A compile takes a second or two, with a simulated device behind it some seconds; a machine may be busy.
+LIMIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A failure of one graph, or of several that fail only together."""
+
+    seeds: tuple[int, ...]
+    verdict: Verdict
+
+
+@dataclass
+class Outcome:
+    """What a hunt found."""
+
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    operators: Counter[str] = field(default_factory=Counter)
+    """Of the graphs that count."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: Outcome) -> None:
+        self.verdicts |= other.verdicts
+        self.operators += other.operators
+        self.findings += other.findings
+
+
+class Judge:
+    """A process that judges, one request at a time. Its death is a verdict."""
+
+    def __init__(
+        self, folder: Path, *, target: str, kind: str = "all", limit_seconds: float = LIMIT_SECONDS
+    ) -> None:
+        self._target = target
+        self._kind = kind
+        self._worker = Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=limit_seconds)
+
+    def close(self) -> None:
+        self._worker.close()
+
+    def model(self, model: ModelProto, seed: int, *, dump_dir: Path | None = None) -> Verdict:
+        """On one model, with inputs from this seed."""
+        header = {
+            "request": "fuzz.answers:judge_model",
+            "seed": seed,
+            "dump_dir": str(dump_dir) if dump_dir else None,
+        }
+        answer = self._ask(header, model.SerializeToString())
+        return answer if isinstance(answer, Verdict) else Verdict(**answer["verdict"])
+
+    def seeds(self, seeds: Sequence[int]) -> Outcome:
+        """On random graphs, all at once, and where that fails one by one."""
+        answer = self._ask({"request": "fuzz.answers:judge_seeds", "seeds": list(seeds), "kind": self._kind})
+        if isinstance(answer, Verdict):
+            together = Outcome(dict.fromkeys(seeds, answer))
+        else:
+            verdicts = {int(seed): Verdict(**raw) for seed, raw in answer["verdicts"].items()}
+            operators = [
+                Counter(raw) for seed, raw in answer["operators"].items() if verdicts[int(seed)].counts
+            ]
+            together = Outcome(verdicts, sum(operators, Counter()))
+        failed = [seed for seed, verdict in together.verdicts.items() if verdict.failed]
+        if len(seeds) == 1:
+            together.findings += [Finding((seed,), together.verdicts[seed]) for seed in failed]
+            return together
+        if not failed:
+            return together
+        apart = Outcome()
+        for seed in seeds:
+            apart.add(self.seeds([seed]))
+        if not any(apart.verdicts[seed].failed for seed in failed):
+            apart.findings.append(Finding(tuple(seeds), together.verdicts[failed[0]]))
+        return apart
+
+    def _ask(self, header: dict[str, Any], blob: bytes = b"") -> dict[str, Any] | Verdict:
+        try:
+            answer, _, _ = self._worker.ask({**header, "target": self._target}, blob)
+        except WorkerTooSlow as death:
+            return Verdict(kind="hang", message=death.how)
+        except WorkerDied as death:
+            return Verdict(kind="crash", message=death.how)
+        if not answer.get("ok", True):
+            return Verdict(kind="oracle", message=answer["error"])
+        return answer
+
+
+def hunt(
+    seeds: Sequence[int],
+    *,
+    target: str,
+    jobs: int,
+    progress: Callable[[Outcome], None],
+    seconds: float | None = None,
+    kind: str = "all",
+) -> Outcome:
+    """Judges all seeds, or the first module and as many as are begun within so many seconds.
+
+    `kind` is one of `kinds.KINDS`. `progress` is called with what is known so far.
+    """
+    outcome = Outcome()
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    batches = [seeds[start : start + GRAPHS_PER_MODULE] for start in range(0, len(seeds), GRAPHS_PER_MODULE)]
+
+    def judged(batch: Sequence[int], judge: Judge) -> Outcome:
+        if batch[0] != seeds[0] and time.monotonic() > end:
+            return Outcome()
+        return judge.seeds(batch)
+
+    def done(part: Outcome) -> None:
+        outcome.add(part)
+        progress(outcome)
+
+    with WorkFolder("fuzz") as folder:
+        drive(
+            batches,
+            judged,
+            jobs=jobs,
+            process=lambda: Judge(folder, target=target, kind=kind),
+            done=done,
+        )
+    return outcome

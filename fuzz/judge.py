@@ -1,0 +1,227 @@
+"""Compiles models, runs them, and says what is wrong with each.
+
+Several models are compiled as one. Where that fails as a whole it takes another attempt, one by one, to know whose
+fault it is; see `hunt`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+from tilewright.api.compilation import compile
+from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.errors import TilewrightError
+from tilewright.records.report import Report
+from tilewright.simulator.programs import simulate_program, simulated_target
+from tilewright.system.workfolder import WorkFolder
+
+from fuzz.builder import ELEMENT_TYPES, Array
+from fuzz.conditioning import rounded_reference
+from fuzz.merge import merge, part_of
+
+# Plans depend on it; as many as the tests' machine may have.
+THREADS = 2
+LEAST_SHARE = 0.9
+# How much worse than one rounding per operator a result may be.
+_MORE_THAN_ROUNDING = 4.0
+VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of one model."""
+
+    kind: str
+    """ "passed", "wrong numbers", "error", "crash", "hang" or "oracle": the judge itself failed."""
+    message: str = ""
+    error: float = 0.0
+    """The largest relative error of the outputs."""
+    tolerance: float = 0.0
+    taken: int = 0
+    eligible: int = 0
+    is_compared: bool = True
+    """Not where the simulated device did not compute all of it."""
+
+    @property
+    def failed(self) -> bool:
+        return self.kind != "passed"
+
+    @property
+    def has_share(self) -> bool:
+        """Whether enough of it ran in our kernels for it to test them."""
+        return self.eligible > 0 and self.taken >= LEAST_SHARE * self.eligible
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tests our kernels."""
+        return self.is_compared and self.has_share
+
+    def same_failure(self, other: Verdict) -> bool:
+        """Whether the two fail alike; numbers and names in a message may differ, and where a hang was ended."""
+        if self.kind != other.kind or self.kind == "hang":
+            return self.kind == other.kind
+        return _skeleton(self.message) == _skeleton(other.message)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _skeleton(message: str) -> str:
+    """A message without what differs from model to model: places, numbers, names and types."""
+    message = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|\([^)]*\)|%\w+", "_", message.split("; ")[0])
+    return re.sub(r"\S*\d\S*", "_", message)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Inputs of a model, and what it makes of them in float64."""
+
+    model: ModelProto
+    inputs: list[Array]
+    outputs: list[Array]
+    tolerance: float
+
+    @staticmethod
+    def of(model: ModelProto, seed: int) -> Expected:
+        inputs = random_inputs(model, seed)
+        return Expected(model, inputs, float64_reference(model, inputs), model_tolerance(model))
+
+    def judged(self, outputs: Sequence[Array]) -> tuple[float, float]:
+        """The largest error of the outputs, and what it may be: more where the model itself is ill-conditioned."""
+        worst = max(_errors(outputs, self.outputs))
+        if worst <= self.tolerance:
+            return worst, self.tolerance
+        own = _errors(rounded_reference(self.model, self.inputs), self.outputs)
+        return worst, max(self.tolerance, _MORE_THAN_ROUNDING * max(own))
+
+
+def _errors(outputs: Sequence[Array], expected: Sequence[Array]) -> list[float]:
+    return [relative_error(y, y64) for y, y64 in zip(outputs, expected, strict=True)]
+
+
+def judge(
+    models: Mapping[str, ModelProto],
+    seeds: Mapping[str, int],
+    *,
+    target: str,
+    dump_dir: Path | None = None,
+) -> dict[str, Verdict]:
+    """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise.
+
+    The target may be a simulated device, as `sim:h200`: what it finds is an error, too.
+    """
+    verdicts: dict[str, Verdict] = {}
+    expected: dict[str, Expected] = {}
+    for name, model in models.items():
+        try:
+            expected[name] = Expected.of(model, seeds[name])
+        except Exception as error:
+            verdicts[name] = Verdict(kind="oracle", message=_one_line(error))
+    judged = {name: models[name] for name in expected}
+    if not judged:
+        return verdicts
+    arrays = [array for part in expected.values() for array in part.inputs]
+    run = simulate if target.startswith("sim:") else run_here
+    try:
+        ran = run(merge(judged), arrays, target=target, dump_dir=dump_dir)
+        return verdicts | compare(expected, ran.outputs, ran.report, incomplete=ran.incomplete)
+    except Exception as error:
+        return verdicts | dict.fromkeys(judged, Verdict(kind="error", message=_one_line(error)))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A merged model that was compiled and run."""
+
+    outputs: Sequence[Array]
+    report: Report
+    incomplete: frozenset[str] = frozenset()
+    """Parts of which something was not computed; "" is any of them. Their outputs mean nothing."""
+
+
+def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
+    """Raises what the compiler and the runtime raise."""
+    program = compile(model, target, threads=[THREADS], strict=True, dump_dir=dump_dir)
+    return Ran(program(*arrays), program.metadata.report)
+
+
+def simulate(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
+    """On the simulated device `sim:GPU`. Raises what the compiler raises, and what a detector finds."""
+    with WorkFolder("fuzz") as folder:
+        dump = dump_dir or folder
+        program = compile(model, simulated_target(target), strict=True, dump_dir=dump)
+        ran = simulate_program(program, dump, arrays)
+    incomplete = {part_of(left.location) for left in ran.invented} if ran.kernels else {""}
+    return Ran(ran.results, program.metadata.report, frozenset(incomplete))
+
+
+def compare(
+    expected: Mapping[str, Expected],
+    outputs: Sequence[Array],
+    report: Report,
+    *,
+    incomplete: frozenset[str] = frozenset(),
+) -> dict[str, Verdict]:
+    """The verdict on each part of a merged model, of which these are the outputs; `incomplete` ones pass."""
+    coverage = Coverage.of(report)
+    rest = iter(outputs)
+    verdicts = {}
+    for name, part in expected.items():
+        own = list(itertools.islice(rest, len(part.outputs)))
+        is_known = not incomplete & {name, ""}
+        verdict = _compared(part, own) if is_known else Verdict(kind="passed", is_compared=False)
+        verdicts[name] = replace(verdict, taken=coverage.taken[name], eligible=coverage.eligible[name])
+    return verdicts
+
+
+def _compared(part: Expected, outputs: Sequence[Array]) -> Verdict:
+    worst, limit = part.judged(outputs)
+    if not worst <= limit:
+        message = f"{worst:.1e} from float64, at most {limit:.1e}"
+        return Verdict(kind="wrong numbers", message=message, error=worst, tolerance=limit)
+    return Verdict(kind="passed", error=worst, tolerance=limit)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many ops some kernel has to run, and how many run in ours, for each part of a merged model."""
+
+    taken: Counter[str] = field(default_factory=Counter)
+    eligible: Counter[str] = field(default_factory=Counter)
+
+    @staticmethod
+    def of(report: Report) -> Coverage:
+        coverage = Coverage()
+        for op in (op for kernel in report.kernels for op in kernel.ops if op.op not in VIEWS):
+            coverage.taken[part_of(op.location)] += 1
+            coverage.eligible[part_of(op.location)] += 1
+        for left in report.left_to_iree:
+            coverage.eligible[part_of(left.location)] += left.is_dispatch
+        return coverage
+
+
+def operators(model: ModelProto) -> Counter[str]:
+    """How often each operator occurs with each type, as "Op f32"."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    values = (*inferred.input, *inferred.value_info, *inferred.output)
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.name: tensor.data_type for tensor in inferred.initializer}
+    names = {element: name for name, element in ELEMENT_TYPES.items()}
+    counts: Counter[str] = Counter()
+    for node in inferred.node:
+        data = node.input[1 if node.op_type == "Where" else 0]
+        counts[f"{node.op_type} {names[types[data]]}"] += 1
+    return counts
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())[:400]
+    return text if isinstance(error, TilewrightError) else f"{type(error).__name__}: {text}"

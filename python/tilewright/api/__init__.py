@@ -1,0 +1,1 @@
+"""From a model to a program: the stages of `tilewright.compile`."""

@@ -1,0 +1,68 @@
+"""What NVIDIA's assembler says of our kernels for GPUs. No program needs it: the driver assembles PTX itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.api.fuse import Fused
+from tilewright.api.job import Job, narrowest
+from tilewright.api.stitch import kernel_files
+from tilewright.errors import CompileError
+from tilewright.records.targets import Target
+from tilewright.system.deadline import Deadline
+from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, needed_capability
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembled:
+    """What the assembler found. For a CPU nothing is assembled, and everything is empty."""
+
+    capability: str = ""
+    """The capability that a GPU needs: "sm_90", or "sm_90a" if no newer GPU runs the kernels."""
+    resources: Mapping[str, KernelResources] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def assemble_kernels(job: Job, fused: Fused) -> Assembled:
+    """Assembles our kernels for GPUs."""
+    if not job.is_for_gpu:
+        return Assembled()
+    capability = needed_capability(job.folder / "kernels.ptx") or narrowest(fused.targets).cpu
+    if not fused.stitched.report.kernels:
+        return Assembled(capability=capability)
+    with job.step("ptxas", "ptxas"):
+        files = {job.folder / name: target for name, target in kernel_files(fused.targets).items()}
+        resources, notes = _assemble(files, job.deadline)
+    return Assembled(capability=capability, resources=resources, notes=notes)
+
+
+def _assemble(
+    kernels: Mapping[Path, Target], deadline: Deadline
+) -> tuple[Mapping[str, KernelResources], tuple[str, ...]]:
+    """Gives what the assembler says of the kernels in the first file, and notes on kernels that spill.
+
+    Launch bounds keep kernels to the registers of a real GPU; a target of one's own may say fewer.
+    """
+    ptxas = find_ptxas()
+    if ptxas is None:
+        note = "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
+        return {}, (note,)
+    notes: list[str] = []
+    found = [
+        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas, deadline=deadline)
+        for ptx, target in kernels.items()
+    ]
+    for resources, target in zip(found, kernels.values(), strict=True):
+        for name, kernel in resources.items():
+            most = target.gpu.registers_per_thread
+            if kernel.registers > most:
+                raise CompileError(
+                    f"kernel {name} takes {kernel.registers} registers a thread; target {target.name} has {most}",
+                    hint="a larger gpu.registersPerThread in the target's file",
+                )
+            if kernel.spill_bytes:
+                on = f" on {target.cpu}" if len(found) > 1 else ""
+                notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes{on}")
+    return found[0], tuple(notes)

@@ -1,0 +1,154 @@
+"""`tilewright.compile`: checks what the user chose, runs the stages, and gives a program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tilewright.api.describe import Compiled
+from tilewright.api.job import Job, Progress, make_dump_folder
+from tilewright.api.stages import run_stages
+from tilewright.errors import CompileError, temporary_files
+from tilewright.frontends import Model
+from tilewright.iree.versions import check_iree
+from tilewright.records.options import CompileOptions, NumericsMode
+from tilewright.records.plan import Plan
+from tilewright.records.targets import TargetChoice, resolve_targets
+from tilewright.records.threads import Threads, checked_threads, thread_choices
+from tilewright.runtime.program import Program
+from tilewright.runtime.session import missing_features
+from tilewright.system.cores import available_cores
+from tilewright.system.deadline import Deadline
+from tilewright.system.tuning_path import default_path
+from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import lend_worker
+
+
+def compile(
+    model: Model,
+    target: TargetChoice = "cpu",
+    *,
+    threads: Threads | None = None,
+    iree_flags: Sequence[str] = (),
+    dump_dir: str | os.PathLike[str] | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    numerics: NumericsMode = "default",
+    grid_sync: bool = True,
+    tuning: str | os.PathLike[str] | bool = True,
+    entry: str | None = None,
+    parameters: Mapping[str, str | os.PathLike[str]] | None = None,
+    state: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> Program:
+    """Compiles a model to a program.
+
+    Arguments:
+        model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
+        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
+            processors, as a sequence or with commas, give every kernel a variant for each, among which the processor
+            chooses when the program runs. A GPU ("cuda:h200") need not be here.
+        threads: Threads that the program may use, by default one per core that this process may use. It is compiled
+            for so many, or for one where that is predicted faster. A sequence names the numbers to choose from, and
+            `[2]` is two.
+        iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
+        dump_dir: Folder for every intermediate form.
+        plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
+        strict: Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or
+            kernels left out, because IREE fails with them.
+        numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
+            f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
+        grid_sync: Whether kernels for GPUs may have barriers of the grid in place of launches. They need the device
+            for themselves while they run; see docs/cuda.md.
+        tuning: The database of measured plans to take decisions from: True for the user's own, which `tilewright.tune`
+            fills, False for none.
+        entry: Which function is the program, for MLIR with several.
+        parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
+        state: Outputs that continue inputs, by name (`{"present": "past"}`): they are updated in place, and stay on the
+            device between the calls of `Program.steps`. A model that would copy them is refused.
+        timeout: Seconds after which the compilation is ended with a `CompileTimeoutError`, which names the step and
+            the pass, or the phase of IREE's compiler, that it was in. By default there is no limit.
+        progress: Called with the name of every step.
+    """
+    options = CompileOptions(
+        threads=None if threads is None else checked_threads(threads),
+        iree_flags=tuple(iree_flags),
+        dump_dir=Path(dump_dir) if dump_dir is not None else None,
+        plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
+        strict=strict,
+        numerics=numerics,
+        grid_sync=grid_sync,
+        tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
+        entry=entry,
+        parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
+        state=_checked_state(state),
+        timeout=timeout,
+    )
+    return compile_with(options, model, target, progress=progress)
+
+
+def _checked_state(state: Mapping[str, str] | None) -> dict[str, str]:
+    if state is not None and not isinstance(state, Mapping):
+        raise CompileError("state is no mapping", hint="name pairs: state={output: input}")
+    return dict(state or {})
+
+
+def compile_with(
+    options: CompileOptions,
+    model: Model,
+    target: TargetChoice = "cpu",
+    *,
+    progress: Progress | None = None,
+) -> Program:
+    """`compile` with its options as one object."""
+    check_iree()
+    choices = thread_choices(options.threads or available_cores())
+    targets = resolve_targets(target, threads=choices[-1])
+    if options.numerics == "tf32" and targets[0].backend == "cpu":
+        raise CompileError(
+            f"numerics='tf32' is for GPUs; target {targets[0].name} multiplies f32 as it is",
+            hint="choose 'default' or 'strict'",
+        )
+    deadline = Deadline(options.timeout)
+
+    def report_step(step: str) -> None:
+        deadline.check(step)
+        if progress is not None:
+            progress(step)
+
+    with temporary_files():
+        directory = WorkFolder("compile")
+        try:
+            make_dump_folder(options.dump_dir)
+            with lend_worker(directory.path, deadline=deadline) as worker:
+                job = Job(
+                    options=options,
+                    choice=target,
+                    targets=tuple(targets),
+                    threads=tuple(choices),
+                    folder=directory.path,
+                    worker=worker,
+                    deadline=deadline,
+                    progress=report_step,
+                )
+                compiled = run_stages(job, model)
+            return _as_program(compiled, options, directory)
+        except BaseException:
+            directory.cleanup()
+            raise
+
+
+def _as_program(compiled: Compiled, options: CompileOptions, directory: WorkFolder) -> Program:
+    """The program, loaded where this machine can run it: what is wrong with it should show now."""
+    program = Program(
+        module=compiled.module,
+        parameters=compiled.parameters,
+        metadata=compiled.metadata,
+        keep_alive=directory,
+        sources=options.parameters.values(),
+    )
+    if compiled.metadata.device == "local" and not missing_features(compiled.metadata.features):
+        program.load()
+    return program

@@ -1,0 +1,96 @@
+"""The last stages: weights are stored as kernels read them, and the program says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.api.assemble import Assembled
+from tilewright.api.finish import Finished, to_stream
+from tilewright.api.front import Preprocessed
+from tilewright.api.fuse import Fused
+from tilewright.api.job import Job, narrowest
+from tilewright.records.report import Report
+from tilewright.records.targets import Target
+from tilewright.runtime.program import Metadata
+from tilewright.runtime.session import read_interface
+from tilewright.runtime.state import check_in_place, check_state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """All that a program consists of."""
+
+    module: Path
+    parameters: Mapping[str, Path]
+    metadata: Metadata
+
+
+def store_weights(job: Job, front: Preprocessed, finished: Finished) -> dict[str, Path]:
+    """Writes the program's parameter files; those of the import that they replace are gone."""
+    job.progress("storing weights as kernels read them")
+    with job.step("weights"):
+        written = finished.stitched.stored.write(front.parameters, job.folder)
+        for scope, path in front.parameters.items():
+            if written[scope] != path and path.parent == job.folder:
+                path.unlink()
+    return written
+
+
+def describe(
+    job: Job,
+    front: Preprocessed,
+    fused: Fused,
+    assembled: Assembled,
+    finished: Finished,
+    parameters: Mapping[str, Path],
+) -> Compiled:
+    """Reads what the module's interface is, and checks that its state is updated in place."""
+    imported, options = front.imported, job.options
+    interface = read_interface(finished.module, entry=options.entry or imported.entry)
+    signature = (
+        imported.signature or interface.signature or job.iree.signature(imported.source, interface.entry)
+    )
+    if signature is not None:
+        signature.check_sizes()
+    check_state(options.state, signature)
+    if options.state and signature is not None:
+        with job.step("state"):
+            check_in_place(to_stream(job, front, finished), interface.entry, options.state, signature)
+    narrow, stitched = narrowest(fused.targets), finished.stitched
+    metadata = Metadata(
+        target=narrow.name if job.is_for_gpu else ",".join(target.name for target in fused.targets),
+        threads=fused.threads,
+        entry=interface.entry,
+        device="cuda" if job.is_for_gpu else "local",
+        resources=assembled.resources,
+        capability=assembled.capability,
+        **_residency(stitched.report, fused.targets),
+        features=narrow.features,
+        variants={
+            target.name: target.cpu if job.is_for_gpu else target.features
+            for target in fused.targets
+            if target is not narrow
+        },
+        signature=signature,
+        state=options.state,
+        report=stitched.report,
+        plan=stitched.plan.to_json() if stitched.plan else None,
+        iree_flags=finished.flags,
+        notes=(*fused.notes, *assembled.notes, *finished.notes),
+        seconds=job.seconds,
+    )
+    return Compiled(module=finished.module, parameters=parameters, metadata=metadata)
+
+
+def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
+    """What kernels whose workgroups wait for each other count on, for all of them to be resident."""
+    workgroups = [kernel.workgroups for kernel in report.kernels if kernel.meets]
+    if not workgroups:
+        return {}
+    return {
+        "multiprocessors": min(max(workgroups), *(target.gpu.guaranteed_sms for target in targets)),
+        "multiprocessor_threads": min(target.gpu.threads_per_sm for target in targets),
+        "multiprocessor_shared_bytes": min(target.gpu.shared_bytes_per_sm for target in targets),
+    }

@@ -1,0 +1,87 @@
+"""Our own stage: the ops of a model become few kernels, and the module launches them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.api.front import Preprocessed
+from tilewright.api.job import Job
+from tilewright.api.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
+from tilewright.iree.faults import widen_convolutions, widening_note
+from tilewright.records.report import Report
+from tilewright.records.targets import Target, resolve_targets
+from tilewright.records.threads import choose_threads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fused:
+    """A model with our kernels in it, still at IREE's preprocessing phase."""
+
+    stitched: Stitched
+    targets: tuple[Target, ...]
+    """What it was compiled for, for the number of threads that was chosen."""
+    threads: int
+    notes: tuple[str, ...]
+
+
+def fuse(job: Job, front: Preprocessed) -> Fused:
+    """Plans and compiles kernels, for as many threads as are predicted fastest."""
+    with job.step("tilewright", "fusing and generating kernels"):
+        targets = job.targets
+        stitched = _stitch(job, front, targets)
+        threads = 1 if job.is_for_gpu else choose_threads(stitched.report, targets[0], job.threads)
+        if not job.is_for_gpu and threads < job.threads[-1]:
+            targets = tuple(resolve_targets(job.choice, threads=threads))
+            stitched = _stitch(job, front, targets)
+    text, notes = computable_by_iree(job, stitched.text)
+    fused = Fused(
+        stitched=replace(stitched, text=text),
+        targets=targets,
+        threads=threads,
+        notes=(*stitched.notes, *(note for note in notes if note not in stitched.notes)),
+    )
+    _dump(job, fused)
+    return fused
+
+
+def computable_by_iree(job: Job, text: str) -> tuple[str, tuple[str, ...]]:
+    """A module that goes to IREE's back end, as one whose own kernels it computes rightly, and notes on that."""
+    if not job.is_for_gpu:
+        return text, ()
+    widened, count = widen_convolutions(text, functools.partial(run_passes, job.worker), job.folder)
+    return widened, (widening_note(count),) if count else ()
+
+
+def _stitch(job: Job, front: Preprocessed, targets: Sequence[Target]) -> Stitched:
+    """Runs our passes; what they cannot even read goes to IREE as it is, unless strict."""
+    options = job.options
+    try:
+        return stitch(
+            front.text,
+            worker=job.worker,
+            targets=targets,
+            directory=job.folder,
+            plan=options.plan,
+            numerics=options.numerics,
+            grid_sync=options.grid_sync,
+            scopes=tuple(front.parameters),
+            tuning=options.tuning,
+            dump_dir=options.dump_dir,
+            strict=options.strict,
+        )
+    except UnreadableError as error:
+        if options.strict or options.plan is not None:
+            raise
+        note = f"all of the model is left to IREE, because our stage cannot read it ({error.message})"
+        return Stitched(text=front.text, report=Report(), plan=None, seconds=0.0, notes=(note,))
+
+
+def _dump(job: Job, fused: Fused) -> None:
+    job.dump("3-stitched.mlir", fused.stitched.text.encode())
+    for name in ("plan.json", "report.json", "recipes.json", "target.json", *kernel_files(fused.targets)):
+        job.dump_file(job.folder / name)
+    how = {"numerics": job.options.numerics, "grid_sync": job.options.grid_sync}
+    job.dump("options.json", json.dumps(how).encode())

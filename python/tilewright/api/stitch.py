@@ -1,0 +1,336 @@
+"""Our stage between IREE's: a module at IREE's preprocessing phase in, the same with our kernels spliced in
+out.
+
+It runs in the worker, like IREE, so that an abort deep inside LLVM's code generation is an error and not the
+end of the user's process. To drive passes in process, see `tilewright.ir.module`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.fallback import Restrictions, next_attempt, planned_parts
+from tilewright.errors import CompileError, ModelError, PassError, PlanError
+from tilewright.ir.module import Module, write_reproducer
+from tilewright.iree.text import from_iree, to_iree
+from tilewright.pipelines import pass_text, pipeline
+from tilewright.records.options import NumericsMode
+from tilewright.records.plan import Plan
+from tilewright.records.report import Report
+from tilewright.records.targets import Target
+from tilewright.runtime.stored import StoredWeights
+from tilewright.worker.doing import note_passes
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
+
+
+class UnreadableError(CompileError):
+    """MLIR 22 cannot read what IREE's newer MLIR wrote: a type or attribute that the two spell differently."""
+
+
+_TOO_MANY_BYTES = re.compile(
+    r"a block needs (?P<needed>\d+) bytes of shared memory; target '.*' has (?P<there>\d+)"
+)
+"""What says that code takes more than the plan counted."""
+
+_LEAST_STEP = 2048  # bytes less at a time: plans take some seconds
+
+_EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
+
+
+@dataclass(frozen=True)
+class Stitched:
+    """What our stage made."""
+
+    text: str
+    report: Report
+    plan: Plan | None
+    """None: no plan was made, because nothing was there to fuse."""
+    seconds: float
+    stored: StoredWeights = field(default_factory=StoredWeights)
+    """What the text reads from parameter files that the model's do not have like that."""
+    notes: tuple[str, ...] = ()
+
+
+def stitch(
+    text: str,
+    *,
+    worker: Worker,
+    targets: Sequence[Target],
+    directory: Path,
+    plan: Plan | Path | None = None,
+    numerics: NumericsMode = "default",
+    grid_sync: bool = True,
+    scopes: Sequence[str] = (),
+    tuning: Path | None = None,
+    dump_dir: Path | None = None,
+    strict: bool = False,
+) -> Stitched:
+    """Plans, compiles kernels to an object in `directory`, and splices them into the module.
+
+    Where a pass fails on a kernel, its ops are compiled unfused, or by IREE, and a note says so; with `strict`, and for
+    a plan that was given, that raises `PassError` (or `PlanError` for an illegal plan).
+
+    The plan is for the first target; with several, every kernel has a variant for each (see `resolve_targets`). Weights
+    in parameter files of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the
+    plan takes where it has some.
+    """
+    started = time.perf_counter()
+    # What was measured on a GPU had barriers of the grid.
+    if plan is None and tuning is not None and (targets[0].backend == "cpu" or grid_sync):
+        return _stitch_tuned(
+            text,
+            worker=worker,
+            targets=targets,
+            directory=directory,
+            numerics=numerics,
+            scopes=scopes,
+            tuning=tuning,
+            dump_dir=dump_dir,
+            strict=strict,
+        )
+    files = _write_targets(targets, directory)
+    inputs = {"target": files[0]}
+    if plan is not None:
+        inputs["plan-in"] = _as_file(plan, directory)
+    outputs = {
+        "object-path": directory / next(iter(kernel_files(targets))),
+        "plan-out": directory / "plan.json",
+        "report": directory / "report.json",
+        "recipes": directory / "recipes.json",
+    }
+    options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    options["numerics"] = numerics
+    options["scopes"] = list(scopes)
+    options["variants"] = [str(file) for file in files[1:]]
+    if not grid_sync:
+        options["grid-sync"] = "false"
+    if dump_dir is not None and targets[0].backend == "cpu":
+        options["dump-assembly"] = str(dump_dir / "kernels.s")
+    name = f"tilewright-{targets[0].backend}"
+    notes: list[str] = []
+
+    def attempt(restrictions: Restrictions) -> str:
+        tried = {**options, **restrictions.options()}
+        _remove(outputs)  # an earlier attempt's
+        try:
+            if plan is not None:
+                return _run(worker, text, pipeline(pass_text(name, tried)), dump_dir)
+            return _run_planning(
+                worker,
+                text,
+                name,
+                tried,
+                block_bytes=targets[0].block_bytes,
+                dump_dir=dump_dir,
+                notes=notes,
+            )
+        except PassError as error:
+            if plan is not None and error.message.startswith(("illegal plan", "plan '")):
+                raise PlanError(error.message, where=error.location) from error
+            passes = pipeline(pass_text(name, tried))
+            error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
+            raise
+
+    fallbacks: list[str] = []
+    if plan is not None or strict:
+        stitched = attempt(Restrictions())
+    else:
+        stitched, fallbacks = _fall_back(attempt, outputs, notes)
+    raw = _read_json(outputs["report"])
+    report = Report.from_json({**raw, "fallbacks": fallbacks} if fallbacks else raw)
+    return Stitched(
+        # What we take nothing of stays as it was, to the letter; but IREE's compiler divides by lengths of zero, and
+        # `tile-normalize` takes the operations along them away.
+        text=stitched if stitched and (report.kernels or _EMPTY_TENSOR.search(text)) else text,
+        report=report,
+        plan=_read_plan(outputs["plan-out"]),
+        seconds=time.perf_counter() - started,
+        stored=StoredWeights.from_json(_read_json(outputs["recipes"]) if report.kernels else {}),
+        notes=tuple(notes),
+    )
+
+
+def _fall_back(
+    attempt: Callable[[Restrictions], str], outputs: Mapping[str, Path], notes: list[str]
+) -> tuple[str, list[str]]:
+    """The first attempt that succeeds, with less each time, and what was done without; "" if IREE compiles all."""
+    fallbacks: list[str] = []
+    restrictions: Restrictions | None = Restrictions()
+    while restrictions is not None:
+        try:
+            return attempt(restrictions), fallbacks
+        except PassError as error:
+            parts = planned_parts(_read_json(outputs["plan-out"]), _read_json(outputs["report"]))
+            fallback = next_attempt(error, parts, restrictions, failures=len(fallbacks) + 1)
+            restrictions = fallback.restrictions
+            fallbacks.append(fallback.note)
+            notes += [fallback.note, _asking_to_report(error)]
+    _remove(outputs)
+    return "", fallbacks
+
+
+def _remove(outputs: Mapping[str, Path]) -> None:
+    for output in outputs.values():
+        output.unlink(missing_ok=True)
+
+
+def _asking_to_report(error: PassError) -> str:
+    shown = f"please report it with what reproduces it: {error.reproducer}" if error.reproducer else ""
+    return f"that is a bug in Tilewright; {shown or 'please report it with the model'}"
+
+
+def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
+    """What the files with our kernels are called: an object with all variants, or PTX of each."""
+    if targets[0].backend == "cpu":
+        return {"kernels.o": targets[-1]}
+    variants = {f"kernels.{number}.ptx": target for number, target in enumerate(targets[1:])}
+    return {"kernels.ptx": targets[0], **variants}
+
+
+def _stitch_tuned(
+    text: str,
+    *,
+    worker: Worker,
+    targets: Sequence[Target],
+    directory: Path,
+    numerics: NumericsMode,
+    scopes: Sequence[str],
+    tuning: Path,
+    dump_dir: Path | None,
+    strict: bool,
+) -> Stitched:
+    """`stitch` with what the database knows; where that is no help, a note, and the plan as if it knew nothing."""
+    from tilewright.tuning.lookup import tuned_plan
+    from tilewright.tuning.subprograms import Setting
+
+    started = time.perf_counter()
+    common: dict[str, Any] = {
+        "worker": worker,
+        "targets": targets,
+        "directory": directory,
+        "numerics": numerics,
+        "scopes": scopes,
+        "dump_dir": dump_dir,
+        "strict": strict,
+    }
+    setting = Setting(target=targets[0], numerics=numerics)
+    tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
+    notes = [note] if note else []
+    if tuned is not None:
+        try:
+            stitched = stitch(text, plan=tuned.plan, **common)
+        except (PlanError, PassError) as error:
+            notes.append(
+                f"compiled without measurements: {tuning} has a plan that does not fit ({error.message})"
+            )
+        else:
+            raw = dict(stitched.report.raw)
+            tuned.note(raw)
+            seconds = time.perf_counter() - started
+            return replace(stitched, report=Report.from_json(raw), seconds=seconds, notes=tuple(notes))
+    stitched = stitch(text, **common)
+    return replace(stitched, notes=(*notes, *stitched.notes))
+
+
+def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """What the worker does: parse, run, print."""
+    note_passes()
+    try:
+        module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
+    except ModelError as error:
+        return {"ok": False, "unreadable": str(error)}, b""
+    dump = header["dump_dir"]
+    module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
+    return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
+
+
+def _run_planning(
+    worker: Worker,
+    text: str,
+    name: str,
+    options: dict[str, str | list[str]],
+    *,
+    block_bytes: int,
+    dump_dir: Path | None,
+    notes: list[str],
+) -> str:
+    """Runs the pipeline, and where code takes more memory of a block than its plan counted, again with a plan that has
+    so much less to count on."""
+    while True:
+        try:
+            return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
+        except PassError as error:
+            refused = _TOO_MANY_BYTES.match(error.message)
+            if refused is None:
+                raise
+            block_bytes -= max(int(refused["needed"]) - int(refused["there"]), _LEAST_STEP)
+            if block_bytes <= 0:
+                raise
+            options["block-bytes"] = str(block_bytes)
+            notes.append(f"planned again with {block_bytes} bytes of shared memory a block: {error.message}")
+
+
+def run_passes(worker: Worker, text: str, passes: str) -> str:
+    """Runs a pipeline on IREE's generic text, in the worker; gives such text."""
+    return _run(worker, text, passes, None)
+
+
+def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
+    dump = str(dump_dir / "passes") if dump_dir else None
+    header = {
+        "request": f"{__name__}:answer",
+        "step": "the stage that fuses and generates kernels",
+        "pipeline": passes,
+        "dump_dir": dump,
+    }
+    try:
+        reply, result, log = worker.ask(header, text.encode())
+    except WorkerTooSlow as death:
+        raise CompileError(f"the compiler's process {death.how}", details=death.log) from None
+    except WorkerDied as death:
+        fatal = re.search(r"^LLVM ERROR: .*", death.log, re.MULTILINE)
+        raise PassError(
+            f"the compiler's process {death.how}" + (f": {fatal[0]}" if fatal else ""),
+            hint="this is a bug in Tilewright; please report it with the command that reproduces it",
+            details=death.log,
+        ) from None
+    if reply["ok"]:
+        return result.decode()
+    if "unreadable" in reply:
+        raise UnreadableError(reply["unreadable"])
+    if "pass_error" in reply:
+        raise PassError(**reply["pass_error"])
+    raise PassError(reply["error"], details=reply["trace"] + log)
+
+
+def _write_targets(targets: Sequence[Target], directory: Path) -> list[Path]:
+    files: list[Path] = []
+    for target in targets:
+        files.append(directory / f"target{len(files) or ''}.json")
+        files[-1].write_text(json.dumps(target.to_json()))
+    return files
+
+
+def _as_file(plan: Plan | Path, directory: Path) -> Path:
+    if isinstance(plan, Plan):
+        path = directory / "plan-in.json"
+        plan.save(path)
+        return path
+    if not plan.is_file():
+        reason = "a folder, not a file" if plan.is_dir() else "no such file"
+        raise PlanError(reason, where=str(plan), hint="`--plan-out` writes one")
+    return plan.resolve()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _read_plan(path: Path) -> Plan | None:
+    return Plan.from_json(_read_json(path)) if path.exists() else None

@@ -1,0 +1,316 @@
+"""The command line: `tilewright compile | run | explain | tune | tuning | simulate | doctor | targets`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from tilewright.cli.examine import doctor, targets
+from tilewright.cli.group import (
+    Command,
+    Commands,
+    broken_installation,
+    common,
+    duration,
+    json_flag,
+    refuse_beside,
+    renamed,
+    tell,
+    timeout,
+)
+from tilewright.cli.model import compile_model, open_model, plan_argument
+from tilewright.cli.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
+from tilewright.cli.simulate import simulate
+from tilewright.cli.tune import tune, tuning
+from tilewright.errors import OutputError
+from tilewright.records.options import CompileOptions, NumericsMode
+from tilewright.system.tuning_path import default_path
+from tilewright.system.version import package_version
+
+if TYPE_CHECKING:
+    from tilewright.runtime.program import Program
+
+
+def _compiling(command: Command) -> Command:
+    """Options of every command that compiles."""
+    decorators = [
+        click.option(
+            "--target",
+            default="cpu",
+            show_default=True,
+            help="Target name or JSON file; several with commas.",
+        ),
+        click.option(
+            "--threads",
+            type=click.IntRange(1, 64),
+            help="Threads that the program may use, where more are predicted faster; default: one per core.",
+        ),
+        click.option(
+            "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."
+        ),
+        click.option(
+            "--plan", type=click.Path(path_type=Path), help="Carry out this plan (JSON); '-' is stdin."
+        ),
+        click.option(
+            "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
+        ),
+        click.option("--strict", is_flag=True, help="Fail instead of leaving ops unfused or kernels out."),
+        click.option(
+            "--numerics",
+            type=click.Choice(get_args(NumericsMode)),
+            default="default",
+            show_default=True,
+            help="What kernels may do to numbers; strict: round and accumulate exactly as the model says; tf32: "
+            "matmuls of f32 on GPUs may multiply in tf32.",
+        ),
+        click.option(
+            "--no-grid-sync",
+            is_flag=True,
+            help="Launch kernels for GPUs where they would wait for each other at barriers of the grid.",
+        ),
+        click.option(
+            "--database",
+            type=click.Path(path_type=Path),
+            help="Take measured plans from this tuning database.  [default: the one that `tilewright tune` fills]",
+        ),
+        renamed("--tuning", "--database"),
+        click.option("--no-tuning", is_flag=True, help="Take no measured plans."),
+        click.option("--entry", help="The function to compile, for MLIR with several."),
+        click.option(
+            "--parameters",
+            multiple=True,
+            metavar="SCOPE=FILE",
+            help="Parameter archive (.irpa) that MLIR input refers to.",
+        ),
+        click.option(
+            "--state",
+            multiple=True,
+            metavar="OUTPUT=INPUT",
+            help="An output that continues an input in place, from call to call.",
+        ),
+        timeout,
+        common,
+    ]
+
+    @functools.wraps(command)
+    def with_options(
+        *arguments: Any,
+        threads: int | None,
+        iree_flags: tuple[str, ...],
+        plan: Path | None,
+        dump_dir: Path | None,
+        strict: bool,
+        numerics: NumericsMode,
+        no_grid_sync: bool,
+        database: Path | None,
+        no_tuning: bool,
+        entry: str | None,
+        parameters: tuple[str, ...],
+        state: tuple[str, ...],
+        timeout: float | None,
+        **keywords: Any,
+    ) -> Any:
+        if database is not None and no_tuning:
+            raise click.UsageError("--database and --no-tuning exclude each other")
+        if str(plan) == keywords.get("model") == "-":
+            raise click.UsageError("standard input cannot be both the model and the plan")
+        options = CompileOptions(
+            threads=threads,
+            iree_flags=iree_flags,
+            plan=plan_argument(plan),
+            dump_dir=dump_dir,
+            strict=strict,
+            numerics=numerics,
+            grid_sync=not no_grid_sync,
+            tuning=None if no_tuning else database or default_path(),
+            entry=entry,
+            parameters=dict(_parameter(text) for text in parameters),
+            state=dict(_continuation(text) for text in state),
+            timeout=timeout,
+        )
+        return command(*arguments, options=options, **keywords)
+
+    for decorate in reversed(decorators):
+        with_options = decorate(with_options)
+    return with_options  # type: ignore[return-value]
+
+
+def _parameter(text: str) -> tuple[str, Path]:
+    scope, equals, path = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not of the form SCOPE=FILE", param_hint="--parameters")
+    return scope, Path(path)
+
+
+def _continuation(text: str) -> tuple[str, str]:
+    output, equals, continued = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not of the form OUTPUT=INPUT", param_hint="--state")
+    return output, continued
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value:
+        return
+    click.echo(f"tilewright, version {package_version()}")
+    if problem := broken_installation():
+        tell(f"This installation does not work: {problem}")
+    context.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Compile deep learning models into few kernels, in front of IREE."""
+
+
+@cli.command("compile")
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Where the .vmfb goes; '-' is stdout. Default: MODEL's name."
+)
+@click.option(
+    "--plan-out",
+    type=click.Path(path_type=Path),
+    help="Write the plan that was carried out (JSON); '-' is stdout.",
+)
+@_compiling
+def compile_command(
+    model: str, output: str | None, plan_out: Path | None, target: str, options: CompileOptions
+) -> None:
+    """Compile MODEL (ONNX or MLIR; '-' is stdin) to a module for IREE's runtime."""
+    if output == "-" and str(plan_out) == "-":
+        raise click.UsageError("standard output cannot be both the module and the plan")
+    program = compile_model(model, target, options)
+    if plan_out is not None and program.plan is not None:
+        if str(plan_out) == "-":
+            click.echo(json.dumps(program.plan.to_json(), indent=2))
+        else:
+            program.plan.save(plan_out)
+    if output == "-":
+        _write_to_stdout(program)
+        return
+    path = program.save(output or ("model.vmfb" if model == "-" else Path(model).stem + ".vmfb"))
+    tell(f"{path}: {len(program.kernels)} fused kernels, {sum(program.metadata.seconds.values()):.1f} s")
+    for note in program.metadata.notes:
+        tell(f"note: {note}")
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-i",
+    "--input",
+    "input_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help=".npy per input, in order, or one .npz; '-' is stdin. Default: random.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Save the outputs to this .npz; '-' is stdout."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
+)
+@click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
+@click.option("--seconds", default=10.0, show_default=True, callback=duration, help="How long to time for.")
+@json_flag
+@click.option(
+    "--device",
+    metavar="sim:GPU",
+    help="Run the kernels on a simulated GPU, say sim:h200. Default: this machine.",
+)
+@_compiling
+def run(
+    model: str,
+    input_files: tuple[Path, ...],
+    output: Path | None,
+    seed: int,
+    dims: tuple[str, ...],
+    compare: bool,
+    seconds: float,
+    as_json: bool,
+    device: str | None,
+    target: str,
+    options: CompileOptions,
+) -> None:
+    """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
+    sizes = dict(_dim(text) for text in dims)
+    if device is not None:
+        refuse_beside("--device", "target", "compare", "seconds", "as_json")
+        run_simulated(model, device, options, input_files, output, seed, sizes)
+        return
+    if as_json and not compare:
+        raise click.UsageError("--json is for --compare: outputs are saved with -o")
+    if compare:
+        if as_json and str(output) == "-":
+            raise click.UsageError("standard output cannot be both the comparison and the outputs")
+        run_comparison(model, target, options, input_files, output, seed, seconds, as_json)
+        return
+    program = open_model(model, target, options)
+    inputs = arrays(program, input_files, seed, sizes)
+    started = time.perf_counter()
+    outputs = program(*inputs)
+    elapsed = time.perf_counter() - started
+    print_outputs(program, outputs, to_stderr=str(output) == "-")
+    tell(f"{elapsed * 1e3:.2f} ms (first call)")
+    save_outputs(program, outputs, output)
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@json_flag
+@renamed("--format", "--json")
+@click.option("-o", "--output", default="-", metavar="FILE", help="Where it goes; '-' is stdout (default).")
+@_compiling
+def explain(model: str, as_json: bool, output: str, target: str, options: CompileOptions) -> None:
+    """Say what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
+    program = open_model(model, target, options)
+    text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain("text")
+    if output == "-":
+        click.echo(text)
+        return
+    try:
+        Path(output).write_text(text + "\n")
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", where=output) from None
+
+
+for command in (tune, tuning, doctor, targets, common(simulate)):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The console entry point."""
+    cli()
+
+
+def _write_to_stdout(program: Program) -> None:
+    if program.parameter_paths:
+        raise OutputError(
+            "a program with weights is several files", where="-", hint="give a file name with -o"
+        )
+    stream = sys.stdout.buffer
+    stream.write(program.module_path.read_bytes())
+    stream.flush()
+
+
+def _dim(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not size.isdigit():
+        raise click.BadParameter(f"'{text}' is not of the form NAME=SIZE", param_hint="--dim")
+    return name, int(size)

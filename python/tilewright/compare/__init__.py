@@ -1,0 +1,1 @@
+"""Programs beside IREE alone and ONNX Runtime, and numbers beside float64."""

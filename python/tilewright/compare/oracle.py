@@ -1,0 +1,233 @@
+"""What a model should compute: seeded inputs, a float64 reference, ONNX Runtime, and how far apart is too far.
+
+`float64_reference` is the judge. It rewrites the model so that every floating-point tensor is float64 and evaluates
+that in ONNX Runtime, or, where ONNX Runtime has no double kernel (Erf, Gelu, Conv, GlobalAveragePool, Elu, ...), in
+onnx's ReferenceEvaluator with the operators below replaced, because there they round to float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+
+from tilewright.compare.drawing import random_inputs
+
+__all__ = [
+    "float64_reference",
+    "model_tolerance",
+    "ort_reference",
+    "random_inputs",
+    "relative_error",
+    "run_double_onnx",
+    "run_double_ort",
+    "tolerance",
+    "widen",
+    "widen_array",
+]
+
+Array = np.ndarray[Any, Any]
+
+_LOW_PRECISION = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+# ONNX Runtime expands Gelu in double too, but with its constants (sqrt(2/pi), ...) rounded to float32.
+_ROUNDED_BY_ORT = frozenset({"Gelu"})
+_FLOAT_ATTRIBUTES_OF_CONSTANT = ("value_float", "value_floats")
+
+
+# How far a result may be from float64, as ‖y − y64‖ / ‖y64‖ over a whole output.
+#
+# Each operation rounds by at most eps of its type. Over a whole output rounding errors are close to independent, so d
+# dependent operations err by about sqrt(d)·eps and a sum of n terms by sqrt(n)·eps; d·eps and n·eps are the worst case.
+# - float32 (eps 1.2e-7): BERT-base chains about 400 operations: sqrt(400)·eps = 2.4e-6, and vendors' exp, erf and tanh
+#   may add a few eps each. Bound: 2e-5. Seen in ONNX Runtime and stock IREE: up to 8e-7.
+# - float16 (eps 9.8e-4): up to 14 dependent operations, worst case 14·eps = 1.4e-2. Bound: 2e-2. Seen in stock IREE: up
+#   to 4e-4 in random graphs, and 4e-3 in a product of 105 factors rounded one by one.
+# - bfloat16 (eps 7.8e-3): 14·eps = 1.1e-1. Bound: 1e-1. Seen in stock IREE: up to 3e-2, again in a long product; other
+#   single operators stay below 1e-2.
+# - integers and bool are exact.
+# A graph is held to the bound of the narrowest type in it. Float64 leaves out that type's rounding, casts included.
+_TOLERANCES: dict[np.dtype[Any], float] = {
+    np.dtype(np.float64): 1e-12,
+    np.dtype(np.float32): 2e-5,
+    np.dtype(np.float16): 2e-2,
+    np.dtype(ml_dtypes.bfloat16): 1e-1,
+}
+
+
+def tolerance(dtype: np.dtype[Any] | type) -> float:
+    """The largest acceptable `relative_error` where `dtype` is the narrowest type a result went through."""
+    return _TOLERANCES.get(np.dtype(dtype), 0.0)
+
+
+def model_tolerance(model: ModelProto) -> float:
+    """The tolerance of the narrowest floating-point type that occurs anywhere in the model.
+
+    Also for its integer results: they stay exact only where the graph computes them from exact values, which the
+    generators make sure of, and then any tolerance holds them.
+    """
+    inferred = onnx.shape_inference.infer_shapes(model)
+    values = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
+    types = {value.type.tensor_type.elem_type for value in values}
+    types |= {tensor.data_type for tensor in inferred.graph.initializer}
+    return max(tolerance(helper.tensor_dtype_to_np_dtype(element)) for element in types if element)
+
+
+def relative_error(y: Array, y64: Array, *, least_scale: float = 0.0) -> float:
+    """‖y − y64‖ / ‖y64‖; the plain ‖y − y64‖ where the reference is zero; infinity where shapes or nan/inf differ.
+
+    Relative to `least_scale` where that is more than ‖y64‖.
+    """
+    if y.shape != y64.shape:
+        return math.inf
+    actual, expected = y.astype(np.float64).ravel(), y64.astype(np.float64).ravel()
+    finite = np.isfinite(expected)
+    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
+        return math.inf
+    difference = float(np.linalg.norm(actual[finite] - expected[finite]))
+    scale = max(least_scale, float(np.linalg.norm(expected[finite])))
+    error = difference / scale if scale > 0 else difference
+    return error if math.isfinite(error) else math.inf
+
+
+def ort_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
+    """What ONNX Runtime's CPU provider computes in the model's own types."""
+    return _run(model, inputs, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+
+
+def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizationLevel) -> list[Array]:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.log_severity_level = 4  # A refused operator is an exception; no need to log it as well.
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feeds = {entry.name: value for entry, value in zip(session.get_inputs(), inputs, strict=True)}
+    return [np.asarray(result) for result in session.run(None, feeds)]
+
+
+def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
+    """The outputs of the model computed in float64. Integer and bool outputs keep their type."""
+    widened = widen(model)
+    wide_inputs = [widen_array(value) for value in inputs]
+    if any(node.op_type in _ROUNDED_BY_ORT for node in model.graph.node):
+        return run_double_onnx(widened, wide_inputs)
+    try:
+        return run_double_ort(widened, wide_inputs)
+    except (ort_errors.NotImplemented, ort_errors.InvalidGraph):
+        # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has them all.
+        return run_double_onnx(widened, wide_inputs)
+
+
+def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
+    """A widened model in ONNX Runtime, unoptimised, so that no fusion brings in a kernel that works in float32."""
+    return _run(widened, inputs, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+
+
+def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
+    """A widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
+    evaluator = ReferenceEvaluator(widened, new_ops=[Erf, Gelu, Softplus, HardSigmoid, Elu])
+    names = [value.name for value in widened.graph.input]
+    with np.errstate(all="ignore"):
+        results = evaluator.run(None, dict(zip(names, inputs, strict=True)))
+    return [np.asarray(result) for result in results]
+
+
+# The rewrite to float64.
+
+
+def widen(model: ModelProto) -> ModelProto:
+    """A copy of the model in which every f32, f16 and bf16 tensor, constant and cast is float64."""
+    wide = ModelProto()
+    wide.CopyFrom(model)
+    _widen_graph(wide.graph)
+    return wide
+
+
+def _widen_graph(graph: GraphProto) -> None:
+    for tensor in graph.initializer:
+        if tensor.data_type in _LOW_PRECISION:
+            tensor.CopyFrom(_widen_tensor(tensor))
+    for value in (*graph.input, *graph.output):
+        if value.type.tensor_type.elem_type in _LOW_PRECISION:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    del graph.value_info[:]
+    for node in graph.node:
+        _widen_node(node)
+
+
+def _widen_node(node: NodeProto) -> None:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            _widen_graph(attribute.g)
+        elif attribute.type == AttributeProto.TENSOR and attribute.t.data_type in _LOW_PRECISION:
+            attribute.t.CopyFrom(_widen_tensor(attribute.t))
+        elif node.op_type == "Constant" and attribute.name in _FLOAT_ATTRIBUTES_OF_CONSTANT:
+            values = attribute.f if attribute.name == "value_float" else list(attribute.floats)
+            tensor = numpy_helper.from_array(np.array(values, dtype=np.float64))
+            attribute.CopyFrom(helper.make_attribute("value", tensor))
+        elif attribute.name in ("to", "dtype") and attribute.i in _LOW_PRECISION:
+            attribute.i = TensorProto.DOUBLE
+
+
+def _widen_tensor(tensor: TensorProto) -> TensorProto:
+    return numpy_helper.from_array(widen_array(numpy_helper.to_array(tensor)), tensor.name)
+
+
+def widen_array(value: Array) -> Array:
+    """Floating-point arrays as float64, others as they are."""
+    is_float = value.dtype in (np.float32, np.float16) or value.dtype == ml_dtypes.bfloat16
+    return value.astype(np.float64) if is_float else value
+
+
+# Operators that onnx's ReferenceEvaluator computes in float32 (Erf, and Gelu through it) or evaluates slowly.
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def _erf64(x: Array) -> Array:
+    return np.asarray(_erf(x)).astype(np.float64)
+
+
+class Erf(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (_erf64(x),)
+
+
+class Gelu(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, approximate: str = "none") -> tuple[Array]:
+        if approximate == "tanh":
+            return (0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),)
+        return (0.5 * x * (1.0 + _erf64(x / math.sqrt(2.0))),)
+
+
+class Softplus(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.logaddexp(x, 0.0),)
+
+
+class HardSigmoid(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, alpha: float = 0.2, beta: float = 0.5) -> tuple[Array]:
+        return (np.clip(alpha * x + beta, 0.0, 1.0),)
+
+
+class Elu(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, alpha: float = 1.0) -> tuple[Array]:
+        return (np.where(x > 0, x, alpha * np.expm1(x)),)

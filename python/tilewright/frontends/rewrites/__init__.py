@@ -1,0 +1,1 @@
+"""Rewrites of a model before IREE imports it: what IREE refuses, or would compute wrongly, is spelled out."""

@@ -1,0 +1,118 @@
+"""Ops of f16 and bf16 that sum, computed in f32: their operands are cast, and their results rounded once.
+
+ONNX says what such an op gives and names no type for what it holds in between. IREE's importer holds sums and squares
+in the type of the operands: a mean of 1024 numbers near 100 is infinite in f16, as the sum is rounded before it is
+divided, and a sum of ones in bf16 stops at 256. What the model itself has between a sum and a division stays as it is:
+a ReduceSum before a Div is rounded.
+"""
+
+from __future__ import annotations
+
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from tilewright.frontends.rewrites.unsigned import Types, types_in
+
+_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+_SUMMING = frozenset(
+    {
+        "AveragePool",
+        "CumSum",
+        "GlobalAveragePool",
+        "GlobalLpPool",
+        "LRN",
+        "LogSoftmax",
+        "LpNormalization",
+        "LpPool",
+        "Mean",
+        "MeanVarianceNormalization",
+        "NegativeLogLikelihoodLoss",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMean",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceSumSquare",
+        "SoftmaxCrossEntropyLoss",
+        "Sum",
+    }
+)
+"""IREE's importer holds in f32 what Softmax, LayerNormalization, InstanceNormalization, BatchNormalization, matmuls and
+convolutions sum."""
+
+
+def sum_in_f32(model: onnx.ModelProto) -> bool:
+    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    return _rewrite_graph(model.graph, {})
+
+
+def _rewrite_graph(graph: GraphProto, outer: Types) -> bool:
+    types = outer | types_in(graph)
+    nodes: list[NodeProto] = []
+    is_changed = False
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                is_changed |= _rewrite_graph(attribute.g, types)
+        if _is_narrow_sum(node, types):
+            nodes += _in_f32(node, types)
+            is_changed = True
+        else:
+            nodes.append(node)
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return is_changed
+
+
+def _is_narrow_sum(node: NodeProto, types: Types) -> bool:
+    is_summing = node.op_type in _SUMMING or _sums_between(node)
+    return node.domain in ("", "ai.onnx") and is_summing and types.get(node.input[0]) in _NARROW
+
+
+def _sums_between(node: NodeProto) -> bool:
+    """Whether an op sums, beside what it contracts, before its last step."""
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    if node.op_type == "BatchNormalization":
+        return bool(attributes.get("training_mode"))
+    if node.op_type == "Gemm":
+        return bool(attributes.get("alpha", 1.0) != 1.0)
+    if node.op_type == "Resize":  # IREE refuses one of f16 whose scales are f32, as ONNX's are
+        return bool(attributes.get("mode", b"nearest") != b"nearest")
+    if node.op_type == "Einsum":
+        return not _is_one_contraction(attributes["equation"].decode(), len(node.input))
+    return False
+
+
+def _is_one_contraction(equation: str, operands: int) -> bool:
+    """Whether every label of two operands is the other's or the result's, too, so that a matmul does it all."""
+    reads, _, result = equation.replace(" ", "").partition("->")
+    if operands != 2:
+        return False
+    left, right = (set(labels) for labels in reads.split(","))
+    return not result or not (left ^ right) - set(result)
+
+
+def _in_f32(node: NodeProto, types: Types) -> list[NodeProto]:
+    """The op between casts of its narrow operands and results."""
+    before, after = [], []
+    wide = NodeProto()
+    wide.CopyFrom(node)
+    for place, operand in enumerate(node.input):
+        if types.get(operand) in _NARROW:
+            wide.input[place] = f"{node.output[0]}.operand_{place}_in_f32"
+            before.append(_cast(node, operand, wide.input[place], TensorProto.FLOAT))
+    for place, result in enumerate(node.output):
+        # The mean and deviation of a LayerNormalization may have another type than the rest.
+        kind = types.get(result, types[node.input[0]] if place == 0 else TensorProto.UNDEFINED)
+        if result and kind in _NARROW:
+            wide.output[place] = f"{result}.in_f32"
+            after.append(_cast(node, wide.output[place], result, kind))
+    return [*before, wide, *after]
+
+
+def _cast(node: NodeProto, value: str, result: str, kind: int) -> NodeProto:
+    return helper.make_node("Cast", [value], [result], name=node.name, to=kind)

@@ -1,0 +1,58 @@
+"""Requests that front ends have the worker process answer, because IREE's libraries run there.
+
+Each function that sends a request stands beside the one that answers it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ModelError
+from tilewright.iree.compiler import IreeCompiler, request_failed
+
+
+def import_onnx(compiler: IreeCompiler, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
+    """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`), to bytecode."""
+    header = {"request": f"{__name__}:answer_import", "step": "the import of ONNX", "scope": scope}
+    answer, module, _ = compiler.ask(header, stripped)
+    if "refused" in answer:
+        raise ModelError(**answer["refused"])
+    if not answer["ok"]:
+        raise request_failed(answer)
+    return answer, module
+
+
+def answer_import(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Imports a stripped ONNX model; see `onnx_importer`."""
+    from tilewright.frontends.onnx_importer import import_stripped_model
+
+    try:
+        imported = import_stripped_model(blob, scope=header["scope"])
+    except ModelError as error:
+        return {
+            "ok": False,
+            "refused": {"message": error.message, "where": error.where, "hint": error.hint},
+        }, b""
+    answer = {
+        "ok": True,
+        "function": imported.function,
+        "keys": imported.keys,
+        "inputs": imported.inputs,
+        "outputs": imported.outputs,
+        "listing": imported.listing,
+    }
+    return answer, imported.bytecode
+
+
+def spell_out_torch(compiler: IreeCompiler, source: bytes) -> bytes:
+    """Gives a module without the ops of the torch dialect that IREE computes other numbers for; see `torch_ops`."""
+    header = {"request": f"{__name__}:answer_torch", "step": "the rewriting of ops of the torch dialect"}
+    answer, module, _ = compiler.ask(header, source)
+    return module if answer["ok"] else source
+
+
+def answer_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Rewrites what IREE would compute other numbers for; see `torch_ops`."""
+    from tilewright.frontends.rewrites import torch_ops
+
+    return {"ok": True}, torch_ops.spell_out_torch(blob)

@@ -1,0 +1,85 @@
+"""Constants of two numbers, one on either side of a diagonal: causal masks, as exports have them.
+
+Parameters stay in their files, so the compiler does not see what is in them; this says it of the few that matter there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.errors import ModelError
+from tilewright.runtime.stored import view_parameter
+
+_TYPES: Mapping[str, np.dtype[Any]] = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "i1": np.dtype(np.bool_),
+}
+_GLOBAL = re.compile(
+    r'"util\.global"\(\) <\{initial_value = #stream\.parameter\.named<"([^"\\]*)"::"([^"\\]+)"> : '
+    r'tensor<(?:1x)*(\d+)x(\d+)x(\w+)>, sym_name = "([^"]+)", sym_visibility = "private", type = [^,}]*\}>'
+)
+
+
+@dataclass(frozen=True)
+class Triangles:
+    """Element i, j is `above` where j - i is at least `diagonal`, else `below`."""
+
+    diagonal: int
+    below: float
+    above: float
+
+    @staticmethod
+    def of(matrix: np.ndarray[Any, Any]) -> Triangles | None:
+        """What the matrix is, if it is that."""
+        rows, columns = matrix.shape
+        for row in range(rows):
+            (others,) = np.nonzero(matrix[row] != matrix[row, 0])
+            if others.size == 0:
+                continue
+            first = int(others[0])
+            below, above, diagonal = matrix[row, 0], matrix[row, first], first - row
+            distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+            # The row alone rules most weights out.
+            for part in (slice(row, row + 1), slice(None)):
+                if not np.array_equal(matrix[part], np.where(distance[part] >= diagonal, above, below)):
+                    return None
+            return Triangles(diagonal, float(below), float(above))
+        return None
+
+    def __str__(self) -> str:
+        below, above = (
+            f"0x{np.float64(value).view(np.uint64):016X} : f64" for value in (self.below, self.above)
+        )
+        return f"[{self.diagonal} : i64, {below}, {above}]"
+
+
+def mark_triangles(text: str, parameters: Mapping[str, Path]) -> str:
+    """The module, with an attribute on each load of such a parameter."""
+    for match in _GLOBAL.finditer(text):
+        scope, name, rows, columns, element, symbol = match.groups()
+        if scope not in parameters or element not in _TYPES:
+            continue
+        triangles = _triangles(parameters[scope], name, (int(rows), int(columns)), _TYPES[element])
+        if triangles is not None:
+            load = f'"util.global.load"() <{{global = @{symbol}}}>'
+            text = text.replace(f"{load} :", f"{load} {{tile.triangles = {triangles}}} :")
+    return text
+
+
+def _triangles(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Triangles | None:
+    if min(shape) < 2:
+        return None
+    try:
+        return Triangles.of(view_parameter(archive, name, shape, dtype))
+    except ModelError:
+        return None  # whoever reads the file in earnest says what is wrong with it

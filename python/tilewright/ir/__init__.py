@@ -1,0 +1,1 @@
+"""MLIR modules of the compiler, and the passes that run on them."""

@@ -1,0 +1,189 @@
+"""MLIR modules in process: parse, run passes, look at the result.
+
+module = Module.parse(text)
+for remark in module.run("builtin.module(func.func(tile-raise))"):
+    print(remark)
+print(module.to_text())
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilewright.errors import ModelError, PassError
+from tilewright.ir.native import native
+from tilewright.ir.opt import find_opt
+from tilewright.system.workfolder import failure_folder
+
+if TYPE_CHECKING:
+    from tilewright import _native
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of a parser, verifier or pass, with its notes."""
+
+    severity: str
+    message: str
+    location: str | None = None
+    operation: str | None = None
+    notes: tuple[Diagnostic, ...] = ()
+    category: str | None = None
+    """Of a remark on an optimisation: the pass; `outcome` is "missed", "passed", "failed" or "analysis"."""
+    outcome: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        notes = "".join(f"\n  {note}" for note in self.notes)
+        return f"{where}{self.severity}: {self.message}{notes}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of a module, without what is nested in it."""
+
+    name: str
+    location: str | None
+    text: str
+    result_types: tuple[str, ...]
+    depth: int
+
+
+class Module:
+    """A module of MLIR 22. Dialects that MLIR 22 does not know are carried through untouched."""
+
+    def __init__(self, handle: _native.NativeModule) -> None:
+        self._handle = handle
+
+    @staticmethod
+    def parse(text: str, *, name: str = "module.mlir") -> Module:
+        """Parses text; raises `ModelError` with the place of the first error."""
+        handle, diagnostics = native.NativeModule.parse(text, name)
+        if handle is None:
+            messages = [_diagnostic(d) for d in diagnostics]
+            first = next((d for d in messages if d.severity == "error"), Diagnostic("error", "not a module"))
+            raise ModelError(first.message, where=first.location or name)
+        return Module(handle)
+
+    def to_text(self, *, generic: bool = False, local_scope: bool = False, debug_info: bool = False) -> str:
+        """The module as text; the generic form is what IREE reads back.
+
+        In local scope nothing is hoisted out of the operations, and constants kept as resources lose their values.
+        """
+        return self._handle.text(generic, local_scope, debug_info)
+
+    def run(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
+        """Runs a textual pipeline and gives its remarks and warnings.
+
+        A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it
+        runs on every such op of the module. With `dump_directory`, the IR after every pass that changed it
+        goes there. Raises `PassError` with the op and location at fault and a `tilewright-opt` line that
+        reproduces it; the module is then in the state in which the pass left it.
+        """
+        before = self.to_text(generic=True, debug_info=True)
+        try:
+            return self.run_unrecorded(pipeline, dump_directory=dump_directory)
+        except PassError as error:
+            error.reproducer = write_reproducer(pipeline, before, dump_directory)
+            raise
+
+    def run_unrecorded(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
+        """Like `run`, but a failure comes without a command that reproduces it."""
+        if dump_directory is not None:
+            dump_directory.mkdir(parents=True, exist_ok=True)
+        ok, raw = self._handle.run(pipeline, str(dump_directory) if dump_directory else "")
+        diagnostics = [_diagnostic(d) for d in raw]
+        if not ok:
+            raise _pass_error(diagnostics)
+        return diagnostics
+
+    def verify(self) -> None:
+        """Raises `PassError` if an operation breaks a rule of its dialect."""
+        ok, raw = self._handle.verify()
+        if not ok:
+            raise _pass_error([_diagnostic(d) for d in raw])
+
+    def operations(self) -> list[Operation]:
+        """Every operation, outermost first, in order."""
+        return [
+            Operation(o.name, o.location or None, o.text, tuple(o.result_types), o.depth)
+            for o in self._handle.operations()
+        ]
+
+    def check_plan(self, plan: str) -> str:
+        """What is wrong with a plan (as JSON text) for this module; empty if nothing. See `Plan.verify`."""
+        return self._handle.check_plan(plan)[1]
+
+    def clone(self) -> Module:
+        """An independent copy."""
+        return Module(self._handle.clone())
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<tilewright.Module with {len(self._handle.operations())} operations>"
+
+
+# How MLIR words what its remark engine reports.
+_REMARK = re.compile(
+    r'^\[(?P<outcome>\w+)\] \S+ \| Category:(?P<category>\S+) \|.*?Remark=(?:"(?P<text>.*?)"|(?P<word>\S+))(?: \||$)',
+    re.DOTALL,
+)
+
+
+def _diagnostic(raw: _native.Diagnostic) -> Diagnostic:
+    remark = _REMARK.match(raw.message)
+    return Diagnostic(
+        raw.severity,
+        (remark["text"] or remark["word"]) if remark else raw.message,
+        raw.location or None,
+        raw.operation or None,
+        tuple(_diagnostic(note) for note in raw.notes),
+        category=remark["category"] if remark else None,
+        outcome=remark["outcome"].lower() if remark else None,
+    )
+
+
+def _pass_error(diagnostics: list[Diagnostic]) -> PassError:
+    nothing_said = Diagnostic("error", "a pass failed without saying why")
+    first = next((d for d in diagnostics if d.severity == "error"), nothing_said)
+    return PassError(
+        first.message,
+        operation=first.operation,
+        location=first.location,
+        details="\n".join(str(d) for d in diagnostics),
+    )
+
+
+def write_reproducer(
+    pipeline: str, text: str, directory: Path | None, *, folder: Path | None = None
+) -> str | None:
+    """Saves the input of a failed pipeline, and gives the command that runs it again; None if it cannot be
+    saved. Without a `directory` the input is in a `failure_folder`, so until some later failures.
+
+    `folder` will not last: what the pipeline reads from it is saved, too, and what it writes there goes
+    elsewhere.
+    """
+    try:
+        if directory is None:
+            directory = failure_folder()
+        path = directory / "failed-input.mlir"
+        path.write_text(text)
+        if folder is not None:
+            for file in folder.iterdir():
+                if str(file) in pipeline:
+                    shutil.copyfile(file, directory / file.name)
+            pipeline = pipeline.replace(str(folder), str(directory))
+    except OSError:
+        # The error itself matters more than the means to see it again.
+        return None
+    anchored = pipeline if pipeline.startswith("builtin.module(") else f"builtin.module({pipeline})"
+    return shlex.join(
+        [find_opt(), "--allow-unregistered-dialect", str(path), f"--pass-pipeline={anchored}", "-o", "-"]
+    )

@@ -1,0 +1,283 @@
+"""Targets: what the compiler knows of a machine, as data.
+
+target = Target.lookup("x86-64-avx512")
+smaller = dataclasses.replace(target, block_bytes=65536)
+program = tilewright.compile(model, target=smaller)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tilewright.errors import OutputError, TargetError
+from tilewright.records.encoding import RecordError, from_json, to_json
+
+
+@dataclass(frozen=True)
+class MemoryLevel:
+    """One level of the memory hierarchy."""
+
+    name: str
+    space: str
+    """The space whose slices live here: register, block, cluster, global or host."""
+    capacity_bytes: int
+    """Of one unit; 0: unbounded."""
+    bandwidth: float
+    """Bytes per second, all units together."""
+    transaction_bytes: int
+    """Cache line or sector."""
+    units: int
+
+
+@dataclass(frozen=True)
+class GpuLimits:
+    """What bounds how many threads of a GPU are resident, and how long they wait; all zero on a CPU."""
+
+    warp_lanes: int = 0
+    threads_per_block: int = 0
+    threads_per_sm: int = 0
+    blocks_per_sm: int = 0
+    registers_per_sm: int = 0
+    registers_per_thread: int = 0
+    shared_bytes_per_sm: int = 0
+    reserved_shared_bytes: int = 0
+    """Of each block, taken by the system."""
+    guaranteed_sms: int = 0
+    """Of the smallest part that the target stands for: a grid barrier counts on no more."""
+    clock_hz: float = 0.0
+    shared_cycles: float = 0.0
+    """Latency of a load that finds its data in shared memory, and so on."""
+    l2_cycles: float = 0.0
+    dram_cycles: float = 0.0
+    grid_barrier_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroKernel:
+    """One step of a contraction's register block, from outside of the compiler: docs/extending.md.
+
+    The step adds `depth` successive products to each lane of a vector of sums.
+    """
+
+    name: str
+    """Letters, digits and underscores; plans call it name-ROWSxVECTORS."""
+    rows: str
+    """Elements of the operand that is one number for all lanes: f16, bf16, f32, f64, si8 or ui8."""
+    lanes: str
+    """Elements of the operand that lies along the lanes."""
+    sums: str
+    """f32, f64 or i32."""
+    vector_bytes: int
+    """Of the registers that it is written for; targets of other widths do not use it."""
+    body: str
+    """A `func.func` over the sums, the row's terms (the same in all lanes) and the lanes' terms, giving the sums."""
+    depth: int = 1
+    """Terms of each sum that the step adds, side by side in both operands: 1, 2 or 4."""
+    features: tuple[str, ...] = ()
+    """What the processor must have, as LLVM spells it."""
+    speed: float = 1.0
+    """Multiply-adds in the time of one in f32; the quickest kernel is chosen, of equal ones the last registered."""
+    strict: bool = False
+    """Whether it adds each product by itself, rounded once, so that strict numerics may use it."""
+    has_offset: bool = False
+    """Whether it adds something also where the row is zero, which is then taken off at the end (integers only)."""
+    block_rows: int = 0
+    """Rows of the register block; 0: by arithmetic intensity."""
+    block_vectors: int = 0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine. `source` says where the numbers come from; nothing here was asked of a live device."""
+
+    name: str
+    backend: str
+    triple: str
+    cpu: str
+    features: str
+    levels: tuple[MemoryLevel, ...]
+    """Innermost first."""
+    cores: int
+    vector_bytes: int
+    vector_registers: int
+    launch_seconds: float
+    barrier_seconds: float
+    flops_per_second: float
+    special_per_second: float
+    """Exponentials, divisions and their like."""
+    max_bindings: int
+    block_bytes: int
+    """Most memory that a workgroup may use for tiles."""
+    source: str
+    gpu: GpuLimits = GpuLimits()
+    micro_kernels: tuple[MicroKernel, ...] = ()
+    """Preferred to those of the compiler."""
+
+    @staticmethod
+    def lookup(name_or_path: str | os.PathLike[str]) -> Target:
+        """A known target, "cpu" for this machine, or a JSON file that overrides fields of its "base"."""
+        from tilewright.ir.native import native  # the command line has help to give without it
+
+        text, problem = native.lookup_target(os.fspath(name_or_path))
+        return _read(text, problem, name=os.fspath(name_or_path))
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Target:
+        """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
+        from tilewright.ir.native import native
+
+        text, problem = native.normalize_target(json.dumps(data), 0)
+        return _read(text, problem, name=str(data.get("name", "?")))
+
+    def with_cores(self, cores: int) -> Target:
+        """The same machine with another number of hardware threads, and with their share of its rates."""
+        from tilewright.ir.native import native
+
+        text, problem = native.normalize_target(json.dumps(self.to_json()), cores)
+        return _read(text, problem, name=self.name)
+
+    def to_json(self) -> dict[str, Any]:
+        return to_json(self)  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JSON form, which `lookup`, `compile` and `tilewright-opt` read."""
+        try:
+            Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
+
+
+_registered: list[MicroKernel] = []
+
+
+def register_micro_kernel(kernel: MicroKernel) -> None:
+    """Makes a micro kernel one of every target that has its features, for what this process compiles from now on.
+
+    One of the same name is replaced. A kernel that is no such step raises `TargetError`.
+    """
+    if not math.isfinite(kernel.speed):  # which JSON has no number for
+        raise TargetError(f"micro kernel '{kernel.name}': speed: expected a positive number")
+    from tilewright.ir.native import native
+
+    _, problem = native.normalize_target(
+        json.dumps({"base": "x86-64-v2", "microKernels": [to_json(kernel)]}), 0
+    )
+    if problem:
+        raise TargetError(problem.removeprefix("microKernels[0]: "))
+    unregister_micro_kernel(kernel.name)
+    _registered.append(kernel)
+
+
+def unregister_micro_kernel(name: str) -> None:
+    """Forgets what was registered by that name."""
+    _registered[:] = [kernel for kernel in _registered if kernel.name != name]
+
+
+def _with_registered(target: Target) -> Target:
+    if target.backend != "cpu" or not _registered:
+        return target
+    return replace(target, micro_kernels=(*target.micro_kernels, *_registered))
+
+
+TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.PathLike[str] | Target]"
+"""What a program is compiled for: a target, or several, as a sequence or with commas between their names."""
+
+
+def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]:
+    """The targets as data, widest first, with as many cores as the program will have threads.
+
+    Of several GPUs the first is what all of them can do, which is what is planned for; then each more capable one.
+    """
+    several = _split(choice)
+    if len(several) > 1 and "cpu" in several:
+        raise TargetError(
+            "target 'cpu' is this machine as a whole and cannot be one of several",
+            hint="name targets of the table; `tilewright targets` lists them",
+        )
+    targets = [one if isinstance(one, Target) else Target.lookup(one) for one in several]
+    kinds = {target.backend for target in targets}
+    if len(kinds) > 1:
+        raise TargetError(
+            f"targets {' and '.join(target.name for target in targets)} are not of one kind",
+            hint="compile for processors and for GPUs apart",
+        )
+    if kinds == {"cuda"}:
+        return resolve_gpus(targets)
+    widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
+    return tuple(_with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first)
+
+
+def resolve_gpus(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """What all of several GPUs can do, and one target for every capability above the least, most capable first."""
+    if len(targets) == 1:
+        return (targets[0],)
+    by_capability = {target.cpu: target for target in reversed(targets)}
+    if len({target.name for target in targets}) < len(targets):
+        raise TargetError(f"a target is given twice: {', '.join(target.name for target in targets)}")
+    capabilities = sorted(by_capability, reverse=True)
+    return (
+        _common_gpu(targets, by_capability[capabilities[-1]]),
+        *(by_capability[c] for c in capabilities[:-1]),
+    )
+
+
+def _common_gpu(targets: Sequence[Target], oldest: Target) -> Target:
+    """The first target, within the limits of all and with the instructions of the oldest."""
+    first = targets[0]
+    limits = {
+        name: min(getattr(target.gpu, name) for target in targets)
+        for name in (
+            "threads_per_block",
+            "threads_per_sm",
+            "blocks_per_sm",
+            "registers_per_sm",
+            "registers_per_thread",
+            "shared_bytes_per_sm",
+            "guaranteed_sms",
+        )
+    }
+    reserved = max(target.gpu.reserved_shared_bytes for target in targets)
+    alike = [target.features.split(",") for target in targets if target.cpu == oldest.cpu]
+    return replace(
+        first,
+        name=",".join(target.name for target in targets),
+        cpu=oldest.cpu,
+        features=",".join(
+            one for one in oldest.features.split(",") if all(one in features for features in alike)
+        ),
+        max_bindings=min(target.max_bindings for target in targets),
+        block_bytes=min(target.block_bytes for target in targets),
+        gpu=replace(first.gpu, **limits, reserved_shared_bytes=reserved),
+    )
+
+
+def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
+    if isinstance(choice, str):
+        return list(choice.split(","))
+    if isinstance(choice, os.PathLike | Target):
+        return [choice]
+    if not choice:
+        raise TargetError("no target given", hint="use 'cpu' for this machine")
+    return list(choice)
+
+
+def known_targets() -> list[str]:
+    """Names that `Target.lookup` takes, besides "cpu" and paths of JSON files."""
+    from tilewright.ir.native import native
+
+    return list(native.known_targets())
+
+
+def _read(text: str, problem: str, *, name: str) -> Target:
+    if problem:
+        raise TargetError(problem)
+    try:
+        return from_json(Target, json.loads(text))
+    except RecordError as error:
+        raise TargetError(str(error), where=f"target '{name}'") from None

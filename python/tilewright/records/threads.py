@@ -1,0 +1,67 @@
+"""How many threads pay: one, on IREE's `local-sync`, or as many as there may be, on `local-task`.
+
+`local-task` shares a kernel's workgroups among threads, but costs more for each call and each dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from tilewright.errors import CompileError
+from tilewright.records.report import Report
+from tilewright.records.targets import Target
+
+# Of IREE 3.13, called from Python with arrays; a dispatch of `local-task` is the target's launch.
+_CALL_SECONDS_SYNC, _CALL_SECONDS_TASK = 15e-6, 105e-6
+_DISPATCH_SECONDS_SYNC = 0.25e-6
+
+Threads = int | Sequence[int]
+"""At most so many, or the numbers to choose from."""
+
+
+def checked_threads(threads: object) -> Threads:
+    """What a caller gave, as numbers of Python's own; a CompileError for what is none."""
+    try:
+        return index(threads)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    try:
+        return tuple(index(count) for count in threads)  # type: ignore[attr-defined]
+    except TypeError as error:
+        raise CompileError(
+            f"threads is {threads!r}", hint="give the most threads, or a list of numbers to choose from"
+        ) from error
+
+
+def thread_choices(threads: Threads) -> tuple[int, ...]:
+    """Numbers of threads that a program may take, fewest first."""
+    return tuple(sorted({1, threads} if isinstance(threads, int) else set(threads)))
+
+
+def choose_threads(report: Report, target: Target, choices: Sequence[int]) -> int:
+    """The choice that is predicted fastest; the target's cores if nothing is known of the program."""
+    if not report.raw:
+        return target.cores
+    return min(choices, key=lambda threads: predicted_seconds(report, target, threads=threads))
+
+
+def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
+    """Predicted time of a call of a program that was planned for `target`, in seconds.
+
+    Kernels of ours take what the plan predicts; IREE's own take what their operations and bytes take at the
+    target's rates, which is the least they can.
+    """
+    call = _CALL_SECONDS_SYNC if threads == 1 else _CALL_SECONDS_TASK
+    dispatch = _DISPATCH_SECONDS_SYNC if threads == 1 else target.launch_seconds
+    seconds = call
+    for kernel in report.kernels:
+        planned = kernel.predicted_seconds - target.launch_seconds
+        busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
+        seconds += dispatch + planned * busy / now_busy
+    bandwidth = target.levels[-1].bandwidth
+    for op in report.left_to_iree:
+        if op.is_dispatch:
+            at_all_cores = max(2 * op.operations / target.flops_per_second, op.bytes / bandwidth)
+            seconds += dispatch + at_all_cores * target.cores / threads
+    return seconds

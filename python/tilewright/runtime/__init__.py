@@ -1,0 +1,1 @@
+"""Compiled programs: how they are stored, loaded and run."""

@@ -1,0 +1,240 @@
+"""Parameter files with weights stored as kernels read them.
+
+The compiler says with recipes how each such parameter is made of the ones there were. They move elements and never
+change them, so they are carried out on plain unsigned integers of an element's size, one parameter at a time: the old
+file is mapped, the new one is made at its full length and filled in place, and of neither more than a weight is ever
+held in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from iree import runtime
+
+from tilewright.errors import CompileError, ModelError, OutputError
+from tilewright.records.signature import Array
+
+Archives = Mapping[str, Path]
+"""Parameter files by scope."""
+
+
+@dataclass(frozen=True)
+class StoredWeight:
+    """A parameter to store, and what it is made of."""
+
+    scope: str
+    name: str
+    element_bytes: int
+    recipe: Mapping[str, Any]
+    """As `tile-store-weights` writes it: a step, its sizes, and what it is applied to."""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in the file."""
+        return int(math.prod(self.recipe["shape"])) * self.element_bytes
+
+
+@dataclass(frozen=True)
+class StoredWeights:
+    """How the parameter files of a program differ from those of its model."""
+
+    weights: tuple[StoredWeight, ...] = ()
+    unused: frozenset[tuple[str, str]] = frozenset()
+    """Scope and name of parameters that the program does not read."""
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> StoredWeights:
+        """Reads what `tile-store-weights` wrote."""
+        return StoredWeights(
+            tuple(
+                StoredWeight(entry["scope"], entry["name"], entry["element_bytes"], entry["recipe"])
+                for entry in data.get("parameters", ())
+            ),
+            frozenset((entry["scope"], entry["name"]) for entry in data.get("unused", ())),
+        )
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Scopes of the files that the weights are made of."""
+        return frozenset(scope for weight in self.weights for scope in _scopes(weight.recipe))
+
+    def write(self, archives: Archives, directory: Path) -> dict[str, Path]:
+        """Writes a file in `directory` for every scope that changes, or whose file is no .irpa (a .safetensors or
+        .gguf); gives all of the program's files."""
+        changed = {weight.scope for weight in self.weights}
+        changed |= {scope for scope, path in archives.items() if path.suffix.lower() != ".irpa"}
+        sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | self.sources}
+        written = {scope: self._write_scope(scope, sources, archives, directory) for scope in changed}
+        return {**archives, **written}
+
+    def _write_scope(
+        self, scope: str, sources: Mapping[str, dict[str, Any]], archives: Archives, directory: Path
+    ) -> Path:
+        weights = {weight.name: weight for weight in self.weights if weight.scope == scope}
+        kept = {n: entry for n, entry in sources[scope].items() if (scope, n) not in self.unused}
+        if taken := sorted(kept.keys() & weights.keys()):
+            raise ModelError(
+                "has the name of a packed weight", where=f"{archives[scope]}, parameter '{taken[0]}'"
+            )
+        index = runtime.ParameterIndex()
+        for name, entry in kept.items():
+            _add_as_it_is(index, name, entry)
+        for name, weight in weights.items():
+            # Pages of zeros that nobody wrote to take no memory; they only reserve the place in the file.
+            index.add_buffer(name, np.zeros(weight.bytes, np.uint8))
+        path = _temporary(directory, scope)
+        try:
+            index.create_archive_file(str(path))
+            places = {n: entry.file_storage[1] for n, entry in _load(path).items() if n in weights}
+            with path.open("r+b") as file:
+                for name, weight in weights.items():
+                    file.seek(places[name])
+                    # Written, not mapped: a full disk is then an error and not the end of the process.
+                    for block in _blocks(weight.recipe, weight.element_bytes, sources, archives):
+                        file.write(np.ascontiguousarray(block).data)
+            final = directory / f"{quote(scope, safe='')}.packed.irpa"
+            path.replace(final)
+        except (RuntimeError, IndexError, OSError) as error:
+            path.unlink(missing_ok=True)
+            size = sum(entry.length for entry in kept.values()) + sum(
+                weight.bytes for weight in weights.values()
+            )
+            raise OutputError(
+                "the weights cannot be written",
+                where=str(directory),
+                hint=f"free {size / 1e6:.1f} MB of disk space, or set TMPDIR to another folder",
+            ) from error
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return final
+
+
+def _scopes(recipe: Mapping[str, Any]) -> set[str]:
+    """The files that a recipe reads."""
+    if recipe["step"] == "parameter":
+        return {recipe["scope"]}
+    return {scope for part in recipe["of"] for scope in _scopes(part)}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The parameters of a file, mapped."""
+    if not path.is_file():
+        raise ModelError("no such parameter file", where=str(path))
+    index = runtime.ParameterIndex()
+    try:
+        index.load(str(path))
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ModelError("not a parameter file, or a truncated one", where=str(path)) from error
+    return dict(index.items())
+
+
+def view_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A parameter of a file, mapped."""
+    entry = _load(archive).get(name)
+    plain = _parameter(entry, list(shape), dtype.itemsize, f"{archive}, parameter '{name}'")
+    return plain.view(dtype)
+
+
+def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A parameter of a file, in memory of its own."""
+    return np.array(view_parameter(archive, name, shape, dtype))
+
+
+def read_all(archive: Path) -> dict[str, Array]:
+    """The bytes of every parameter of a file."""
+    return {
+        name: _parameter(entry, [entry.length], 1, f"{archive}, parameter '{name}'")
+        for name, entry in _load(archive).items()
+    }
+
+
+def _add_as_it_is(index: Any, name: str, entry: Any) -> None:
+    if entry.is_splat:
+        index.add_splat(name, entry.splat_pattern, entry.length)
+    else:
+        index.add_buffer(name, entry.file_view)
+
+
+def _temporary(directory: Path, scope: str) -> Path:
+    with tempfile.NamedTemporaryFile(
+        prefix=f".{quote(scope, safe='')}.", suffix=".irpa", dir=directory, delete=False
+    ) as file:
+        return Path(file.name)
+
+
+def _blocks(
+    recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
+) -> Iterator[Array]:
+    """What a recipe makes, in pieces: of weights that lie behind one another, no more than one is held in memory."""
+    if recipe["step"] == "concat" and recipe["axis"] == 0:
+        for part in recipe["of"]:
+            yield from _blocks(part, element_bytes, sources, archives)
+        return
+    made = _evaluate(recipe, element_bytes, sources, archives)
+    if made.flags.c_contiguous:
+        yield made
+    else:
+        yield from made
+
+
+def _evaluate(
+    recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
+) -> Array:
+    """What a recipe makes; only pads, concatenations, swizzles and reshapes of what was transposed copy."""
+    step, shape = recipe["step"], recipe["shape"]
+    if step == "parameter":
+        where = f"{archives[recipe['scope']]}, parameter '{recipe['name']}'"
+        return _parameter(sources[recipe["scope"]].get(recipe["name"]), shape, element_bytes, where)
+    parts = [_evaluate(part, element_bytes, sources, archives) for part in recipe["of"]]
+    if step == "reshape":
+        made = parts[0].reshape(shape)
+    elif step == "transpose":
+        made = parts[0].transpose(recipe["order"])
+    elif step == "pad":
+        low, sizes = recipe["low"], parts[0].shape
+        around = [(lo, n - lo - size) for lo, n, size in zip(low, shape, sizes, strict=True)]
+        made = np.pad(parts[0], around)
+    elif step == "swizzle":
+        made = _swizzled(parts[0], recipe["atom"])
+    elif step == "concat":
+        made = np.concatenate(parts, axis=recipe["axis"])
+    else:
+        raise CompileError(f"unknown step '{step}' in a recipe of a weight")
+    if list(made.shape) != list(shape):
+        raise CompileError(f"step '{step}' of a weight's recipe gives {made.shape} instead of {shape}")
+    return made
+
+
+def _swizzled(lines: Array, atom: int) -> Array:
+    """Lines as shared memory has them: the atoms of a line change places with its number, so that the same place of
+    eight lines is in different banks."""
+    count, length = lines.shape[-2:]
+    atoms = length // atom
+    turns = np.arange(count) * atoms // 8 % atoms
+    places = np.arange(length) ^ (turns * atom)[:, None]
+    return np.take_along_axis(lines, places.reshape((1,) * (lines.ndim - 2) + places.shape), axis=-1)
+
+
+def _parameter(entry: Any, shape: list[int], element_bytes: int, where: str) -> Array:
+    if entry is None:
+        raise ModelError("is not in the file", where=where, hint="give the file that belongs to the model")
+    elements = math.prod(shape)
+    if entry.length != elements * element_bytes:
+        raise ModelError(f"has {entry.length} bytes instead of {elements * element_bytes}", where=where)
+    if entry.is_splat:
+        data = np.frombuffer(entry.splat_pattern * (entry.length // len(entry.splat_pattern)), np.uint8)
+    else:
+        data = np.frombuffer(entry.file_view, np.uint8)
+    return data.view(_ELEMENTS.get(element_bytes, f"V{element_bytes}")).reshape(shape)
+
+
+_ELEMENTS = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}

@@ -1,0 +1,118 @@
+"""What the launches of a program read and write, for those who run its kernels without IREE.
+
+`tile-print-launches` numbers the tensors of a program and says of each where it comes from: an argument, a weight, a
+constant. Where nobody here can compute what IREE does, random numbers stand for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ProgramError
+from tilewright.records.report import first_name
+from tilewright.records.signature import Array, element_dtype
+from tilewright.runtime.stored import read_parameter
+
+_PARAMETER = re.compile(r'#stream\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?P<name>[^"]*)">')
+
+
+@dataclass(frozen=True, order=True)
+class Invented:
+    """An op of IREE's, for whose result random numbers stand."""
+
+    op: str
+    location: str
+    """Its name in the model, "" where that is not known."""
+
+    def __str__(self) -> str:
+        return f"{self.op} ({self.location})" if self.location else self.op
+
+
+class LaunchTensors:
+    """The tensors of `tile-print-launches`, made when they are first asked for.
+
+    `compute` gives what IREE computes, by the tensor's number and inputs (`foreign`).
+    """
+
+    def __init__(
+        self,
+        described: Sequence[Mapping[str, Any]],
+        arguments: Sequence[Array],
+        archives: Mapping[str, Path],
+        compute: Callable[[int, Sequence[Array]], Array] | None = None,
+    ) -> None:
+        self._described, self._arguments, self._archives = described, arguments, archives
+        self._compute = compute
+        self._known: dict[int, Array] = {}
+        self._unreal: set[int] = set()
+        self.invented: set[Invented] = set()
+
+    def get(self, number: int) -> Array:
+        """What a tensor holds; not the same memory as any other's that may be written."""
+        if number not in self._known:
+            self._known[number] = np.ascontiguousarray(self._make(number))
+        tensor = self._known[number]
+        return tensor if tensor.flags.writeable else tensor.copy()
+
+    def new(self, number: int) -> Array:
+        """Memory for what a launch makes."""
+        shape, dtype = self._type(number)
+        return np.zeros(shape, dtype)
+
+    def size(self, number: int) -> int:
+        """Bytes."""
+        shape, dtype = self._type(number)
+        return math.prod(shape) * dtype.itemsize
+
+    def put(self, numbers: Sequence[int], made: Sequence[Array], *, is_real: bool) -> None:
+        """What a launch made; it is real if all that the launch read was."""
+        self._known.update(zip(numbers, made, strict=True))
+        if not is_real:
+            self._unreal.update(numbers)
+
+    def are_real(self, numbers: Sequence[int]) -> bool:
+        """Whether no random numbers stand for any of them."""
+        for number in numbers:
+            self.get(number)
+        return not self._unreal.intersection(numbers)
+
+    def _type(self, number: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        described = self._described[number]
+        return tuple(described["shape"]), element_dtype(described["element"])
+
+    def _make(self, number: int) -> Array:
+        described, (shape, dtype) = self._described[number], self._type(number)
+        if "argument" in described:
+            return np.asarray(self._arguments[described["argument"]], dtype).reshape(shape)
+        if "base64" in described:
+            return _constant(base64.b64decode(described["base64"]), shape, dtype, is_splat=described["splat"])
+        if parameter := _PARAMETER.search(described.get("global", "")):
+            scope = parameter["scope"] or ""
+            if scope not in self._archives:
+                raise ProgramError("its weights are missing", where=f"scope '{scope}'")
+            return read_parameter(self._archives[scope], parameter["name"], shape, dtype).reshape(shape)
+        if self._compute and "function" in described:
+            if not self.are_real(described["inputs"]):
+                self._unreal.add(number)
+            return self._compute(number, [self.get(read) for read in described["inputs"]])
+        self.invented.add(Invented(described.get("op", "a global"), first_name(described.get("loc", ""))))
+        self._unreal.add(number)
+        drawn = np.random.default_rng(number).standard_normal(shape)
+        return (drawn > 0 if dtype == np.bool_ else drawn).astype(dtype)
+
+
+def _constant(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], *, is_splat: bool) -> Array:
+    if dtype == np.bool_ and not is_splat:
+        # MLIR packs them eight to a byte.
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+        return bits[: int(np.prod(shape))].astype(np.bool_).reshape(shape)
+    elements = np.frombuffer(data, dtype if dtype != np.bool_ else np.uint8)
+    return np.broadcast_to(elements.astype(dtype), shape) if is_splat else elements.reshape(shape)

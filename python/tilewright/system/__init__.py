@@ -1,0 +1,1 @@
+"""What this machine offers a process: cores, time, files, other processes, and NVIDIA's assembler."""

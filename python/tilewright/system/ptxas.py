@@ -1,0 +1,97 @@
+"""What NVIDIA's assembler says of kernels: registers, spills, shared memory.
+
+It is not needed to compile, because the driver assembles PTX itself. Where it is found, on the machine or in the
+wheel `nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX and tells what the planner can only estimate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import CompileError
+from tilewright.system import lifeline
+from tilewright.system.deadline import Deadline
+
+_TARGET = re.compile(r"^\.target (?P<name>\w+)", re.MULTILINE)
+_ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
+_SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
+_USED = re.compile(r"Used (?P<registers>\d+) registers")
+_SHARED = re.compile(r"(?P<bytes>\d+) bytes smem")
+
+
+@dataclass(frozen=True)
+class KernelResources:
+    """What a thread and a block of a kernel take."""
+
+    registers: int
+    spill_bytes: int
+    """Stored to and loaded from local memory because registers do not suffice."""
+    shared_bytes: int
+    """Static ones: what the launch adds is not among them."""
+
+    def __str__(self) -> str:
+        spills = f", {self.spill_bytes} bytes spilled" if self.spill_bytes else ", no spills"
+        return (
+            f"{self.registers} registers a thread{spills}, {self.shared_bytes} bytes of static shared memory"
+        )
+
+
+def find_ptxas() -> str | None:
+    """The path of the assembler, or None."""
+    return shutil.which("ptxas") or next(_in_wheels(), None)
+
+
+def _in_wheels() -> Iterator[str]:
+    for path in sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/*/bin/ptxas")):
+        yield str(path)
+
+
+def needed_capability(ptx: Path) -> str | None:
+    """The capability that PTX names as its target: "sm_90", or "sm_90a" if no newer GPU runs it."""
+    with contextlib.suppress(OSError):
+        found = _TARGET.search(ptx.read_text(errors="replace"))
+        return found["name"] if found else None
+    return None
+
+
+def assemble(
+    ptx: Path, *, capability: str, ptxas: str, deadline: Deadline | None = None
+) -> dict[str, KernelResources]:
+    """Assembles PTX for a capability ("sm_90"), and gives what each kernel takes; PTX that is refused is an error."""
+    deadline = deadline or Deadline(None)
+    command = [ptxas, f"-arch={capability}", "-v", str(ptx), "-o", "/dev/null"]
+    try:
+        result = lifeline.run(command, timeout=deadline.left())
+    except subprocess.TimeoutExpired:
+        raise deadline.passed("ptxas") from None
+    if result.returncode != 0:
+        reason = next((line for line in result.stderr.splitlines() if line.strip()), "no reason given")
+        raise CompileError(
+            f"ptxas refuses the kernels: {reason.strip()}",
+            hint="this is a bug in Tilewright; please report it with the model",
+            details=result.stderr,
+        )
+    return read_resources(result.stderr)
+
+
+def read_resources(log: str) -> dict[str, KernelResources]:
+    """Reads what `ptxas -v` says."""
+    resources: dict[str, KernelResources] = {}
+    for entry in re.split(r"(?=Compiling entry function)", log):
+        name, used = _ENTRY.search(entry), _USED.search(entry)
+        if not name or not used:
+            continue
+        spills, shared = _SPILLS.search(entry), _SHARED.search(entry)
+        resources[name["name"]] = KernelResources(
+            registers=int(used["registers"]),
+            spill_bytes=int(spills["stores"]) + int(spills["loads"]) if spills else 0,
+            shared_bytes=int(shared["bytes"]) if shared else 0,
+        )
+    return resources

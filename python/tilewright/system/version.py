@@ -1,0 +1,13 @@
+"""The version of this package."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+
+def package_version() -> str:
+    """The version of this package; "0+unknown" when it runs from a build directory."""
+    try:
+        return metadata.version("tilewright")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"

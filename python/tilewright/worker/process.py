@@ -1,0 +1,277 @@
+"""The worker process as seen from the user's: started at the first request, replaced after it dies."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tilewright.system.deadline import Deadline
+from tilewright.system.lifeline import Lifeline
+from tilewright.worker.doing import read_doing, write_doing
+from tilewright.worker.wire import read_message, write_message
+
+_LEAST_FREE_BYTES = 1 << 16
+"""A process that died beside less of its folder's disk than this died of that."""
+
+
+class WorkerDied(Exception):
+    """A request ended the process. `how` is for a message, `log` is what it printed."""
+
+    def __init__(self, how: str, log: str) -> None:
+        super().__init__(how)
+        self.how = how
+        self.log = log
+
+
+class WorkerTooSlow(WorkerDied):
+    """A request took longer than its limit, which ended the process."""
+
+
+class Worker:
+    """A process with both compilers in it. One request runs at a time.
+
+    What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` is run to answer the
+    requests; it may lie in one of the folders `search`. With a limit, a request that takes longer ends the process and
+    what it has started. So does the end of this process, however it comes (see `tilewright.system.lifeline`), and a
+    request that is not done by the deadline.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        module: str = "tilewright.worker",
+        search: Sequence[Path] = (),
+        limit_seconds: float | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
+        self._folder = folder
+        self._module = module
+        self._search = search
+        self._limit_seconds = limit_seconds
+        self.deadline = deadline or Deadline(None)
+        """Of the compilation that the next requests are part of."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lifeline: Lifeline | None = None
+        self._started_with: dict[str, str] = {}
+        self._log = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
+        self._doing = tempfile.TemporaryFile(prefix="tilewright-worker-")  # noqa: SIM115 - closed with the worker
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(kill=error is not None)
+        self._log.close()
+        self._doing.close()
+
+    def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
+        """Sends a request; gives the answer, its bytes, and what was printed meanwhile.
+
+        The header's "request" names the function that answers, "module:function"; its "step" says what that does, for
+        the message where it takes too long.
+
+        Raises `WorkerDied`, `CompileTimeoutError` at the deadline, and `OSError` where the disk with its folder is
+        full.
+        """
+        step = header.get("step", f"the request '{header['request']}'")
+        self.deadline.check(step)
+        write_doing(self._doing.fileno(), step)
+        process = self._started()
+        environment = {**_environment(), "TMPDIR": str(self._folder)}
+        header = {**header, "surroundings": {"environment": environment, "directory": _directory()}}
+        assert process.stdin is not None and process.stdout is not None and self._lifeline is not None
+        self._log.seek(0)
+        self._log.truncate()
+        limit = _Limit(self._lifeline, self._limit_seconds, self.deadline)
+        try:
+            with limit:
+                write_message(process.stdin, header, blob)
+                message = read_message(process.stdout)
+        except BrokenPipeError:
+            message = None
+        except BaseException:
+            # Interrupted halfway through a message: what comes next would be out of step.
+            self.close(kill=True)
+            raise
+        self._log.seek(0)
+        log = self._log.read().decode(errors="replace")
+        if message is None or limit.passed:
+            self.close(kill=limit.passed)
+        if message is None:
+            if limit.passed:
+                doing = read_doing(self._doing.fileno())
+                if limit.is_deadline:
+                    raise self.deadline.passed(doing)
+                raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s, in: {doing}", log)
+            if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
+                # LLVM ends the process where it cannot write.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
+            raise WorkerDied(_how(process.returncode), log)
+        return message[0], message[1], log
+
+    def serve(self, folder: Path, deadline: Deadline | None = None) -> bool:
+        """Has what comes next be done in another folder; whether a process is there that does it as one would that
+        is started now."""
+        self._folder = folder
+        self.deadline = deadline or Deadline(None)
+        is_there = self._process is not None and self._process.poll() is None
+        return is_there and self._started_with == _read_at_start(_environment())
+
+    def close(self, *, kill: bool = False) -> None:
+        """Ends the process: at the end of its request, or at once."""
+        process, self._process = self._process, None
+        lifeline, self._lifeline = self._lifeline, None
+        if process is None or lifeline is None:
+            return
+        if kill:
+            lifeline.end()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    # It died with a request half written, which is why it is closed.
+                    continue
+        lifeline.end(after_it=True)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            # The worker must find this very package, also when it was put on the path by hand.
+            package_parent = str(Path(__file__).parents[2])
+            environment = _environment()
+            self._started_with = _read_at_start(environment)
+            folders = [*map(str, self._search), package_parent, environment.get("PYTHONPATH")]
+            search = os.pathsep.join(filter(None, folders))
+            self._lifeline, doing = Lifeline(), self._doing.fileno()
+            self._process = self._lifeline.start(
+                [sys.executable, "-m", self._module, str(self._lifeline.read_end), str(doing)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env={**environment, "PYTHONPATH": search},
+                pass_fds=(doing,),
+            )
+        return self._process
+
+
+_kept: list[Worker] | None = None
+"""Workers that wait for the next compilation; None where none is to wait."""
+_keeping = threading.Lock()
+
+
+def _forget_kept() -> None:
+    """A fork has no part in its parent's processes: two that ask one worker would get each other's answers."""
+    global _kept, _keeping
+    _keeping = threading.Lock()
+    _kept = None if _kept is None else []
+
+
+os.register_at_fork(after_in_child=_forget_kept)
+
+
+@contextmanager
+def keep_compilers() -> Iterator[None]:
+    """Has the processes in which the compilers run wait for the next compilation, which spares it their start.
+
+    One waits for each compilation that ran at the same time as others, until the outermost `with` ends.
+    """
+    global _kept
+    with _keeping:
+        is_outermost = _kept is None
+        if is_outermost:
+            _kept = []
+    try:
+        yield
+    finally:
+        if is_outermost:
+            with _keeping:
+                waiting, _kept = _kept or [], None
+            for worker in waiting:
+                worker.__exit__(None, None, None)
+
+
+@contextmanager
+def lend_worker(folder: Path, *, deadline: Deadline | None = None) -> Iterator[Worker]:
+    """A worker for one compilation: one that waits (`keep_compilers`), or a new one."""
+    with _keeping:
+        waiting = _kept.pop() if _kept else None
+    if waiting is not None and not waiting.serve(folder, deadline):
+        waiting.__exit__(None, None, None)
+        waiting = None
+    worker = waiting or Worker(folder, deadline=deadline)
+    try:
+        yield worker
+    except BaseException as error:
+        worker.__exit__(type(error), error, error.__traceback__)
+        raise
+    with _keeping:
+        is_kept = _kept is not None
+        if _kept is not None:
+            _kept.append(worker)
+    if not is_kept:
+        worker.__exit__(None, None, None)
+
+
+def _directory() -> str | None:
+    """The working directory; None where it has been deleted."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return None
+
+
+def _read_at_start(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that a process minds only when it is started. Others it is told with each request."""
+    return {name: value for name, value in environment.items() if name.startswith(("LD_", "PYTHON"))}
+
+
+def _environment() -> dict[str, str]:
+    """A copy that holds while another thread sets and deletes variables, which a plain copy does not survive."""
+    values = ((name, os.environ.get(name)) for name in list(os.environ))
+    return {name: value for name, value in values if value is not None}
+
+
+class _Limit:
+    """Ends a process and what it started if a block takes too long, by its own limit or a deadline."""
+
+    def __init__(self, lifeline: Lifeline, seconds: float | None, deadline: Deadline) -> None:
+        self._lifeline = lifeline
+        left = deadline.left()
+        self.is_deadline = left is not None and (seconds is None or left <= seconds)
+        limit = left if self.is_deadline else seconds
+        self._timer = threading.Timer(limit, self._end) if limit is not None else None
+        self.passed = False
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end(self) -> None:
+        self.passed = True
+        self._lifeline.kill()
+
+
+def _how(status: int) -> str:
+    return f"died by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
