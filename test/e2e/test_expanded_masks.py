@@ -13,6 +13,8 @@ import tilewright
 from onnx import TensorProto, helper, numpy_helper
 from tilewright.simulator.programs import simulate_program
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 Array = np.ndarray[Any, Any]
 
 BATCH, HEADS, ROWS, COLUMNS = 3, 5, 7, 37
@@ -100,6 +102,7 @@ def test_expanded_masks_are_right(over: str, kind: str, element: str, *, merged:
     _check(program(*inputs)[0], _expected(inputs[0], inputs[1], kind), element)
 
 
+@pytest.mark.cpu_levels("cpu")
 @pytest.mark.parametrize("merged", [False, True], ids=["apart", "merged"])
 @pytest.mark.parametrize("kind", ["bool", "number"])
 @pytest.mark.parametrize("over", SHAPES)

@@ -17,6 +17,7 @@ import tilewright
 from assembled import check_warpgroups
 from onnx import TensorProto
 from tilewright.compare.oracle import float64_reference
+from tilewright.errors import PlanError
 from tilewright.records.signature import Array
 from tilewright.runtime.tensors import LaunchTensors
 from tilewright.simulator.programs import describe_launches, simulate_program
@@ -424,13 +425,13 @@ def test_a_missing_barrier_between_those_who_share_a_tile_is_found(tmp_path: Pat
     assert re.match("race|never-written", str(report.faults[0])), str(report.faults[0])
 
 
-def test_a_plan_that_names_warpgroups_elsewhere_says_what_is_taken(tmp_path: Path) -> None:
+def test_a_plan_that_names_warpgroups_elsewhere_is_refused() -> None:
     product = Product.of((64, 96, 128), "neither", element="f16")
     plan = tilewright.compile(product.build(), "cuda:a100").plan
     assert plan is not None
     by_warpgroups(64, 128)(plan)
-    program = tilewright.compile(product.build(), "cuda:a100", plan=plan)
-    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
+    with pytest.raises(PlanError, match=r"'wgmma-64x8'; target 'cuda:a100' has .* mma_sync-16x8"):
+        tilewright.compile(product.build(), "cuda:a100", plan=plan)
 
 
 def test_strict_numerics_name_and_predict_what_is_taken() -> None:

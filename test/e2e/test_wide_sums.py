@@ -19,6 +19,8 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+
 Array = np.ndarray
 _DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 _ELEMENTS = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
@@ -194,6 +196,7 @@ def test_ops_of_onnx_that_stay_with_iree_sum_in_f32() -> None:
     _check(program(*inputs), "f16", *inputs)
 
 
+@pytest.mark.cpu_levels("cpu")
 def test_ops_of_onnx_sum_in_f32_on_a_gpu(tmp_path: Path) -> None:
     inputs = _inputs("f16")
     program = tilewright.compile(_model("f16", *inputs), "cuda:h200", dump_dir=tmp_path)

@@ -140,7 +140,7 @@ def test_a_wrong_program_fails_the_check(
     """Its kernels may be right, each for itself: what IREE computes around them is held to float64, too."""
     status, page = run_programs(folder, tmp_path, monkeypatch, "WrongOracle")
     assert status == 1
-    assert "**WRONG** (relative error): " in page and "bert-small f32 (5.0e-01)" in page
+    assert "**WRONG** (relative error): dense-512x768x2 f16 (5.0e-01)" in page and "bert-small f32 (" in page
     assert "WRONG as a whole program: bert-small f32" in capsys.readouterr().err
     report = json.loads((tmp_path / "found.json").read_text())
     assert len(report["programs"]["wrong"]) == len(NAMES)

@@ -16,7 +16,7 @@ import tilewright
 from benchmarks.workloads import stitch
 
 ROOT = Path(__file__).resolve().parents[2]
-_MODULE = ROOT / "test" / "e2e" / "test_short_rows.py"
+_MODULE = ROOT / "test" / "e2e" / "test_horizontal.py"
 
 
 def _collected(*arguments: str) -> dict[str, set[str]]:
