@@ -145,8 +145,6 @@ def _front(case: Case) -> str:
 
     from benchmarks.workloads import WORKLOADS
 
-    from benchmarks.workloads import WORKLOADS
-
     model = WORKLOADS[case.workload].in_type(case.dtype).build()
     target = resolve_targets(case.target, threads=2)[-1]
     with tempfile.TemporaryDirectory() as directory, lend_worker(Path(directory)) as worker:

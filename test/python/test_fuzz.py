@@ -61,7 +61,9 @@ def test_window_graphs_are_valid_and_hold_what_reads_at_edges() -> None:
         if seed < 50:
             onnx.checker.check_model(model, full_check=True)
         counts += operators(model)
-    wanted = dict.fromkeys(("Pad", "Slice", "Concat", "Where"), FLOATS + INTEGERS)
+    wanted: dict[str, tuple[str, ...]] = dict.fromkeys(
+        ("Pad", "Slice", "Concat", "Where"), (*FLOATS, *INTEGERS)
+    )
     wanted |= dict.fromkeys(("Conv", "MaxPool", "AveragePool", "ReduceMean"), ("f32", "f16"))
     assert [
         f"{op} {dtype}" for op, types in wanted.items() for dtype in types if not counts[f"{op} {dtype}"]
