@@ -56,7 +56,7 @@ class Variant:
     def change(self, plan: Plan) -> Plan:
         """The compiler's own plan without what this variant has not; what is fused is decided by the model given."""
         for kernel in plan.kernels:
-            for part in kernel.parts:
+            for part in kernel.groups:
                 contracts = any(op.micro_kernel for op in part.ops)
                 if contracts and not self.cost_model:
                     part.tiles = _fixed_tiles(part.extents, part.tiles, part.grid, part.vector)

@@ -77,7 +77,7 @@ def traced(model: object, target: str) -> tuple[list[Kernel], list[float]]:
         program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump, tuning=False)  # type: ignore[arg-type]
         if any(op.is_dispatch for op in program.metadata.report.left_to_iree):
             raise RuntimeError("an operator of a chain is left to IREE; its movement is not seen")
-        levels = [part.movement for kernel in program.kernels for part in kernel.parts]
+        levels = [part.movement for kernel in program.kernels for part in kernel.groups]
         predicted = [sum(level.bytes for level in of) for of in zip(*levels, strict=False)]
         return traced_build(dump), predicted
 

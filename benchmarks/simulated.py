@@ -38,7 +38,7 @@ class SimulatedRow:
     kernels: int | None = None
     bytes_moved: int | None = None
     """In sectors of 32 bytes, before any cache."""
-    asked_bytes: float | None = None
+    l2_traffic_bytes: float | None = None
     """The plan's prediction of `bytes_moved`; None where it has none for a kernel."""
     dram_bytes: int | None = None
     """Past an L2 of the target's size."""
@@ -65,7 +65,7 @@ class SimulatedRow:
     @property
     def moved_to_planned(self) -> float | None:
         """Sectors over what the plan says that blocks ask the L2 for."""
-        return self.bytes_moved / self.asked_bytes if self.bytes_moved and self.asked_bytes else None
+        return self.bytes_moved / self.l2_traffic_bytes if self.bytes_moved and self.l2_traffic_bytes else None
 
     @property
     def dram_to_planned(self) -> float | None:
@@ -120,12 +120,12 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
         for kernel in run.kernels
     )
     resources = program.metadata.resources
-    asked = [kernel.asked_bytes for kernel in program.kernels]
+    asked = [kernel.l2_traffic_bytes for kernel in program.kernels]
     return {
         "predicted_s": sum(kernel.predicted_seconds for kernel in program.kernels),
         "kernels": len(run.kernels),
         "bytes_moved": SECTOR_BYTES * sectors,
-        "asked_bytes": sum(asked) if all(asked) else None,
+        "l2_traffic_bytes": sum(asked) if all(asked) else None,
         "planned_bytes": sum(kernel.predicted_bytes for kernel in program.kernels),
         "dram_bytes": sum(k.dram_bytes_read + k.dram_bytes_written for k in run.kernels),
         "coalescing": min(

@@ -187,10 +187,10 @@ def MarkOnlineSoftmax : Pass<"tile-mark-online-softmax", "::mlir::func::FuncOp">
     summed over the same row makes a kernel read the row twice: x is read again once
     m is known. Output: such a maximum has one of these forms.
 
-    - `running maximum`: planning and lowering compute maximum and sum in one pass.
-    - `running maximum of blocks`, if a contraction multiplies with the
+    - `online softmax`: planning and lowering compute maximum and sum in one pass.
+    - `online softmax of blocks`, if a contraction multiplies with the
       exponentials: the plan may let tiles walk rows of any length in blocks.
-    - `running maximum of counted blocks`, if a mask also hides everything beyond
+    - `online softmax with a causal bound`, if a mask also hides everything beyond
       some point of each row: the attribute `tile.counted` holds that point.
 
     All other maxima are left alone: those of short rows, across rows or of narrow

@@ -19,10 +19,10 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     contractions on GPUs, a nest is vectorised along the dim along which most of its
     accesses are contiguous.
 
-    With the form `running maximum` (online softmax), values proportional to exp(-m)
+    With the form `online softmax`, values proportional to exp(-m)
     are computed in the nest that accumulates m, relative to references instead of m,
     and corrected where later nests read them. A dim that tiles walk in blocks
-    becomes a loop around the nests that have it; with the form `running maximum of
+    becomes a loop around the nests that have it; with the form `online softmax of
     blocks`, sums relative to m are rescaled whenever m has grown.
   }];
   let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",

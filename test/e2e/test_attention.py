@@ -275,12 +275,12 @@ def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
 
 
 def _in_blocks(
-    model: onnx.ModelProto, keys: int, block: int, *, form: str = "running maximum of blocks", rows: int = 0
+    model: onnx.ModelProto, keys: int, block: int, *, form: str = "online softmax of blocks", rows: int = 0
 ) -> tilewright.Program:
     """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
     plan = tilewright.compile(model, threads=[3]).plan
     (kernel,) = (kernel for kernel in plan.kernels if kernel.name.startswith("contract"))
-    part = kernel.parts[0]
+    part = kernel.groups[0]
     (dim,) = (dim for dim, extent in enumerate(part.extents) if extent == keys and dim not in part.grid)
     part.tiles[dim] = block
     if rows:
@@ -320,7 +320,7 @@ def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
     unit = {"f32": 2.0**-22, "bf16": 2.0**-9, "f16": 2.0**-12}[attention.dtype]
     error = np.nan_to_num(got) - np.nan_to_num(expected)
     assert np.linalg.norm(error) <= 4 * unit * np.linalg.norm(np.nan_to_num(expected))
-    assert "running maximum of blocks" in program.explain()
+    assert "online softmax of blocks" in program.explain()
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
 def test_blocks_that_a_mask_hides_are_left_out(attention: Attention) -> None:
     """What is beyond the last key that counts is never read: NaN there, which would show, does not."""
     model = attention.build()
-    program = _in_blocks(model, attention.keys, 16, form="running maximum of counted blocks", rows=6)
+    program = _in_blocks(model, attention.keys, 16, form="online softmax with a causal bound", rows=6)
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
     unit = {"f32": 2.0**-22, "bf16": 2.0**-9}[attention.dtype]
@@ -367,7 +367,7 @@ def test_causal_attention_leaves_blocks_out_by_itself(dtype: str) -> None:
         heads=2, key_heads=2, queries=512, keys=512, head_size=64, value_size=64, mask="causal", dtype=dtype
     )
     program = _one_right_kernel(attention, threads=1)
-    assert "running maximum of counted blocks" in program.explain()
+    assert "online softmax with a causal bound" in program.explain()
 
 
 def _one_right_kernel(attention: Attention, *, threads: int) -> tilewright.Program:
@@ -391,7 +391,7 @@ def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
         heads=1, key_heads=1, queries=150, keys=4099, head_size=64, value_size=64, dtype=dtype
     )
     program = _one_right_kernel(attention, threads=2)
-    assert "running maximum of blocks" in program.explain()
+    assert "online softmax of blocks" in program.explain()
 
 
 _LONG = ((2, 64, 32), (2, 4099, 32), (2, 4099, 32))
@@ -461,7 +461,7 @@ def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
     np.testing.assert_allclose(result, _weighted_mean(*inputs, bias), rtol=1e-5, atol=2e-6)
     if not masked:  # what is masked is a maximum of its own dim of keys, which is not walked with the scores'
         assert len(_kernels(program)) == 1, _kernels(program)
-        assert "running maximum of blocks" in program.explain()
+        assert "online softmax of blocks" in program.explain()
 
 
 def test_zeros_for_what_is_nan_walk_long_rows() -> None:
@@ -530,7 +530,7 @@ def test_a_chain_without_softmax_adds_up_its_blocks(dtype: str) -> None:
     model = narrowed(g.build(), dtype)
     plan = tilewright.compile(model, threads=[2]).plan
     (kernel,) = plan.kernels
-    part = kernel.parts[0]
+    part = kernel.groups[0]
     part.tiles[part.extents.index(53)] = 16
     program = tilewright.compile(model, threads=[2], plan=plan)
     rng = np.random.default_rng(3)

@@ -62,7 +62,7 @@ def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
     contracting = [
         kernel for kernel in program.kernels if sum(bool(op.micro_kernel) for op in kernel.ops) > 1
     ]
-    phases = [max(part.phase for part in kernel.parts) for kernel in contracting]
+    phases = [max(part.phase for part in kernel.groups) for kernel in contracting]
     assert max(phases) >= 1
     assert {edge.scope for kernel in contracting for edge in kernel.edges} >= {"grid"}
     ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
@@ -94,11 +94,11 @@ def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
     plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
     assert plan is not None
     (kernel,) = plan.kernels
-    for part in kernel.parts:
+    for part in kernel.groups:
         part.steps = 8 if any(op.micro_kernel for op in part.ops) else 0
     program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path, tuning=False)
     ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
-    assert ran.kernels[0].grid_barriers > max(part.phase for part in program.kernels[0].parts)
+    assert ran.kernels[0].grid_barriers > max(part.phase for part in program.kernels[0].groups)
     assert ran.outputs is not None
     (expected,) = float64_reference(model, [x])
     error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected

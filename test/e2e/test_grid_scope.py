@@ -99,7 +99,7 @@ def test_two_phases_in_one_kernel(case: str, tmp_path: Path) -> None:
     x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
     program = tilewright.compile(model, target="cuda:h200", dump_dir=tmp_path, strict=True)
     bindings, report = simulate_kernels(program, tmp_path, x)
-    phases = max(part.phase for part in program.kernels[0].parts)
+    phases = max(part.phase for part in program.kernels[0].groups)
     assert phases >= 1
     assert report.grid_barriers == phases
     (expected,) = float64_reference(model, [x])

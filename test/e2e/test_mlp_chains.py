@@ -107,7 +107,7 @@ def test_explain_shows_what_was_decided_on() -> None:
     (kernel,) = fused.kernels
     terms = {term.name: term.value for term in kernel.predicted}
     assert 0 < terms["seconds"] < 1.1 * terms["a kernel for each contraction"]
-    (part,) = kernel.parts
+    (part,) = kernel.groups
     assert [level.level for level in part.movement] == ["L1", "L2", "L3"]
     assert all(level.bytes >= level.least_bytes > 0 for level in part.movement)
     assert sorted(part.order) == list(range(len(part.dims)))

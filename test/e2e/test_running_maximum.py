@@ -101,13 +101,13 @@ def test_special_values_stay_in_their_row(columns: int, value: float) -> None:
 
 
 def test_the_other_algebra_is_declared_and_strictly_not_used() -> None:
-    clause = "running maximum instead of the model's algebra"
+    clause = "online softmax instead of the model's algebra"
     assert clause in _program(1003).explain()
     assert clause not in _program(1003, "strict").explain()
 
 
 def test_short_rows_keep_the_algebra_of_the_graph() -> None:
-    assert "running maximum" not in tilewright.compile(stitch.softmax((9, 77)), threads=1).explain()
+    assert "online softmax" not in tilewright.compile(stitch.softmax((9, 77)), threads=1).explain()
 
 
 @pytest.mark.parametrize("model", [stitch.softmax, stitch.log_softmax])

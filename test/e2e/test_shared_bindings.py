@@ -48,7 +48,7 @@ def test_a_kernel_of_many_weights(dtype: int, tmp_path: Path) -> None:
     model = _layers(dtype)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
     (kernel,) = program.kernels
-    tensors = sum(len(part.tensors) for part in program.plan.kernels[0].parts)
+    tensors = sum(len(part.tensors) for part in program.plan.kernels[0].groups)
     assert tensors > _MOST
     (launch,) = describe_launches(tmp_path)["launches"]
     ptx = (tmp_path / "kernels.ptx").read_text()
@@ -107,7 +107,7 @@ def test_images_lie_behind_other_weights(tmp_path: Path) -> None:
     """A large weight, which is counted before it is laid out as images of tiles."""
     model = _product(4096, 1000, 1004, weights=1, inputs=13)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
-    (part,) = program.plan.kernels[0].parts
+    (part,) = program.plan.kernels[0].groups
     assert len(part.tensors) > _MOST
     assert any(tensor.layout for tensor in part.tensors)
     (launch,) = describe_launches(tmp_path)["launches"]
@@ -118,7 +118,7 @@ def test_partial_sums_find_a_binding(tmp_path: Path) -> None:
     """Workgroups that share tiles leave sums to each other: one tensor more than the 16 that there are."""
     model = _product(1024, 4096, 1280, weights=13)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
-    (part,) = program.plan.kernels[0].parts
+    (part,) = program.plan.kernels[0].groups
     assert part.steps > 0
     (launch,) = describe_launches(tmp_path)["launches"]
     assert launch["workgroups"] == part.workgroups

@@ -113,9 +113,9 @@ def test_rows_that_a_bias_repeats(shape: tuple[int, ...], bias: tuple[int, ...],
 @pytest.mark.cpu_levels("cpu")
 def test_a_bias_is_laid_out_along_planes_where_it_stays_small() -> None:
     (kernel,) = tilewright.compile(_biased((5, 11, 65, 11), (11,)), "x86-64-avx512", threads=1).kernels
-    assert [part.dims for part in kernel.parts] == [(5, 11, 65 * 11)]
+    assert [part.dims for part in kernel.groups] == [(5, 11, 65 * 11)]
     (kernel,) = tilewright.compile(_biased((1, 3, 65, 11), (11,)), "x86-64-avx512", threads=1).kernels
-    assert all(65 * 11 not in part.dims for part in kernel.parts)
+    assert all(65 * 11 not in part.dims for part in kernel.groups)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -132,9 +132,9 @@ def test_columns(shape: tuple[int, int], threads: int) -> None:
 @pytest.mark.cpu_levels("cpu")
 def test_rows_lie_side_by_side_where_that_is_quicker() -> None:
     (kernel,) = tilewright.compile(_softmax((1000, 7)), "x86-64-avx512", threads=1).kernels
-    assert [part.dims for part in kernel.parts] == [(7, 1000)]
+    assert [part.dims for part in kernel.groups] == [(7, 1000)]
     (kernel,) = tilewright.compile(_softmax((1000, 512)), "x86-64-avx512", threads=1).kernels
-    assert [part.dims for part in kernel.parts] == [(1000, 512)]
+    assert [part.dims for part in kernel.groups] == [(1000, 512)]
 
 
 def test_integers_and_places_of_maxima() -> None:

@@ -147,7 +147,7 @@ def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
     model = attention.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     check(model, program, attention.inputs(program), tmp_path, steps=1e-2)
-    assert "running maximum of blocks" in program.explain()
+    assert "online softmax of blocks" in program.explain()
 
 
 def test_a_norm_of_whole_rows_is_of_the_kernel(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_strict_numerics_leave_tiles_whole() -> None:
     assert "which share" not in strict.explain()
     plan = strict.plan
     assert plan is not None
-    plan.kernels[0].parts[0].steps = 65
+    plan.kernels[0].groups[0].steps = 65
     with pytest.raises(tilewright.PlanError, match="numerics are strict"):
         tilewright.compile(model, "cuda:h200", numerics="strict", plan=plan)
 
@@ -258,7 +258,7 @@ def by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> 
     """Tiles of so many rows and columns."""
 
     def edit(plan: tilewright.Plan) -> None:
-        (part,) = (part for kernel in plan.kernels for part in kernel.parts)
+        (part,) = (part for kernel in plan.kernels for part in kernel.groups)
         part.threads = threads
         for dim, size in zip(part.grid, tile, strict=True):
             part.tiles[dim] = min(size, part.extents[dim])
@@ -297,7 +297,7 @@ def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
     def edit(plan: tilewright.Plan) -> None:
         if first:
             first(plan)
-        (part,) = (part for kernel in plan.kernels for part in kernel.parts)
+        (part,) = (part for kernel in plan.kernels for part in kernel.groups)
         part.steps, part.workgroups = 64, workgroups
 
     return edit
@@ -355,7 +355,7 @@ def test_sharing_that_cannot_be_is_refused(
     model = Product(left=(64, 512), right=(512, 96), element="f16").build()
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
-    plan.kernels[0].parts[0].steps, plan.kernels[0].parts[0].workgroups = steps, workgroups
+    plan.kernels[0].groups[0].steps, plan.kernels[0].groups[0].workgroups = steps, workgroups
     with pytest.raises(tilewright.PlanError, match=said):
         tilewright.compile(model, "cuda:h200", plan=plan, grid_sync=grid_sync)
 

@@ -74,7 +74,7 @@ def in_images(
     plan: Plan, *, tile: tuple[int, int], weight_is_first: bool = False, element_bytes: int = 2
 ) -> None:
     """Makes the only contraction of a plan one of a warpgroup with such tiles, its weight stored as their images."""
-    (part,) = (part for kernel in plan.kernels for part in kernel.parts)
+    (part,) = (part for kernel in plan.kernels for part in kernel.groups)
     part.threads = 128
     for dim, size in zip(part.grid, tile, strict=True):
         part.tiles[dim] = min(size, part.extents[dim])
@@ -194,7 +194,7 @@ def test_blocks_walk_several_tiles(tmp_path: Path) -> None:
     dense = Dense(shape=(256, 320, 256))
     plan = planned(dense.build())
     in_images(plan, tile=(64, 128))
-    plan.kernels[0].parts[0].workgroups = 4
+    plan.kernels[0].groups[0].workgroups = 4
     run(dense, plan, tmp_path)
 
 
@@ -204,7 +204,7 @@ def test_copies_are_of_one_thread(tmp_path: Path) -> None:
     plan = planned(dense.build())
     in_images(plan, tile=(64, 128))
     images = run(dense, plan, tmp_path / "images")
-    for tensor in plan.kernels[0].parts[0].tensors:
+    for tensor in plan.kernels[0].groups[0].tensors:
         tensor.layout = []
     plain = run(dense, plan, tmp_path / "plain")
     steps, of_step = 4 * 2, 128 * 128 // 512  # of all blocks; copies of warps of 16 bytes a thread
@@ -225,7 +225,7 @@ def test_a_layout_of_other_tiles_is_an_illegal_plan() -> None:
     dense = Dense(shape=(128, 128, 256))
     plan = planned(dense.build())
     in_images(plan, tile=(64, 128))
-    (weight,) = (tensor for tensor in plan.kernels[0].parts[0].tensors if tensor.layout)
+    (weight,) = (tensor for tensor in plan.kernels[0].groups[0].tensors if tensor.layout)
     weight.layout[-1].arguments = [4]
     with pytest.raises(
         PlanError, match="in1 in the layout that is given: it is not that of its tiles' images"

@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def scheme(self) -> int:
-        return self.program.kernels[0].parts[0].group
+        return self.program.kernels[0].groups[0].group
 
 
 def run(model: onnx.ModelProto, x: Array, folder: Path) -> Outcome:

@@ -166,7 +166,7 @@ def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> 
     """From block to block of the keys, rescaled whenever the maximum rises."""
     model = attention.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
-    assert "running maximum of blocks" in program.explain()
+    assert "online softmax of blocks" in program.explain()
     inputs = attention.inputs(program)
     ran = tilewright.simulator.programs.simulate_program(program, tmp_path, inputs)
     assert ran.outputs is not None

@@ -71,7 +71,7 @@ def _simulated(
 @pytest.mark.parametrize("name", _WORKLOADS)
 def test_traffic_is_what_the_plan_predicts(name: str, dtype: str, target: str, tmp_path: Path) -> None:
     program, ran = _simulated(name, dtype, target, tmp_path)
-    asked = sum(kernel.asked_bytes for kernel in program.kernels)
+    asked = sum(kernel.l2_traffic_bytes for kernel in program.kernels)
     sectors = sum(k.global_reads.sectors + k.global_writes.sectors for k in ran.kernels)
     assert 0.95 * asked <= sectors * SECTOR_BYTES <= 1.05 * asked
     past = sum(k.dram_bytes_read + k.dram_bytes_written for k in ran.kernels)
@@ -122,7 +122,7 @@ def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
     model = windows(24)
     inputs = random_inputs(model, 0)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, grid_sync=False)
-    assert program.plan.kernels[1].parts[0].ops[0].op == "linalg.transpose"
+    assert program.plan.kernels[1].groups[0].ops[0].op == "linalg.transpose"
     ran = simulate_program(program, tmp_path, inputs)
     assert ran.kernels[0].global_writes.coalescing == 1
     assert ran.outputs is not None

@@ -78,7 +78,7 @@ def test_chains_of_warpgroups(name: str, dtype: str, tmp_path: Path) -> None:
     (kernel,) = program.kernels
     assert report.sum_loop_conflicts == 0
     moved = SECTOR_BYTES * (report.global_reads.sectors + report.global_writes.sectors)
-    assert 0.95 * kernel.asked_bytes <= moved <= 1.05 * kernel.asked_bytes
+    assert 0.95 * kernel.l2_traffic_bytes <= moved <= 1.05 * kernel.l2_traffic_bytes
 
 
 @pytest.mark.parametrize("name", ["softmax between, tiles that are cut", "heads of 128"])

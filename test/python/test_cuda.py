@@ -96,7 +96,7 @@ def test_every_operator_in_every_type_compiles(offset: int) -> None:
     )
     computing = [op for op in program.metadata.report.left_to_iree if "a view" not in op.reason]
     assert not computing
-    assert all(len(kernel.parts) <= 16 for kernel in program.kernels)
+    assert all(len(kernel.groups) <= 16 for kernel in program.kernels)
 
 
 def test_a_fusion_with_too_many_bindings_is_declined() -> None:
@@ -312,7 +312,7 @@ def test_a_smaller_gpu_is_a_file(model_path: Path, tmp_path: Path) -> None:
     path = tmp_path / "small.json"
     path.write_text('{"base": "cuda:rtx3090", "name": "small", "gpu": {"threadsPerBlock": 64}}')
     program = tilewright.compile(model_path, target=path)
-    assert all(part.threads <= 64 for kernel in program.kernels for part in kernel.parts)
+    assert all(part.threads <= 64 for kernel in program.kernels for part in kernel.groups)
     path.write_text('{"base": "cuda:rtx3090", "gpu": {"threadsPerBlok": 64}}')
     with pytest.raises(TargetError, match=r"gpu\.threadsPerBlok: unknown field"):
         tilewright.compile(model_path, target=path)

@@ -247,8 +247,8 @@ def test_attempts_are_bounded() -> None:
 def test_parts_are_read_from_plan_and_report() -> None:
     plan = {
         "kernels": [
-            {"name": "k", "parts": [{"ops": [{"id": 3}]}, {"ops": [{"id": 5}]}]},
-            {"name": "l", "parts": [{"ops": [{"id": 7}]}]},
+            {"name": "k", "groups": [{"ops": [{"id": 3}]}, {"ops": [{"id": 5}]}]},
+            {"name": "l", "groups": [{"ops": [{"id": 7}]}]},
         ]
     }
     report = {"kernels": [{"ops": [{"id": 3, "loc": 'loc(fused["a", callsite("b" at "f.mlir":3:4)])'}]}]}

@@ -87,7 +87,7 @@ def test_merged_models_compute_what_they_compute_alone() -> None:
 
 def _report(*, taken: int, left: int) -> Report:
     op = {"op": "linalg.generic", "loc": 'loc("a/v0")', "bytes": 4}
-    kernel: dict[str, Any] = {"name": "k", "edges": [], "parts": [], "predicted": []}
+    kernel: dict[str, Any] = {"name": "k", "edges": [], "groups": [], "predicted": []}
     kernel["ops"] = [{**op, "id": index, "root": True} for index in range(taken)]
     rest = {**op, "reason": "", "operations": 1, "dispatch": True}
     return Report.from_json({"kernels": [kernel], "left_to_iree": [rest] * left})

@@ -54,7 +54,7 @@ def test_few_results_choose_grid_scope_and_forbidding_it_costs_time(name: str) -
     model = MODELS[name]()
     joined = tilewright.compile(model, target=TARGET, strict=True)
     (kernel,) = (own for own in joined.kernels if "grid" in {edge.scope for edge in own.edges})
-    assert max(part.phase for part in kernel.parts) >= 1
+    assert max(part.phase for part in kernel.groups) >= 1
     assert kernel.workgroups >= 100
     code = joined.module_path.read_bytes()
     assert b"_grid_counter" in code
@@ -89,7 +89,7 @@ def test_a_plan_whose_blocks_cannot_all_be_resident_is_refused() -> None:
     model = long_rows(16, 3_000_000)
     plan = tilewright.compile(model, target=TARGET).plan
     assert plan is not None
-    parts = plan.kernels[0].parts
+    parts = plan.kernels[0].groups
     rows, pieces, _ = parts[0].extents
     tiles = [1, 1, parts[0].tiles[2]]
     parts[0] = replace(parts[0], tiles=tiles, workgroups=rows * pieces, threads=1024, group=1024)
@@ -110,7 +110,7 @@ def test_contractions_side_by_side_have_the_tiles_of_their_share() -> None:
     gets."""
     model = to_narrow(bert(BertOptions(layers=1)), "f16")
     parts = [
-        part for kernel in tilewright.compile(model, TARGET, tuning=False).kernels for part in kernel.parts
+        part for kernel in tilewright.compile(model, TARGET, tuning=False).kernels for part in kernel.groups
     ]
     projections = [part for part in parts if part.dims == (128, 768, 768)]
     beside = [part for part in projections if sum(other.phase == part.phase for other in projections) == 3]

@@ -221,15 +221,15 @@ def test_a_plan_survives_json(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_a_changed_plan_is_carried_out(plan: Plan, model_path: Path) -> None:
-    part = plan.kernels[0].parts[0]
+    part = plan.kernels[0].groups[0]
     rows = next(i for i, extent in enumerate(part.extents) if extent == 7)
     part.tiles[rows] = 3 if part.tiles[rows] != 3 else 2
     changed = tilewright.compile(model_path, plan=plan, threads=[2])
-    assert changed.kernels[0].parts[0].tiles[rows] == part.tiles[rows]
+    assert changed.kernels[0].groups[0].tiles[rows] == part.tiles[rows]
 
 
 def test_an_illegal_plan_is_refused_with_the_reason(plan: Plan, model_path: Path) -> None:
-    plan.kernels[0].parts[0].tiles[0] = -5
+    plan.kernels[0].groups[0].tiles[0] = -5
     with pytest.raises(tilewright.PlanError, match="tile") as error:
         tilewright.compile(model_path, plan=plan, threads=[2])
     assert "\n" not in str(error.value)

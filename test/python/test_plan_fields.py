@@ -70,17 +70,17 @@ def stages(product: onnx.ModelProto, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _ops(plan: Json) -> list[Json]:
-    return [op for kernel in plan["kernels"] for part in kernel["parts"] for op in part["ops"]]
+    return [op for kernel in plan["kernels"] for part in kernel["groups"] for op in part["ops"]]
 
 
 def _part(plan: Json) -> Json:
-    part: Json = _kernel(plan)["parts"][0]
+    part: Json = _kernel(plan)["groups"][0]
     return part
 
 
 def _kernel(plan: Json) -> Json:
     """The one that contracts."""
-    return next(k for k in plan["kernels"] if any(op["microKernel"] for p in k["parts"] for op in p["ops"]))
+    return next(k for k in plan["kernels"] if any(op["microKernel"] for p in k["groups"] for op in p["ops"]))
 
 
 def _contraction(plan: Json) -> Json:
@@ -151,7 +151,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "no name": (_set(_kernel, name=""), "a name is made of"),
     "a name that is no symbol": (_set(_kernel, name="a b"), "a name is made of"),
-    "a kernel without parts": (_set(_kernel, parts=[]), "has no parts"),
+    "a kernel without parts": (_set(_kernel, groups=[]), "has no parts"),
     "a part without ops": (_set(_part, ops=[]), "has no ops"),
     "two streams": (_do(lambda p: p["streams"].append([])), "2 streams: kernels are launched in one"),
     "a stream of no such kernel": (_set(_whole, streams=[[7]]), "kernel 7 does not exist"),
@@ -245,7 +245,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "an input that is streamed": (
         _do(lambda p: _part(p)["tensors"][0].update(lifetime="stream", space="global")),
-        "is streamed, but is no output",
+        "is streamed, but is not an output",
     ),
     "a layout of no weight": (
         _do(lambda p: _part(p)["tensors"][-1].update(layout=[{"kind": "hello", "arguments": [1]}])),
@@ -254,7 +254,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "tiles kept by nobody": (
         _do(
             lambda p: _kernel(p).update(
-                kept=[{"writer": 0, "writerInput": 0, "reader": 3, "readerInput": 0, "bytes": 1}]
+                residentTiles=[{"writer": 0, "writerInput": 0, "reader": 3, "readerInput": 0, "bytes": 1}]
             )
         ),
         "cannot keep input 0 of part 0 for part 3",

@@ -59,7 +59,7 @@ class StubTimer:
 
 def halves(plan: Plan) -> float:
     """Likes no plan but those of one kernel that cut the rows into two tiles."""
-    part = plan.kernels[0].parts[0]
+    part = plan.kernels[0].groups[0]
     return 1e-3 if len(plan.kernels) == 1 and 2 * part.tiles[0] == part.extents[0] else 2e-3
 
 
@@ -151,8 +151,8 @@ def test_other_numerics_and_versions_have_other_keys(monkeypatch: pytest.MonkeyP
 def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
     plain, program = _compile(rows_path, database=False), _compile(rows_path, database=tuned)
     assert plain.plan is not None and program.plan is not None
-    assert plain.plan.kernels[0].parts[0].tiles[0] < 32
-    assert program.plan.kernels[0].parts[0].tiles[0] == 32
+    assert plain.plan.kernels[0].groups[0].tiles[0] < 32
+    assert program.plan.kernels[0].groups[0].tiles[0] == 32
     assert program.metadata.notes == ()
     [measured] = program.kernels[0].measured
     assert measured.ratio == pytest.approx(0.5, rel=0.01)
@@ -176,7 +176,7 @@ def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path
     assert (one.decision.ratio, one.decision.is_fused) == (1.0, True)
     plain, program = _compile(rows_path, database=False), _compile(rows_path, database=tmp_path / "db")
     assert plain.plan is not None and program.plan is not None
-    assert plain.plan.kernels[0].parts == program.plan.kernels[0].parts
+    assert plain.plan.kernels[0].groups == program.plan.kernels[0].groups
     assert "the unmeasured plan won" in program.explain()
 
 
@@ -225,10 +225,10 @@ def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
     """The unmeasured plan is timed first, and all others take ten times as long."""
     plan = _compile(rows_path, database=False).plan
     assert plan is not None
-    own = plan.kernels[0].parts[0].tiles
+    own = plan.kernels[0].groups[0].tiles
 
     def rank(plan: Plan) -> float:
-        return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].parts[0].tiles == own else 1e-2
+        return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].groups[0].tiles == own else 1e-2
 
     timer = StubTimer(rank)
     tuning = _tune(rows_path, tmp_path / "db", timer, candidates=12)
@@ -245,7 +245,7 @@ def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path)
         return 2e-3
 
     tuning = _tune(rows_path, tmp_path / "db", StubTimer(refuse))
-    assert tuning.subprograms[0].decision.plan.kernels[0].parts[0].tiles[0] != 32
+    assert tuning.subprograms[0].decision.plan.kernels[0].groups[0].tiles[0] != 32
     with Database(tmp_path / "db") as kept:
         problems = {m.problem for m in kept.measurements(tuning.subprograms[0].decision.key).values()}
     assert problems == {"", "died"}
@@ -391,7 +391,7 @@ def test_compilation_goes_on_without_a_plan_that_does_not_fit(
         kept.export(tmp_path / "db")
     with Database(tmp_path / "db") as kept:
         [decision] = kept.decisions()
-        decision.plan.kernels[0].parts[0].tiles[0] = 10**6
+        decision.plan.kernels[0].groups[0].tiles[0] = 10**6
         kept.keep_decision(decision)
     program = _compile(rows_path, database=tmp_path / "db")
     [note] = program.metadata.notes

@@ -101,7 +101,7 @@ def test_what_won_there_is_compiled_here(model: Path, folder: Path, tmp_path: Pa
     assert decision.machine.startswith("a simulated GPU")
     after = tilewright.compile(model, TARGET, tuning=database)
     assert before.plan is not None and after.plan is not None
-    assert after.plan.kernels[0].parts[0].tiles != before.plan.kernels[0].parts[0].tiles
+    assert after.plan.kernels[0].groups[0].tiles != before.plan.kernels[0].groups[0].tiles
     assert after.kernels[0].measured and not before.kernels[0].measured
     without = tilewright.compile(model, TARGET, tuning=database, grid_sync=False)
     assert not without.kernels[0].measured
@@ -121,7 +121,7 @@ def test_plans_of_warpgroups_are_among_those_that_are_timed(tmp_path: Path) -> N
 
 def _ops(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for kernel in plan["kernels"]:
-        for part in kernel["parts"]:
+        for part in kernel["groups"]:
             yield from part["ops"]
 
 

@@ -158,8 +158,8 @@ private:
   /// group leaves resident and for those that it finds.
   SmallVector<int64_t> residentInputs() const {
     SmallVector<int64_t> keeps;
-    unsigned own = &part - kernel.parts.data();
-    for (auto [number, kept] : llvm::enumerate(kernel.kept)) {
+    unsigned own = &part - kernel.groups.data();
+    for (auto [number, kept] : llvm::enumerate(kernel.residentTiles)) {
       if (kept.writer == own)
         keeps.append({static_cast<int64_t>(number), kept.writerInput});
       if (kept.reader == own)
@@ -274,9 +274,9 @@ private:
 void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
   Partition partition(graph, block);
   for (const KernelPlan &kernel : plan.kernels)
-    for (const GroupPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.groups)
       for (const OpPlan &op : part.ops)
-        partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(op.id));
+        partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(op.id));
   auto sequence = partition.order();
   assert(sequence && "a verified plan is acyclic");
   for (const std::vector<Operation *> &ops : *sequence)
@@ -286,7 +286,7 @@ void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
 
 Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
   Operation *first = nullptr;
-  for (const GroupPlan &part : kernel.parts)
+  for (const GroupPlan &part : kernel.groups)
     for (const OpPlan &op : part.ops)
       if (Operation *candidate = graph.exprs()[op.id].op; !first || candidate->isBeforeInBlock(first))
         first = candidate;
@@ -299,7 +299,7 @@ LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, Block &block)
   llvm::DenseMap<Value, Value> made;
   for (const KernelPlan &kernel : plan.kernels) {
     OpBuilder builder(firstOf(graph, kernel));
-    for (const GroupPlan &part : kernel.parts) {
+    for (const GroupPlan &part : kernel.groups) {
       if (failed(SubprogramBuilder(graph, plan, kernel, part, made).build(builder)))
         return failure();
       for (const OpPlan &op : part.ops)

@@ -93,9 +93,9 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
   if (!plan.target.empty() && plan.target != target.name)
     return "made for target '" + plan.target + "', carried out for '" + target.name + "'";
   for (const KernelPlan &kernel : plan.kernels) {
-    if (!kernel.kept.empty() && target.backend == Backend::cpu)
+    if (!kernel.residentTiles.empty() && target.backend == Backend::cpu)
       return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
-    for (auto [p, part] : llvm::enumerate(kernel.parts))
+    for (auto [p, part] : llvm::enumerate(kernel.groups))
       if (std::string why = checkPart(plan, graph, part, target); !why.empty())
         return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;
   }
@@ -104,7 +104,7 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
 
 void tilewright::followTiles(Plan &plan) {
   for (KernelPlan &kernel : plan.kernels)
-    for (GroupPlan &part : kernel.parts)
+    for (GroupPlan &part : kernel.groups)
       for (OpPlan &op : part.ops)
         for (LevelTiling &tiling : op.tilings)
           if (tiling.level == tile::Scope::block && op.root)

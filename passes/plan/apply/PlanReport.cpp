@@ -21,7 +21,7 @@ public:
   Reporter(const TensorGraph &graph, const Plan &plan)
       : graph(graph), plan(plan), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
-      for (const GroupPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &op : part.ops)
           kernelOf[op.id] = k;
     std::vector<bool> irees;
@@ -153,9 +153,9 @@ private:
     const KernelPlan &entry = plan.kernels[k];
     json::Array ops, parts, edges, predicted;
     Phases phases = phasesOf(plan, entry);
-    for (auto [p, part] : llvm::enumerate(entry.parts)) {
+    for (auto [p, part] : llvm::enumerate(entry.groups)) {
       int64_t kept = 0;
-      for (const ResidentTile &tile : entry.kept)
+      for (const ResidentTile &tile : entry.residentTiles)
         kept += tile.reader == p ? tile.bytes : 0;
       auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
@@ -180,7 +180,7 @@ private:
                                    {"group", part.group},
                                    {"steps", part.steps},
                                    {"phase", llvm::find_if(phases, holds) - phases.begin()},
-                                   {"kept_bytes", kept},
+                                   {"resident_bytes", kept},
                                    {"order", orderOf(part)},
                                    {"movement", movementOf(part)}});
     }
@@ -194,11 +194,11 @@ private:
                                      {"reason", edge.reason}});
     for (const CostTerm &term : entry.predicted)
       predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});
-    const GroupPlan &first = entry.parts.front();
+    const GroupPlan &first = entry.groups.front();
     return json::Object{{"name", entry.name},
                         {"ops", std::move(ops)},
                         {"edges", std::move(edges)},
-                        {"parts", std::move(parts)},
+                        {"groups", std::move(parts)},
                         {"dims", json::Array(first.extents)},
                         {"tiles", json::Array(first.tiles)},
                         {"grid", json::Array(first.grid)},

@@ -71,9 +71,9 @@ private:
       return "";
     };
     for (auto [k, kernel] : llvm::enumerate(plan.kernels)) {
-      if (kernel.parts.empty())
+      if (kernel.groups.empty())
         return "kernel '" + kernel.name + "' has no parts";
-      for (auto [p, part] : llvm::enumerate(kernel.parts)) {
+      for (auto [p, part] : llvm::enumerate(kernel.groups)) {
         if (part.ops.empty())
           return place(k, p) + " has no ops";
         for (auto [i, entry] : llvm::enumerate(part.ops)) {
@@ -192,9 +192,9 @@ private:
       return "";
     Partition partition(graph, *graph.exprs()[0].op->getBlock());
     for (const KernelPlan &kernel : plan.kernels)
-      for (const GroupPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &entry : part.ops)
-          partition.merge(partition.groupOf(kernel.parts[0].ops[0].id), partition.groupOf(entry.id));
+          partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(entry.id));
     if (!partition.order())
       return "the partition is cyclic: " + cyclicKernel(partition) +
              " depends on an op outside it that depends on it in turn";
@@ -207,7 +207,7 @@ private:
   }
 
   unsigned groupOf(const Partition &partition, unsigned kernel) const {
-    return partition.groupOf(plan.kernels[kernel].parts[0].ops[0].id);
+    return partition.groupOf(plan.kernels[kernel].groups[0].ops[0].id);
   }
   std::string cyclicKernel(const Partition &partition) const {
     for (size_t kernel = 0; kernel < plan.kernels.size(); ++kernel)
@@ -221,7 +221,7 @@ private:
   std::string checkKept() {
     for (const KernelPlan &kernel : plan.kernels) {
       Phases phases = phasesOf(plan, kernel);
-      for (const ResidentTile &kept : kernel.kept)
+      for (const ResidentTile &kept : kernel.residentTiles)
         if (std::string why = whyNotKept(kernel, phases, kept); !why.empty())
           return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(kept.writerInput) + " of part " +
                  std::to_string(kept.writer) + " for part " + std::to_string(kept.reader) + ": " + why;
@@ -234,10 +234,10 @@ private:
       auto begins = [&](ArrayRef<unsigned> phase) { return phase.front() == part; };
       return llvm::find_if(phases, begins) - phases.begin();
     };
-    if (kept.reader >= kernel.parts.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
+    if (kept.reader >= kernel.groups.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
         phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
       return "the parts are not the first ones of a phase and of a later phase";
-    IterationSpace writer = spaceOf(kernel.parts[kept.writer]), reader = spaceOf(kernel.parts[kept.reader]);
+    IterationSpace writer = spaceOf(kernel.groups[kept.writer]), reader = spaceOf(kernel.groups[kept.reader]);
     if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
       return "there is no such input";
     for (const IterationSpace *space : {&writer, &reader})
@@ -273,7 +273,7 @@ private:
 
   std::string checkParts() {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
-      for (auto [p, part] : llvm::enumerate(kernel.parts))
+      for (auto [p, part] : llvm::enumerate(kernel.groups))
         if (std::string why = checkPart(part); !why.empty())
           return place(k, p) + ": " + why;
     return "";

@@ -69,7 +69,7 @@ private:
   static llvm::json::Array subprograms(const TensorGraph &graph, const Plan &plan) {
     llvm::json::Array found;
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
-      for (auto [p, part] : llvm::enumerate(kernel.parts)) {
+      for (auto [p, part] : llvm::enumerate(kernel.groups)) {
         std::string text;
         llvm::raw_string_ostream stream(text);
         outlineGroup(graph, part)->print(stream);

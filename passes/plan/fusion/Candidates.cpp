@@ -58,7 +58,7 @@ private:
   /// Adds candidates that differ. Predictions of similar tilings differ by less than their error, so the first half is
   /// for different tilings; then come different scopes, then the rest.
   void addVaried(ArrayRef<Candidate> fused, size_t limit) {
-    std::set<std::vector<int64_t>> tilings = {plans.front().kernels.front().parts.front().tiles};
+    std::set<std::vector<int64_t>> tilings = {plans.front().kernels.front().groups.front().tiles};
     std::set<size_t> scopes;
     for (const Candidate &candidate : fused)
       if (plans.size() < limit / 2 && tilings.insert(candidate.kernels.front().space.tiles).second)

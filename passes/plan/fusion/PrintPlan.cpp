@@ -25,7 +25,7 @@ public:
 
 private:
   void printKernel(const KernelPlan &kernel) {
-    for (const GroupPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.groups)
       getOperation().emitRemark() << "kernel " << kernel.name << ": extents " << list(part.extents) << " tiles "
                                   << list(part.tiles) << " grid " << list(part.grid) << " vector " << part.vector
                                   << " workgroups " << part.workgroups;
@@ -33,7 +33,7 @@ private:
 
   void printOps(const TensorGraph &graph, const Plan &plan) {
     for (const KernelPlan &kernel : plan.kernels)
-      for (const GroupPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &op : part.ops) {
           InFlightDiagnostic remark = graph.exprs()[op.id].op->emitRemark();
           remark << "op " << op.id << " in kernel " << kernel.name;

@@ -66,10 +66,10 @@ private:
     }
     Plan plan = makePlan(graph, target);
     for (const KernelPlan &kernel : plan.kernels) {
-      if (kernel.parts.size() > 1)
-        getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.parts.size()
+      if (kernel.groups.size() > 1)
+        getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.groups.size()
                                     << " parts";
-      for (const GroupPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.groups)
         printGroup(graph, part, target);
     }
   }

@@ -19,9 +19,9 @@ Phases tilewright::splitIntoPhases(unsigned count, llvm::function_ref<bool(unsig
 
 Phases tilewright::phasesOf(const Plan &plan, const KernelPlan &kernel) {
   auto holds = [&](unsigned part, unsigned op) {
-    return llvm::any_of(kernel.parts[part].ops, [&](const OpPlan &entry) { return entry.id == op; });
+    return llvm::any_of(kernel.groups[part].ops, [&](const OpPlan &entry) { return entry.id == op; });
   };
-  return splitIntoPhases(kernel.parts.size(), [&](unsigned reader, unsigned producer) {
+  return splitIntoPhases(kernel.groups.size(), [&](unsigned reader, unsigned producer) {
     return llvm::any_of(plan.edges, [&](const EdgePlan &edge) {
       return edge.scope == tile::Scope::grid && holds(producer, edge.producer) && holds(reader, edge.consumer);
     });
@@ -33,7 +33,7 @@ int64_t tilewright::workgroupsOf(const Plan &plan, const KernelPlan &kernel) {
   for (ArrayRef<unsigned> phase : phasesOf(plan, kernel)) {
     int64_t workgroups = 0;
     for (unsigned part : phase)
-      workgroups += kernel.parts[part].workgroups;
+      workgroups += kernel.groups[part].workgroups;
     most = std::max(most, workgroups);
   }
   return most;
@@ -49,7 +49,7 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const GroupChoice &rea
 std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
                                          bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {
-    bool shares = llvm::any_of(kernel.parts, [](const GroupPlan &part) { return part.steps > 0; });
+    bool shares = llvm::any_of(kernel.groups, [](const GroupPlan &part) { return part.steps > 0; });
     if (phasesOf(plan, kernel).size() == 1 && !shares)
       continue;
     std::string subject = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
@@ -59,10 +59,10 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &gr
       return subject + ", which target '" + target.name +
              (shares ? "' cannot: it has no grid barrier" : "' does not have");
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
-    for (const GroupPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.groups)
       threads = std::max(threads, part.threads);
     int64_t registers = 0;
-    for (const GroupPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.groups)
       registers = std::max(registers, countedRegisters(part, graph, threads, target));
     int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
     if (blocks > most)

@@ -87,17 +87,17 @@ private:
     kernel.predicted = predict(members);
     unsigned firstInput = 0;
     for (unsigned part : members) {
-      kernel.parts.push_back(emitPart(*decisions.parts[part], firstInput));
+      kernel.groups.push_back(emitPart(*decisions.parts[part], firstInput));
       firstInput += decisions.parts[part]->space.inputs.size();
     }
     auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
     for (const ResidentInput &kept : decisions.kept)
       if (llvm::is_contained(members, kept.writer))
-        kernel.kept.push_back(
+        kernel.residentTiles.push_back(
             {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
     if (double traffic = l2TrafficBytes(members); traffic > 0)
-      kernel.predicted.push_back({"asked of L2", "B", traffic});
+      kernel.predicted.push_back({"requested of L2", "B", traffic});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
     return kernel;
@@ -106,13 +106,13 @@ private:
   /// Returns the cost terms that decide what bounds the kernel. For a chain of contractions, the traffic of its loop
   /// order replaces the traffic of its tensors.
   std::vector<CostTerm> boundingTerms(const KernelPlan &kernel) const {
-    if (kernel.parts.size() != 1 || kernel.parts[0].movement.empty())
+    if (kernel.groups.size() != 1 || kernel.groups[0].movement.empty())
       return kernel.predicted;
     std::vector<CostTerm> terms;
     for (const CostTerm &term : kernel.predicted)
       if (term.name == "arithmetic")
         terms.push_back(term);
-    for (auto [level, below] : llvm::zip(kernel.parts[0].movement, llvm::drop_begin(target.levels)))
+    for (auto [level, below] : llvm::zip(kernel.groups[0].movement, llvm::drop_begin(target.levels)))
       terms.push_back({below.name + " traffic", "s", level.seconds});
     return terms;
   }

@@ -71,9 +71,9 @@ void Plan::print(raw_ostream &os) const {
     if (!kernel.bound.empty())
       os << " bound by " << kernel.bound;
     os << "\n";
-    for (const GroupPlan &part : kernel.parts)
+    for (const GroupPlan &part : kernel.groups)
       printGroup(part, os);
-    for (const ResidentTile &kept : kernel.kept)
+    for (const ResidentTile &kept : kernel.residentTiles)
       os << "  blocks keep input " << kept.writerInput << " of part " << kept.writer << ", " << kept.bytes
          << " bytes each, as input " << kept.readerInput << " of part " << kept.reader << "\n";
   }

@@ -96,8 +96,8 @@ struct ResidentTile {
 
 struct KernelPlan {
   std::string name;
-  std::vector<GroupPlan> parts;
-  std::vector<ResidentTile> kept;
+  std::vector<GroupPlan> groups;
+  std::vector<ResidentTile> residentTiles;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
   std::string bound; ///< the slowest resource: "arithmetic", "latency", or the level whose bandwidth limits the kernel
 };

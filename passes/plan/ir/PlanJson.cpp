@@ -91,8 +91,8 @@ json::Value write(const ResidentTile &kept) {
 
 json::Value write(const KernelPlan &kernel) {
   return json::Object{{"name", kernel.name},
-                      {"parts", list(kernel.parts, [](const GroupPlan &part) { return write(part); })},
-                      {"kept", list(kernel.kept, [](const ResidentTile &kept) { return write(kept); })},
+                      {"groups", list(kernel.groups, [](const GroupPlan &part) { return write(part); })},
+                      {"residentTiles", list(kernel.residentTiles, [](const ResidentTile &kept) { return write(kept); })},
                       {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
                       {"bound", kernel.bound}};
 }
@@ -140,6 +140,7 @@ public:
     ok = object;
   }
   template <typename T> ObjectReader &required(StringLiteral name, T &out) {
+    refuseOldSpelling(name);
     if (ok && !object->get(name)) {
       path.field(name).report("missing value");
       ok = false;
@@ -147,6 +148,7 @@ public:
     return optional(name, out);
   }
   template <typename T> ObjectReader &optional(StringLiteral name, T &out) {
+    refuseOldSpelling(name);
     known.push_back(name);
     const json::Value *value = ok ? object->get(name) : nullptr;
     if (value)
@@ -165,6 +167,24 @@ public:
   }
 
 private:
+  /// A field that was renamed, and the message that says so.
+  struct Renamed {
+    StringLiteral oldName, newName, message;
+  };
+  static constexpr Renamed kRenamed[] = {
+      {"parts", "groups", "this field is called 'groups'"},
+      {"kept", "residentTiles", "this field is called 'residentTiles'"},
+  };
+
+  /// Reports a field that has the old spelling of `name`.
+  void refuseOldSpelling(StringRef name) {
+    for (const Renamed &renamed : kRenamed)
+      if (ok && renamed.newName == name && object->get(renamed.oldName)) {
+        path.field(renamed.oldName).report(renamed.message);
+        ok = false;
+      }
+  }
+
   template <typename T> static bool read(const json::Value &value, T &out, json::Path path) {
     return fromJSON(value, out, path);
   }
@@ -332,8 +352,8 @@ static bool fromJSON(const json::Value &value, ResidentTile &out, json::Path pat
 static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path) {
   return ObjectReader(value, path)
       .required("name", out.name)
-      .required("parts", out.parts)
-      .optional("kept", out.kept)
+      .required("groups", out.groups)
+      .optional("residentTiles", out.residentTiles)
       .optional("predicted", out.predicted)
       .optional("bound", out.bound)
       .finish();

@@ -63,7 +63,7 @@ static bool hasKInnermost(const Plan &plan, const TensorGraph &graph, const Grou
 std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<SettledKernel> settled;
   for (KernelPlan &kernel : plan.kernels)
-    for (GroupPlan &group : kernel.parts)
+    for (GroupPlan &group : kernel.groups)
       for (OpPlan &op : group.ops) {
         const TensorExpr &expr = graph.exprs()[op.id];
         std::optional<ContractionRoles> roles = ownRolesOf(expr);

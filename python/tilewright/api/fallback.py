@@ -66,8 +66,8 @@ def planned_parts(plan: Mapping[str, Any], report: Mapping[str, Any]) -> tuple[P
     }
     found = []
     for kernel in plan.get("kernels", ()):
-        number = sum(len(part["ops"]) for part in kernel["parts"])
-        for part in kernel["parts"]:
+        number = sum(len(part["ops"]) for part in kernel["groups"])
+        for part in kernel["groups"]:
             ops = frozenset(op["id"] for op in part["ops"])
             where = frozenset[str]().union(*(locations.get(op, frozenset()) for op in ops))
             found.append(PlannedPart(kernel["name"], ops, where, is_alone=number == 1))

@@ -4,7 +4,7 @@
 
     program = tilewright.compile("model.onnx")
     plan = program.plan
-    plan.kernels[0].parts[0].tiles[0] = 8
+    plan.kernels[0].groups[0].tiles[0] = 8
     program = tilewright.compile("model.onnx", plan=plan)
 
 A plan that breaks a rule (a cycle between kernels, a tile that does not fit) is refused with the reason.
@@ -101,7 +101,7 @@ class LevelMovement:
 
 
 @dataclass
-class PartPlan:
+class GroupPlan:
     """Ops that share an index space; a kernel has one part, or several packed side by side."""
 
     ops: list[OpPlan]
@@ -122,7 +122,7 @@ class PartPlan:
 
 
 @dataclass
-class KeptTile:
+class ResidentTile:
     """A tensor that two parts of a kernel read by the same tiles: blocks keep theirs in shared memory in between."""
 
     writer: int
@@ -138,8 +138,8 @@ class KernelPlan:
     """One kernel."""
 
     name: str
-    parts: list[PartPlan]
-    kept: list[KeptTile] = field(default_factory=list)
+    groups: list[GroupPlan]
+    resident_tiles: list[ResidentTile] = field(default_factory=list)
     predicted: list[CostTerm] = field(default_factory=list)
     bound: str = ""
     """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""
@@ -235,7 +235,7 @@ def _lines(plan: Plan) -> list[str]:
     for kernel in plan.kernels:
         terms = ", ".join(f"{t.name} {t.value:.4g} {t.unit}" for t in kernel.predicted)
         lines.append(f"  {kernel.name} ({terms})")
-        for part in kernel.parts:
+        for part in kernel.groups:
             ops = ", ".join(f"{op.op}#{op.id}" for op in part.ops)
             lines.append(
                 f"    extents {part.extents}, tiles {part.tiles}, {part.workgroups} workgroups: {ops}"

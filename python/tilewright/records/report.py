@@ -89,7 +89,7 @@ class MovementReport:
 
 
 @dataclass(frozen=True)
-class PartReport:
+class GroupReport:
     """Ops that share an index space: its sizes, and the tile of it that a step computes."""
 
     ops: tuple[int, ...]
@@ -102,7 +102,7 @@ class PartReport:
     """How many of them share a row; 0: neighbouring threads take neighbouring points."""
     phase: int = 0
     """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
-    kept_bytes: int = 0
+    resident_bytes: int = 0
     """Of inputs, which a block read in an earlier phase and finds in its shared memory."""
     steps: int = 0
     """Of a tile, where workgroups share the steps of all tiles (stream-K); 0: each tile is of one workgroup."""
@@ -114,7 +114,7 @@ class PartReport:
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
         behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
-        kept = f", finds {self.kept_bytes} bytes a block kept" if self.kept_bytes else ""
+        kept = f", finds {self.resident_bytes} bytes a block kept" if self.resident_bytes else ""
         shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
         space = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}"
         return f"{space}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
@@ -158,7 +158,7 @@ class Kernel:
     name: str
     ops: tuple[OpReport, ...]
     edges: tuple[EdgeReport, ...]
-    parts: tuple[PartReport, ...]
+    groups: tuple[GroupReport, ...]
     predicted: tuple[CostTerm, ...]
     """Every term of the prediction, each with its unit."""
     bound: str = ""
@@ -168,13 +168,13 @@ class Kernel:
 
     @property
     def workgroups(self) -> int:
-        phases = {part.phase for part in self.parts}
-        return max(sum(part.workgroups for part in self.parts if part.phase == phase) for phase in phases)
+        phases = {part.phase for part in self.groups}
+        return max(sum(part.workgroups for part in self.groups if part.phase == phase) for phase in phases)
 
     @property
     def meets(self) -> bool:
         """Whether its workgroups wait for each other, so that all must be resident at once."""
-        return any(part.phase or part.steps for part in self.parts)
+        return any(part.phase or part.steps for part in self.groups)
 
     @property
     def predicted_bytes(self) -> float:
@@ -185,15 +185,15 @@ class Kernel:
         return self._term("seconds")
 
     @property
-    def asked_bytes(self) -> float:
+    def l2_traffic_bytes(self) -> float:
         """On a GPU, what all blocks ask of the L2, in whole sectors; 0 where that is not known."""
-        return self._term("asked of L2")
+        return self._term("requested of L2")
 
     def _term(self, name: str) -> float:
         return next((term.value for term in self.predicted if term.name == name), 0.0)
 
     def __str__(self) -> str:
-        return f"{self.name}: {'; '.join(str(part) for part in self.parts)}"
+        return f"{self.name}: {'; '.join(str(part) for part in self.groups)}"
 
 
 @dataclass(frozen=True)
@@ -279,8 +279,8 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             EdgeReport(e["from"], e["to"], e["scope"], e["recompute"], e["reason"], e.get("unrounded", False))
             for e in raw["edges"]
         ),
-        parts=tuple(
-            PartReport(
+        groups=tuple(
+            GroupReport(
                 tuple(p["ops"]),
                 tuple(p["dims"]),
                 tuple(p["tiles"]),
@@ -288,12 +288,12 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p.get("threads", 0),
                 p.get("group", 0),
                 p.get("phase", 0),
-                p.get("kept_bytes", 0),
+                p.get("resident_bytes", 0),
                 p.get("steps", 0),
                 tuple(p.get("order", ())),
                 tuple(MovementReport(**level) for level in p.get("movement", ())),
             )
-            for p in raw["parts"]
+            for p in raw["groups"]
         ),
         predicted=tuple(CostTerm(t["name"], t["unit"], t["value"]) for t in raw["predicted"]),
         bound=raw.get("bound", ""),

@@ -74,9 +74,9 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     scopes = Counter(f"{edge.scope}{', recomputed' if edge.recompute else ''}" for edge in kernel.edges)
     handed = "; ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
     lines = [f"  {kernel.name}"]
-    lines += [f"    {part}" for part in kernel.parts]
+    lines += [f"    {part}" for part in kernel.groups]
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}{_bound(kernel)}"]
-    lines += [f"    moves: {'; '.join(map(str, part.movement))}" for part in kernel.parts if part.movement]
+    lines += [f"    moves: {'; '.join(map(str, part.movement))}" for part in kernel.groups if part.movement]
     if resources is not None:
         lines += [f"    ptxas: {resources}"]
     lines += [f"    measured: {measured}" for measured in kernel.measured]

@@ -62,13 +62,13 @@ def _by_kernel(
     before: Plan, after: Plan, hits: list[tuple[Subprogram, Decision]]
 ) -> dict[str, tuple[Decision, ...]]:
     """Kernels are told by their ops: each op of a measured subprogram leads to the kernel that it is in now."""
-    kernel_of = {op.id: kernel.name for kernel in after.kernels for part in kernel.parts for op in part.ops}
+    kernel_of = {op.id: kernel.name for kernel in after.kernels for part in kernel.groups for op in part.ops}
     decisions: dict[str, dict[str, Decision]] = {}
     for subprogram, decision in hits:
         kernel = before.kernels[subprogram.kernel]
-        if len(kernel.parts) > 1 and not decision.is_fused:
+        if len(kernel.groups) > 1 and not decision.is_fused:
             continue  # It stays in one kernel with its neighbours.
-        for op in kernel.parts[subprogram.part].ops:
+        for op in kernel.groups[subprogram.part].ops:
             if op.id in kernel_of:
                 decisions.setdefault(kernel_of[op.id], {})[decision.key] = decision
     return {name: tuple(of.values()) for name, of in decisions.items()}

@@ -25,7 +25,7 @@ from tilewright.worker.process import Worker
 
 @dataclass(frozen=True)
 class Subprogram:
-    """One part of a plan: `plan.kernels[kernel].parts[part]`."""
+    """One part of a plan: `plan.kernels[kernel].groups[part]`."""
 
     kernel: int
     part: int

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.records.plan import EdgePlan, KernelPlan, OpPlan, PartPlan, Plan, TensorPlan
+from tilewright.records.plan import EdgePlan, KernelPlan, OpPlan, GroupPlan, Plan, TensorPlan
 from tilewright.tuning.subprograms import Subprogram
 
 
@@ -21,50 +21,50 @@ def substitute(plan: Plan, chosen: Sequence[tuple[Subprogram, Plan]]) -> Plan:
     by_place = {(s.kernel, s.part): inner for s, inner in chosen}
     for number, kernel in enumerate(plan.kernels):
         inner = by_place.get((number, 0))
-        if len(kernel.parts) == 1 and inner is not None:
+        if len(kernel.groups) == 1 and inner is not None:
             result.kernels += _kernels(kernel, inner)
         else:
             result.kernels.append(
-                _packed(kernel, [by_place.get((number, i)) for i in range(len(kernel.parts))])
+                _packed(kernel, [by_place.get((number, i)) for i in range(len(kernel.groups))])
             )
-        for index, part in enumerate(kernel.parts):
+        for index, part in enumerate(kernel.groups):
             inner = by_place.get((number, index))
-            if inner is not None and (len(kernel.parts) == 1 or len(inner.kernels) == 1):
+            if inner is not None and (len(kernel.groups) == 1 or len(inner.kernels) == 1):
                 _take_edges_and_left(result, part, inner)
     result.streams = [list(range(len(result.kernels)))] if result.kernels else []
     return result
 
 
 def _kernels(kernel: KernelPlan, inner: Plan) -> list[KernelPlan]:
-    ids = _ids(kernel.parts[0])
+    ids = _ids(kernel.groups[0])
     names = (
         [kernel.name]
         if len(inner.kernels) == 1
         else [f"{kernel.name}_{i}" for i in range(len(inner.kernels))]
     )
     return [
-        replace(own, name=name, parts=[_renumbered(part, ids, first_input=0) for part in own.parts])
+        replace(own, name=name, groups=[_renumbered(part, ids, first_input=0) for part in own.groups])
         for name, own in zip(names, inner.kernels, strict=True)
     ]
 
 
 def _packed(kernel: KernelPlan, inner: Sequence[Plan | None]) -> KernelPlan:
     parts = []
-    for part, plan in zip(kernel.parts, inner, strict=True):
+    for part, plan in zip(kernel.groups, inner, strict=True):
         if plan is None or len(plan.kernels) != 1:
             parts.append(part)
             continue
         inputs = [int(t.tensor[2:]) for t in part.tensors if t.tensor.startswith("in")]
-        parts.append(_renumbered(plan.kernels[0].parts[0], _ids(part), first_input=min(inputs, default=0)))
-    return replace(kernel, parts=parts)
+        parts.append(_renumbered(plan.kernels[0].groups[0], _ids(part), first_input=min(inputs, default=0)))
+    return replace(kernel, groups=parts)
 
 
-def _ids(part: PartPlan) -> list[int]:
+def _ids(part: GroupPlan) -> list[int]:
     """The ops of the whole graph, by their numbers in the subprogram's."""
     return [op.id for op in part.ops]
 
 
-def _renumbered(part: PartPlan, ids: Sequence[int], *, first_input: int) -> PartPlan:
+def _renumbered(part: GroupPlan, ids: Sequence[int], *, first_input: int) -> GroupPlan:
     ops: list[OpPlan] = [replace(op, id=ids[op.id]) for op in part.ops]
     tensors = [replace(t, tensor=_tensor(t, ids, first_input)) for t in part.tensors]
     return replace(part, ops=ops, tensors=tensors)
@@ -76,7 +76,7 @@ def _tensor(tensor: TensorPlan, ids: Sequence[int], first_input: int) -> str:
     return re.sub(r"^op(\d+)", lambda match: f"op{ids[int(match[1])]}", tensor.tensor)
 
 
-def _take_edges_and_left(plan: Plan, part: PartPlan, inner: Plan) -> None:
+def _take_edges_and_left(plan: Plan, part: GroupPlan, inner: Plan) -> None:
     ids = _ids(part)
     edges = {(ids[edge.consumer], edge.input): edge for edge in inner.edges}
 

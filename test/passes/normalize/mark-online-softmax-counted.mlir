@@ -6,7 +6,7 @@
 
 // Keys behind a row's own, the fourth for the first row, are -infinity; several operators make up the comparison.
 // CHECK-LABEL: func @compared_indices
-// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 4)>, tile.form = "running maximum of counted blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 4)>, tile.form = "online softmax with a causal bound"}
 // CHECK: arith.maximumf
 func.func @compared_indices(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -62,7 +62,7 @@ func.func @compared_indices(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor
 
 // The mask is a constant of two triangles with the lowest number in the upper one, and every row has an unmasked key.
 // CHECK-LABEL: func @adds_a_triangle
-// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 1)>, tile.form = "running maximum of counted blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 1)>, tile.form = "online softmax with a causal bound"}
 // CHECK: arith.maximumf
 func.func @adds_a_triangle(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -107,7 +107,7 @@ func.func @adds_a_triangle(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<
 
 // The same mask is loaded from a file that only the front end has seen.
 // CHECK-LABEL: func @adds_a_triangle_of_a_file
-// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 2)>, tile.form = "running maximum of counted blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0 + 2)>, tile.form = "online softmax with a causal bound"}
 // CHECK: arith.maximumf
 func.func @adds_a_triangle_of_a_file(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -153,7 +153,7 @@ func.func @adds_a_triangle_of_a_file(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %
 // The first row has only masked keys: with the lowest number as mask, all keys get the same weight.
 // CHECK-LABEL: func @leaves_rows_of_lowest_numbers
 // CHECK-NOT: tile.counted
-// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "online softmax of blocks"}
 // CHECK: arith.maximumf
 func.func @leaves_rows_of_lowest_numbers(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -198,7 +198,7 @@ func.func @leaves_rows_of_lowest_numbers(%q: tensor<4x3xf32>, %k: tensor<3x7xf32
 
 // With -infinity as mask, such a row is NaN for any keys.
 // CHECK-LABEL: func @adds_a_triangle_of_infinities
-// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0)>, tile.form = "running maximum of counted blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.counted = affine_map<(d0, d1) -> (d0)>, tile.form = "online softmax with a causal bound"}
 // CHECK: arith.maximumf
 func.func @adds_a_triangle_of_infinities(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -244,7 +244,7 @@ func.func @adds_a_triangle_of_infinities(%q: tensor<4x3xf32>, %k: tensor<3x7xf32
 // Another mask may leave only lowest numbers in a row.
 // CHECK-LABEL: func @leaves_lowest_numbers_beside_another_mask
 // CHECK-NOT: tile.counted
-// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "online softmax of blocks"}
 // CHECK: arith.maximumf
 func.func @leaves_lowest_numbers_beside_another_mask(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>, %other: tensor<4x7xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32
@@ -296,7 +296,7 @@ func.func @leaves_lowest_numbers_beside_another_mask(%q: tensor<4x3xf32>, %k: te
 // A mask that is an input is unknown.
 // CHECK-LABEL: func @leaves_inputs
 // CHECK-NOT: tile.counted
-// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "online softmax of blocks"}
 // CHECK: arith.maximumf
 func.func @leaves_inputs(%q: tensor<4x3xf32>, %k: tensor<3x7xf32>, %v: tensor<7x2xf32>, %mask: tensor<4x7xf32>) -> (tensor<4xf32>, tensor<4x2xf32>) {
   %low = arith.constant 0xFF800000 : f32

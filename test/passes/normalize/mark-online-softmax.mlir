@@ -6,7 +6,7 @@
 
 // The sum is relative to the maximum of its row, which may be used before the row has ended.
 // CHECK-LABEL: func @sum_of_exponentials
-// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "online softmax"}
 // CHECK: arith.maximumf
 // CHECK-NOT: tile.form
 func.func @sum_of_exponentials(%x: tensor<6x513xf32>) -> tensor<6xf32> {
@@ -121,7 +121,7 @@ func.func @leaves_what_is_not_proportional(%x: tensor<6x513xf32>) -> tensor<6xf3
 
 // A contraction reads the exponentials from memory, so they must be relative to one number for each block.
 // CHECK-LABEL: func @what_a_contraction_multiplies_with
-// CHECK: linalg.generic {{.*}} attrs = {tile.form = "running maximum of blocks"}
+// CHECK: linalg.generic {{.*}} attrs = {tile.form = "online softmax of blocks"}
 // CHECK: arith.maximumf
 // CHECK-NOT: tile.form
 func.func @what_a_contraction_multiplies_with(%x: tensor<6x513xf32>, %v: tensor<513x7xbf16>)

@@ -29,7 +29,7 @@
 // CHECK:   arith.divf %[[C]]
 func.func @softmax(%x: tensor<6x600xf32>) -> tensor<6x600xf32> {
   %r = tile.subprogram "softmax" (%x) extents [6, 600] tiles [1, 600] grid [0] vector 1 workgroups 2
-      numerics <relaxed, fast, forms = ["running maximum"]> : (tensor<6x600xf32>) -> tensor<6x600xf32> {
+      numerics <relaxed, fast, forms = ["online softmax"]> : (tensor<6x600xf32>) -> tensor<6x600xf32> {
   ^bb0(%a: tensor<6x600xf32>):
     %m = tile.expr domain [6, 600] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]
         dims [0, 1] : (tensor<6x600xf32>) -> tensor<6xf32> {
@@ -78,7 +78,7 @@ func.func @softmax(%x: tensor<6x600xf32>) -> tensor<6x600xf32> {
 // CHECK:   math.exp
 func.func @leaving_exponentials_wait(%x: tensor<6x600xf32>) -> tensor<6x600xf32> {
   %r = tile.subprogram "leaving_exponentials_wait" (%x) extents [6, 600] tiles [1, 600] grid [0] vector 1 workgroups 2
-      numerics <relaxed, fast, forms = ["running maximum"]> : (tensor<6x600xf32>) -> tensor<6x600xf32> {
+      numerics <relaxed, fast, forms = ["online softmax"]> : (tensor<6x600xf32>) -> tensor<6x600xf32> {
   ^bb0(%a: tensor<6x600xf32>):
     %m = tile.expr domain [6, 600] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]
         dims [0, 1] : (tensor<6x600xf32>) -> tensor<6xf32> {

@@ -53,7 +53,7 @@
 // CHECK: arith.divf
 func.func @attention(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf32> {
   %r = tile.subprogram "attention" (%x, %v) extents [6, 77, 5] tiles [3, 32, 5] grid [0] vector 2 workgroups 2
-      numerics <relaxed, fast, forms = ["running maximum of blocks"]>
+      numerics <relaxed, fast, forms = ["online softmax of blocks"]>
       : (tensor<6x77xf32>, tensor<77x5xf32>) -> tensor<6x5xf32> {
   ^bb0(%a: tensor<6x77xf32>, %b: tensor<77x5xf32>):
     %m = tile.expr domain [6, 77] reduce [1] (%a) maps [#scores] guards [unit] into [#row] inits [0xFF800000 : f32]
@@ -110,7 +110,7 @@ func.func @attention(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[LEAST]] step %{{.*}} {
 func.func @counted(%x: tensor<6x77xf32>, %v: tensor<77x5xf32>) -> tensor<6x5xf32> {
   %r = tile.subprogram "counted" (%x, %v) extents [6, 77, 5] tiles [3, 32, 5] grid [0] vector 2 workgroups 2
-      numerics <relaxed, fast, forms = ["running maximum of counted blocks"]> {tile.counted = affine_map<(i, j, n) -> (i * 2 + 5)>}
+      numerics <relaxed, fast, forms = ["online softmax with a causal bound"]> {tile.counted = affine_map<(i, j, n) -> (i * 2 + 5)>}
       : (tensor<6x77xf32>, tensor<77x5xf32>) -> tensor<6x5xf32> {
   ^bb0(%a: tensor<6x77xf32>, %b: tensor<77x5xf32>):
     %m = tile.expr domain [6, 77] reduce [1] (%a) maps [#scores] guards [unit] into [#row] inits [0xFF800000 : f32]

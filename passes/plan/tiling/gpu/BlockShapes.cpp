@@ -55,7 +55,7 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
   if (composition == Composition::sums) {
     os << llvm::format("%.2f us, %.0f waves, ", latency.seconds * 1e6, latency.waves);
     resident();
-    os << llvm::format("%.3g MB asked of L2", work.movedBytes / 1e6);
+    os << llvm::format("%.3g MB requested of L2", work.movedBytes / 1e6);
     return;
   }
   os << llvm::format("%.2f us, %.0f waves x %.0f cycles a warp, ", latency.seconds * 1e6, latency.waves,

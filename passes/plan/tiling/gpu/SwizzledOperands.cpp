@@ -122,9 +122,9 @@ static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choic
 std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGraph &graph, const Plan &plan,
                                                                  const KernelPlan &kernel, const OpPlan &contraction,
                                                                  const Target &target, std::string &why) {
-  const GroupPlan &group = kernel.parts.front();
+  const GroupPlan &group = kernel.groups.front();
   auto contractions = llvm::count_if(group.ops, [](const OpPlan &op) { return !op.microKernel.empty(); });
-  if (kernel.parts.size() > 1 || contractions > 1) {
+  if (kernel.groups.size() > 1 || contractions > 1) {
     why = "the kernel has other phases or contractions, during which threads start its copies";
     return std::nullopt;
   }
@@ -202,7 +202,7 @@ static std::optional<SwizzledLayout> bestSwizzledLayout(const TensorGraph &graph
 
 void tilewright::chooseSwizzledOperands(Plan &plan, const TensorGraph &graph, const Target &target) {
   for (KernelPlan &kernel : plan.kernels)
-    for (GroupPlan &group : kernel.parts)
+    for (GroupPlan &group : kernel.groups)
       for (OpPlan &op : group.ops) {
         std::string why;
         std::optional<SwizzledLayout> swizzled;
@@ -218,7 +218,7 @@ void tilewright::chooseSwizzledOperands(Plan &plan, const TensorGraph &graph, co
 std::vector<PlainCopies> tilewright::plainCopies(const Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<PlainCopies> plain;
   for (const KernelPlan &kernel : plan.kernels)
-    for (const GroupPlan &group : kernel.parts)
+    for (const GroupPlan &group : kernel.groups)
       for (const OpPlan &op : group.ops) {
         bool isLaidOut = llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
         std::string why;
@@ -234,7 +234,7 @@ std::vector<PlainCopies> tilewright::plainCopies(const Plan &plan, const TensorG
 std::string tilewright::whyNotLaidOut(const Plan &plan, const TensorGraph &graph, const Target &target) {
   auto isSame = [](const LayoutStep &a, const LayoutStep &b) { return a.kind == b.kind && a.arguments == b.arguments; };
   for (const KernelPlan &kernel : plan.kernels)
-    for (const GroupPlan &group : kernel.parts)
+    for (const GroupPlan &group : kernel.groups)
       for (const TensorPlan &tensor : group.tensors) {
         if (tensor.layout.empty())
           continue;

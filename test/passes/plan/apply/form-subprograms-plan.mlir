@@ -11,9 +11,9 @@
 // CHECK: tile.subprogram "second"(%[[S]], %arg0) extents [37, 53] tiles [37, 16] grid [1] vector 1 workgroups 1
 // CHECK: tile.connect {{.*}} <thread> recompute
 
-// OUT: "name": "first"
 // OUT: "grid": [
 // OUT-NEXT: 0
+// OUT: "name": "first"
 // OUT: "name": "second"
 // OUT: "policy": "by hand"
 

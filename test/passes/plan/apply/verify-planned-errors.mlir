@@ -244,7 +244,7 @@ func.func @g6_needs_the_form(%x: tensor<6x77xf32>) -> tensor<6xf32> {
 func.func @g7_counts_by_another_dim(%x: tensor<6x77xf32>) -> tensor<6xf32> {
   // expected-error @+1 {{G7: blocks of a dim can be left out only where tiles walk it}}
   %r = tile.subprogram "k" (%x) extents [6, 77] tiles [1, 32] grid [0] vector 1 workgroups 1
-      numerics <relaxed, fast, forms = ["running maximum of counted blocks"]>
+      numerics <relaxed, fast, forms = ["online softmax with a causal bound"]>
       {tile.counted = affine_map<(i, j) -> (j + 1)>} : (tensor<6x77xf32>) -> tensor<6xf32> {
   ^bb0(%a: tensor<6x77xf32>):
     %m = tile.expr domain [6, 77] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]

@@ -93,7 +93,7 @@ func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256x
 }
 
 // Tiles of a contraction with every number of threads: the one that is chosen is fastest, or has less L2 traffic.
-// CHECK: remark: chosen: sums, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB asked of L2
+// CHECK: remark: chosen: sums, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB requested of L2
 func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512x3072xf32> {
   %c0 = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x3072xf32>

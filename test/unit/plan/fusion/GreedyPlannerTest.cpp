@@ -72,7 +72,7 @@ TEST_F(GreedyPlannerTest, small_independent_parts_are_packed) {
   TensorGraph graph = parse(independent);
   Plan plan = planFor(graph);
   ASSERT_EQ(plan.kernels.size(), 1u);
-  EXPECT_EQ(plan.kernels[0].parts.size(), 2u);
+  EXPECT_EQ(plan.kernels[0].groups.size(), 2u);
   PlanOptions apart;
   apart.pack = false;
   EXPECT_EQ(planFor(graph, apart).kernels.size(), 2u);

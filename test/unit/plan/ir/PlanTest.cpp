@@ -24,7 +24,7 @@ protected:
     return read ? "no error" : llvm::toString(read.takeError());
   }
 
-  GroupPlan &part() { return plan.kernels[0].parts[0]; }
+  GroupPlan &part() { return plan.kernels[0].groups[0]; }
   OpPlan &op(unsigned id) {
     return *llvm::find_if(part().ops, [&](const OpPlan &entry) { return entry.id == id; });
   }
@@ -63,11 +63,18 @@ TEST_F(PlanTest, json_errors_name_the_field) {
   EXPECT_EQ(readError("[]"), "expected object when parsing plan");
   EXPECT_EQ(readError(R"({"edges": []})"), "missing value at plan.kernels");
   EXPECT_EQ(readError(R"({"kernels": [], "edges": [], "kernel": 1})"), "unknown field at plan.kernel");
-  EXPECT_EQ(readError(R"({"kernels": [{"name": "k", "parts": [{"ops": [], "extents": [1, "a"]}]}], "edges": []})"),
-            "expected integer at plan.kernels[0].parts[0].extents[1]");
+  EXPECT_EQ(readError(R"({"kernels": [{"name": "k", "groups": [{"ops": [], "extents": [1, "a"]}]}], "edges": []})"),
+            "expected integer at plan.kernels[0].groups[0].extents[1]");
   EXPECT_EQ(readError(R"({"kernels": [], "edges": [{"producer": 0, "result": 0, "consumer": 1, "input": 0,
                           "scope": "planet"}]})"),
             "expected one of thread, warp, block, cluster, grid, launch, host at plan.edges[0].scope");
+}
+
+TEST_F(PlanTest, old_spellings_are_refused_with_the_new_name) {
+  EXPECT_EQ(readError(R"({"kernels": [{"name": "k", "parts": []}], "edges": []})"),
+            "this field is called 'groups' at plan.kernels[0].parts");
+  EXPECT_EQ(readError(R"({"kernels": [{"name": "k", "groups": [], "kept": []}], "edges": []})"),
+            "this field is called 'residentTiles' at plan.kernels[0].kept");
 }
 
 TEST_F(PlanTest, print_shows_every_decision) {
@@ -342,7 +349,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_EQ(packed.verify(two), "");
   EXPECT_EQ(phasesOf(packed, packed.kernels[0]).size(), 2u);
   EXPECT_EQ(workgroupsOf(packed, packed.kernels[0]), 1);
-  packed.kernels[0].parts = {second, first};
+  packed.kernels[0].groups = {second, first};
   EXPECT_NE(packed.verify(two).find("its producer's part comes after its consumer's"), std::string::npos);
 }
 
@@ -360,18 +367,18 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   plan.edges.push_back({0, 0, 1, 0, tile::Scope::grid, false, false, "", 0, 0, ""});
   EXPECT_EQ(plan.verify(two), "");
   auto why = [&](ResidentTile kept) {
-    plan.kernels[0].kept = {kept};
+    plan.kernels[0].residentTiles = {kept};
     std::string text = plan.verify(two);
     return text.substr(text.find(": ") + 2);
   };
   EXPECT_EQ(why({0, 0, 1, 0}), "they are not views of the same tensor");
   EXPECT_EQ(why({0, 7, 1, 1}), "there is no such input");
   EXPECT_EQ(why({1, 1, 0, 0}), "the parts are not the first ones of a phase and of a later phase");
-  plan.kernels[0].parts[1].tiles = {64, 8};
-  plan.kernels[0].parts[1].grid = {1};
+  plan.kernels[0].groups[1].tiles = {64, 8};
+  plan.kernels[0].groups[1].grid = {1};
   EXPECT_EQ(why({0, 0, 1, 1}), "their tiles have different elements");
-  plan.kernels[0].parts[1] = second;
-  plan.kernels[0].parts[1].workgroups = 4;
+  plan.kernels[0].groups[1] = second;
+  plan.kernels[0].groups[1].workgroups = 4;
   EXPECT_EQ(why({0, 0, 1, 1}), "blocks have several tiles");
 }
 
@@ -386,7 +393,7 @@ TEST_F(PlanTest, refuses_phases_that_cannot_all_be_resident) {
   EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true),
             "kernel 'k' has 4096 workgroups of 256 threads, 64 registers a thread, that wait for each other at scope "
             "grid; target 'cuda:h200' is sure to have 528 resident");
-  for (GroupPlan &part : plan.kernels[0].parts)
+  for (GroupPlan &part : plan.kernels[0].groups)
     part.workgroups = 528;
   EXPECT_EQ(whyNotCoResident(plan, *graph, h200, /*allowed=*/true), "");
   EXPECT_EQ(whyNotCoResident(plan, *graph, target, /*allowed=*/true),

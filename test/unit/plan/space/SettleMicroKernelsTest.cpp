@@ -75,7 +75,7 @@ func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor
 
   static const OpPlan &contractionOf(const Plan &plan) {
     for (const KernelPlan &kernel : plan.kernels)
-      for (const GroupPlan &part : kernel.parts)
+      for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &op : part.ops)
           if (!op.microKernel.empty())
             return op;
@@ -181,7 +181,7 @@ TEST_F(SettleMicroKernelsTest, warpgroups_read_bytes_along_the_terms) {
     EXPECT_TRUE(settleMicroKernels(plan, graph, h200).empty());
 
     Plan other = handMade("wgmma-64x8");
-    other.kernels[0].parts[0].ops[0].id = 0;
+    other.kernels[0].groups[0].ops[0].id = 0;
     other.edges.clear();
     std::vector<SettledKernel> settled = settleMicroKernels(other, graph, h200);
     ASSERT_EQ(settled.empty(), alongK);
@@ -197,7 +197,7 @@ TEST_F(SettleMicroKernelsTest, presence_is_proved_with_the_registers_of_sums) {
   TensorGraph graph = parse(kProduct);
   Target h200 = *lookupTarget("cuda:h200");
   Plan plan = planned(graph, "cuda:h200", NumericsMode::standard);
-  GroupPlan &part = plan.kernels[0].parts[0];
+  GroupPlan &part = plan.kernels[0].groups[0];
   EXPECT_EQ(countedRegisters(GroupPlan(), graph, 256, h200), 64);
   for (OpPlan &op : part.ops)
     if (!op.microKernel.empty()) {

@@ -34,7 +34,7 @@ func.func @product(%a: tensor<{0}x{1}xf16>, %b: tensor<{1}x{2}xf16>) -> tensor<{
 
   static TensorPlan *laidOut(Plan &plan) {
     for (KernelPlan &kernel : plan.kernels)
-      for (GroupPlan &part : kernel.parts)
+      for (GroupPlan &part : kernel.groups)
         for (TensorPlan &tensor : part.tensors)
           if (!tensor.layout.empty())
             return &tensor;
@@ -93,7 +93,7 @@ TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
   TensorGraph graph = parse(product(2048, 1024, 2048));
   Plan plan = makePlan(graph, h200), elsewhere = makePlan(graph, *lookupTarget("cuda:a100"));
   EXPECT_EQ(laidOut(elsewhere), nullptr);
-  elsewhere.kernels[0].parts[0].tensors[1].layout = laidOut(plan)->layout;
+  elsewhere.kernels[0].groups[0].tensors[1].layout = laidOut(plan)->layout;
   EXPECT_NE(whyNotLaidOut(elsewhere, graph, *lookupTarget("cuda:a100")).find("no contraction of warpgroups reads it"),
             std::string::npos);
 }
