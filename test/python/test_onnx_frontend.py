@@ -210,7 +210,7 @@ def test_weights_of_no_type_or_shape_are_named() -> None:
     tensor = model.graph.initializer[0]
     tensor.dims[:] = [-SIZE, -1]
     with pytest.raises(
-        tilewright.ModelError, match=rf"initializer 'w': its dims \[-{SIZE}, -1\] are no shape"
+        tilewright.ModelError, match=rf"initializer 'w': its dims \[-{SIZE}, -1\] are not a valid shape"
     ):
         tilewright.compile(model)
     tensor.data_type = 99
