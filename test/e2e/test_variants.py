@@ -271,7 +271,7 @@ def test_a_target_list_is_checked() -> None:
     for targets, message in [
         ("cpu,x86-64-avx2", "cannot be one of several"),
         ((), "no target given"),
-        ("x86-64-avx2,sm_80", "are not of one kind"),
+        ("x86-64-avx2,sm_80", "are not of the same kind"),
         ("x86-64-avx2,vax", "unknown target 'vax'"),
     ]:
         with pytest.raises(tilewright.TargetError, match=message):

@@ -292,7 +292,7 @@ def test_kernels_for_several_gpus_stay_within_the_limits_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("targets", "reason"),
-    [("cuda:a100,x86-64-avx2", "are not of one kind"), ("cuda:a100,cuda:a100", "is given twice")],
+    [("cuda:a100,x86-64-avx2", "are not of the same kind"), ("cuda:a100,cuda:a100", "is given twice")],
 )
 def test_targets_that_cannot_go_together(model_path: Path, targets: str, reason: str) -> None:
     with pytest.raises(TargetError, match=reason):

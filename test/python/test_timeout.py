@@ -115,9 +115,9 @@ def test_a_compilation_within_its_limit_is_what_it_was(model: Path) -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "3", True])
 def test_what_is_no_time_is_refused(model: Path, timeout: Any) -> None:
-    with pytest.raises(tilewright.CompileError, match="is no time"):
+    with pytest.raises(tilewright.CompileError, match="is not a valid time limit"):
         tilewright.compile(model, timeout=timeout)
-    with pytest.raises(tilewright.CompileError, match="is no time"):
+    with pytest.raises(tilewright.CompileError, match="is not a valid time limit"):
         tilewright.tune(model, timeout=timeout)
 
 
@@ -125,4 +125,4 @@ def test_what_is_no_time_is_refused(model: Path, timeout: Any) -> None:
 def test_the_command_line_refuses_what_is_no_time(model: Path, command: str) -> None:
     result = CliRunner().invoke(cli, [command, str(model), "--timeout", "0"])
     assert result.exit_code == 2
-    assert "is no time" in result.output
+    assert "is not a valid time limit" in result.output
