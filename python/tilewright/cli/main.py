@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _compiling(command: Command) -> Command:
-    """Options of every command that compiles."""
+    """Adds the options of every command that compiles."""
     decorators = [
         click.option(
             "--target",
@@ -278,7 +278,7 @@ def run(
 @click.option("-o", "--output", default="-", metavar="FILE", help="Where it goes; '-' is stdout (default).")
 @_compiling
 def explain(model: str, as_json: bool, output: str, target: str, options: CompileOptions) -> None:
-    """Say what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
+    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
     program = open_model(model, target, options)
     text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain("text")
     if output == "-":

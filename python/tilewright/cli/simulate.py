@@ -1,4 +1,4 @@
-"""`tilewright simulate`: a kernel from a file on the simulated device."""
+"""`tilewright simulate`: runs a kernel from a file on the simulated device."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _binding(text: str) -> Array:
     kinds = {"f": "float", "i": "int", "u": "uint", "bf": "bfloat"}
     if not form or form[2] not in kinds or form[3] not in ("8", "16", "32", "64"):
         raise InputError(f"'{text}' is neither a .npy file nor SHAPE:DTYPE:SEED", hint="say 512x768:f32:0")
-    import ml_dtypes  # noqa: F401 - teaches numpy bfloat16
+    import ml_dtypes  # noqa: F401 - registers bfloat16 with numpy
 
     shape = [int(size) for size in form[1].split("x")]
     dtype = np.dtype(kinds[form[2]] + form[3])

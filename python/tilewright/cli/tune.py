@@ -1,4 +1,4 @@
-"""`tilewright tune`, and `tilewright tuning` on the database of what it measured."""
+"""`tilewright tune`, which measures plans, and `tilewright tuning`, which manages the database of the results."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def tune(
 ) -> None:
     """Time plans of MODEL's kernels on this machine, for later compilations to use.
 
-    Interrupt it at any time: started again it goes on where it stopped.
+    You may interrupt it at any time; the next run continues where it stopped.
     """
     from tilewright.tuning.show import print_tuning, tuning_progress
     from tilewright.tuning.tuner import tune as tune_model
@@ -99,7 +99,7 @@ def tune(
 
 @click.group()
 def tuning() -> None:
-    """The database of what `tilewright tune` measured."""
+    """Manage the database of `tilewright tune`."""
 
 
 @tuning.command("list")
@@ -126,7 +126,7 @@ def list_tuning(database: Path | None, as_json: bool) -> None:
 @_DATABASE
 @common
 def export_tuning(file: Path, database: Path | None) -> None:
-    """Write everything to one FILE, also while others tune; '-' is stdout."""
+    """Write all decisions to one FILE, even while others tune; '-' is stdout."""
     from tilewright.tuning.database import Database
 
     with Database.existing(database or default_path()) as kept:
@@ -144,7 +144,7 @@ def export_tuning(file: Path, database: Path | None) -> None:
 @_DATABASE
 @common
 def import_tuning(file: Path, database: Path | None) -> None:
-    """Take over the decisions in FILE; of two for the same subprogram, the later stays.
+    """Add the decisions in FILE; of two for the same subprogram, the later stays.
 
     FILE is a database, or the results (.json) of a bundle for a GPU; '-' is stdin.
     """
