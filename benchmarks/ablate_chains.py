@@ -46,7 +46,7 @@ _DEFAULT = ("G2", "G4", "G10", "G2-softmax")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Which parts are on."""
+    """Components of the compiler that are enabled."""
 
     name: str
     cost_model: bool = False
@@ -54,7 +54,7 @@ class Variant:
     micro_kernel: bool = False
 
     def change(self, plan: Plan) -> Plan:
-        """The compiler's own plan without what this variant has not; what is fused is decided by the model given."""
+        """Removes from the compiler's own plan what this variant lacks; the plan given decides what is fused."""
         for kernel in plan.kernels:
             for part in kernel.parts:
                 contracts = any(op.micro_kernel for op in part.ops)
@@ -77,7 +77,8 @@ VARIANTS = (
 
 
 def _fixed_tiles(extents: Sequence[int], tiles: Sequence[int], grid: Sequence[int], vector: int) -> list[int]:
-    """Columns are the vector dim, rows the last other dim of the grid; whatever is not in the grid stays whole."""
+    """Returns fixed tile sizes: columns are the vector dim, rows the last other grid dim, and non-grid dims stay
+    whole."""
     rows = max((dim for dim in grid if dim != vector), default=-1)
     sizes = {vector: _COLUMNS, rows: _ROWS}
     return [
@@ -94,7 +95,7 @@ def _path(cache: Path, chain: Chain, variant: Variant, number: int) -> Path:
 
 
 def compile_all(chains: Sequence[Chain], cache: Path, target: str) -> None:
-    """Compiles what is not in the cache, and simulates what it moves."""
+    """Compiles the variants that are not in the cache and simulates their movement."""
     cache.mkdir(parents=True, exist_ok=True)
     for chain in chains:
         for variant in VARIANTS:
@@ -119,7 +120,7 @@ def _compile(chain: Chain, variant: Variant, cache: Path, target: str) -> dict[s
 
 
 def measure(chain: Chain, cache: Path, *, seconds: float) -> dict[str, float]:
-    """Median seconds of each variant, in turns for so long."""
+    """Returns the median seconds of each variant, which take turns for `seconds`."""
     calls = {variant.name: _calls(chain, variant, cache) for variant in VARIANTS}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""The runner's command line: whatever cannot work is one line of error before anything is measured."""
+"""The runner's command line; every invalid option ends it with one line before anything is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLOT_FORMATS = (".svg", ".png", ".pdf")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line asks for."""
+    """Options of the command line."""
 
     suite: list[str]
     peers: list[str]
@@ -44,12 +44,12 @@ class Options:
 
     @property
     def writes_files(self) -> bool:
-        """Otherwise the report is printed."""
+        """True if files are written; otherwise the report is printed."""
         return any((self.json, self.markdown, self.plot))
 
 
 def parse(arguments: Sequence[str] | None, *, description: str | None) -> Options:
-    """Reads the command line; exits with status 2 where it is wrong."""
+    """Parses the command line; exits with status 2 if it is invalid."""
     parser = _make_parser(description)
     values = vars(parser.parse_args(arguments))
     stem = values.pop("report")
@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> Option
 def _fill_in(
     parser: argparse.ArgumentParser, values: dict[str, Any], stem: str, *, forms: Sequence[tuple[str, str]]
 ) -> None:
-    """The files of --report, but those that have names of their own."""
+    """Sets the files of --report, except those that have options of their own."""
     if stem.endswith(os.sep) or Path(stem).is_dir():
         parser.error(f"argument --report: '{stem}' is a folder, not what files' names begin with")
     for form, ending in forms:
@@ -79,7 +79,7 @@ def _fill_in(
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, as everywhere else."""
+        """Prints one line, like all other errors."""
         self.exit(2, f"error: {message}; --help tells more\n")
 
 
@@ -145,7 +145,7 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def _check_plot(parser: argparse.ArgumentParser, path: Path, *, is_simulated: bool) -> None:
-    """It is drawn last, when it is too late to complain."""
+    """Checks the plot's path early, because the plot is drawn last."""
     if is_simulated:
         parser.error("argument --plot: a simulated GPU has no peers to be compared with")
     if path.suffix not in _PLOT_FORMATS:
