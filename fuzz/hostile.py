@@ -69,7 +69,9 @@ def feed(
 ) -> list[Case]:
     """Feeds ONNX for even seeds and MLIR for odd ones, or ONNX for all if there is no folder of tests to change."""
     if corpus is not None and not samples(corpus):
-        raise InputError("no lit tests are in it", where=str(corpus), hint="name the folder of ours, test")
+        raise InputError(
+            "no lit tests are in it", where=str(corpus), hint="name the repository's folder test"
+        )
     cases: list[Case] = []
 
     def done(case: Case) -> None:

@@ -75,7 +75,8 @@ def _huge_dims(model: ModelProto, rng: np.random.Generator) -> None:
 
 
 def _all_dims_alike(model: ModelProto, rng: np.random.Generator) -> None:
-    """Sets all equal dims consistently, so that the model gets far, to sizes whose product overflows, or to zero."""
+    """Sets all dims of inputs and outputs to one size. The model stays consistent, so it gets far; the number of
+    elements overflows, or is zero."""
     size = _a_size(rng)
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:

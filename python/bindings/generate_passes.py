@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-_HEADER = '''"""Every pass as a function. Generated from Passes.td; do not edit."""
+_HEADER = '''"""Functions that run one pass each. Generated from Passes.td; do not edit."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
 def test_a_norm_of_whole_rows_is_of_the_kernel(tmp_path: Path) -> None:
     """Rows are short here; a block holds too few long ones, which need a grid barrier or a launch."""
     assert len(_normalized(64, 64, 128, tmp_path).kernels) == 1
-    assert "behind barrier 1 of the grid" in _normalized(512, 768, 768, tmp_path).explain()
+    assert "behind grid barrier 1" in _normalized(512, 768, 768, tmp_path).explain()
     launches = _normalized(512, 768, 768, tmp_path, grid_sync=False)
     assert len(launches.kernels) == 2
     assert "one kernel is predicted slower" in launches.explain()

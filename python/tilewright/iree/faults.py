@@ -44,7 +44,7 @@ def widen_convolutions(text: str, run: RunPasses, folder: Path) -> tuple[str, in
 
     This is for CUDA, where IREE computes some of them wrongly. `text` is in generic form at the phase `preprocessing`,
     as it would go to IREE's back end; without such convolutions it is returned unchanged. `run` runs our passes, and
-    `folder` takes a temporary file. Raises an error for a module with such convolutions that our passes cannot read.
+    `folder` takes a temporary file. Raises `CompileError` if our passes cannot read a module with such convolutions.
     """
     if not any(name in text for name in _NARROW_TYPES):
         return text, 0

@@ -40,7 +40,7 @@ _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def element_dtype(element: str) -> np.dtype[Any]:
-    """Returns the numpy type of an MLIR element type. Raises `ValueError` if there is none."""
+    """Returns the numpy type of an MLIR element type. Raises `InputError` if there is none."""
     if element not in _ELEMENT_DTYPES:
         raise InputError(f"element type {element} has no numpy type")
     return _ELEMENT_DTYPES[element]

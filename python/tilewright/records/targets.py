@@ -189,7 +189,7 @@ def _with_registered(target: Target) -> Target:
 
 
 TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.PathLike[str] | Target]"
-"""What a program is compiled for: a target, or several as a sequence or as names separated by commas."""
+"""Target or targets of a compilation: one, or several as a sequence or as names separated by commas."""
 
 
 def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]:
