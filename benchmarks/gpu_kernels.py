@@ -61,7 +61,7 @@ class Row:
     """Kernels of IREE alone."""
     stitched: Launches | None = None
     predicted_s: float = 0.0
-    """Launches of our kernels by kind; each kernel counts as often as it is launched."""
+    """Predicted seconds of our kernels; each kernel counts as often as it is launched."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

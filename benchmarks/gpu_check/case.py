@@ -83,7 +83,7 @@ class Case:
 
     @functools.cached_property
     def inputs(self) -> list[Array]:
-        """Those that the expected results are of."""
+        """The inputs that the expected results belong to."""
         inputs = random_inputs(self.model, SEED)
         self._check("inputs", inputs, self._entry["inputs_digest"])
         return inputs

@@ -1,4 +1,4 @@
-"""Bad input is a one-line error of our own family that says what, where and what to do."""
+"""Bad input raises a one-line error of our own classes that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_text_that_is_no_mlir_is_refused_with_the_position() -> None:
 
 @pytest.mark.parametrize("callee", ["f", "g"])
 def test_a_function_that_calls_itself_is_refused(callee: str) -> None:
-    """IREE would not end."""
+    """IREE would recurse forever."""
     source = f"""
 func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {{
   %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>

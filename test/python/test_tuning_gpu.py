@@ -1,4 +1,4 @@
-"""The measured mode for GPUs, with a stand-in for the driver's library: bundle, run, import, compile."""
+"""Tuning for GPUs with a fake of the driver's library: bundle, run, import, compile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ILLEGAL_ADDRESS = 700
 
 
 class RatedCuda(FakeCuda):
-    """Kernels that do nothing; those of as many blocks as the unmeasured plan has take three times as long."""
+    """A fake whose kernels do nothing; those with as many blocks as the unmeasured plan take three times as long."""
 
     def __init__(self, disliked: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RatedCuda(FakeCuda):
 
 
 class FaultyCuda(RatedCuda):
-    """The same, but at disliked kernels the driver gives up."""
+    """The same fake, but the driver fails at certain kernels."""
 
     def __init__(self, disliked: int) -> None:
         super().__init__(disliked)
@@ -59,13 +59,13 @@ class FaultyCuda(RatedCuda):
         return self._state
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
-        self._state = 0  # in another process
+        self._state = 0  # it runs in another process
         return super().cuDevicePrimaryCtxRetain(context, device)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax over rows, which may be dealt to blocks in many ways."""
+    """A softmax over rows, which can be distributed over blocks in many ways."""
     g = GraphBuilder("rows")
     g.output(g.op("Softmax", g.input("x", (512, 96)), axis=-1), (512, 96))
     path = tmp_path_factory.mktemp("model") / "rows.onnx"

@@ -54,7 +54,7 @@ _FLOAT_ATTRIBUTES_OF_CONSTANT = ("value_float", "value_floats")
 # - bfloat16 (eps 7.8e-3): 14·eps = 1.1e-1. Bound: 1e-1. Seen in stock IREE: up to 3e-2, again in a long product; other
 #   single operators stay below 1e-2.
 # - integers and bool are exact.
-# A graph must meet the bound of its narrowest type, because the float64 reference leaves out the rounding of casts, too.
+# A graph must meet the bound of its narrowest type: float64 leaves out the rounding of casts, too.
 _TOLERANCES: dict[np.dtype[Any], float] = {
     np.dtype(np.float64): 1e-12,
     np.dtype(np.float32): 2e-5,
