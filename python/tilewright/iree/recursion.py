@@ -28,9 +28,9 @@ def check_calls(text: str) -> None:
         TopologicalSorter(calls).prepare()
     except CycleError as error:
         # IREE renames functions that it wraps for callers.
-        circle = [name.removeprefix("_").removesuffix("$async") for name in reversed(error.args[1])]
+        cycle = [name.removeprefix("_").removesuffix("$async") for name in reversed(error.args[1])]
         raise ModelError(
-            f"a function calls itself: {' -> '.join(circle)}",
-            where=f"function '{circle[0]}'",
+            f"a function calls itself: {' -> '.join(cycle)}",
+            where=f"function '{cycle[0]}'",
             hint="write it as a loop (scf.while)",
         ) from None

@@ -54,9 +54,9 @@ class OpReport:
     """On a GPU: operands that are not copied in pieces of 16 bytes, and why; empty: none."""
 
     def __str__(self) -> str:
-        place = f" ({self.location})" if self.location else ""
+        location = f" ({self.location})" if self.location else ""
         return (
-            f"{self.op}#{self.id}{place}"
+            f"{self.op}#{self.id}{location}"
             + (f", micro kernel {self.micro_kernel}" if self.micro_kernel else "")
             + (f", {self.copies}" if self.copies else "")
         )
@@ -308,8 +308,8 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
 def _launch_edge(raw: Mapping[str, Any]) -> LaunchEdge:
     ends = []
     for end in ("from", "to"):
-        place = first_name(raw[f"{end}_loc"])
-        ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({place})" if place else ""))
+        location = first_name(raw[f"{end}_loc"])
+        ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({location})" if location else ""))
     return LaunchEdge(ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"])
 
 

@@ -92,36 +92,36 @@ class _Operation:
         self._types = types
         self._constants = constants
 
-    def shape(self, place: int) -> list[int]:
+    def shape(self, index: int) -> list[int]:
         """Returns the shape of an input. It must be known, because the meaning of the op depends on it: a single
         number differs from a vector."""
-        known = self._shapes.get(self.inputs[place])
-        return self._unknown(place) if known is None else known
+        known = self._shapes.get(self.inputs[index])
+        return self._unknown(index) if known is None else known
 
-    def static_shape(self, place: int) -> list[int]:
-        shape = self.shape(place)
-        return self._unknown(place) if -1 in shape else shape
+    def static_shape(self, index: int) -> list[int]:
+        shape = self.shape(index)
+        return self._unknown(index) if -1 in shape else shape
 
-    def dtype(self, place: int) -> np.dtype[Any]:
-        kind = self._types.get(self.inputs[place], TensorProto.UNDEFINED)
+    def dtype(self, index: int) -> np.dtype[Any]:
+        kind = self._types.get(self.inputs[index], TensorProto.UNDEFINED)
         return (
-            self._unknown(place) if kind == TensorProto.UNDEFINED else helper.tensor_dtype_to_np_dtype(kind)
+            self._unknown(index) if kind == TensorProto.UNDEFINED else helper.tensor_dtype_to_np_dtype(kind)
         )
 
-    def _unknown(self, place: int) -> NoReturn:
+    def _unknown(self, index: int) -> NoReturn:
         raise ModelError(
-            f"the type or shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
+            f"the type or shape of '{self.inputs[index]}', which {self._node.op_type} reads, is not known",
             where=f"'{self._node.name}'",
             hint="declare it in the graph's value_info",
         )
 
-    def integers(self, place: int) -> list[int] | None:
+    def integers(self, index: int) -> list[int] | None:
         """Returns the values of a constant input, or None if the input is absent."""
-        if place >= len(self.inputs) or not self.inputs[place]:
+        if index >= len(self.inputs) or not self.inputs[index]:
             return None
-        if (tensor := self._constants.get(self.inputs[place])) is None:
+        if (tensor := self._constants.get(self.inputs[index])) is None:
             raise ModelError(
-                f"'{self.inputs[place]}', which {self._node.op_type} reads, is not a constant",
+                f"'{self.inputs[index]}', which {self._node.op_type} reads, is not a constant",
                 where=f"'{self._node.name}'",
                 hint="make it an initializer",
             )
@@ -130,10 +130,10 @@ class _Operation:
     def attribute(self, name: str, default: Any = None) -> Any:
         return next((helper.get_attribute_value(a) for a in self._node.attribute if a.name == name), default)
 
-    def varies(self, place: int) -> bool:
+    def varies(self, index: int) -> bool:
         """Returns True if the input is present and has more than one element."""
-        is_given = place < len(self.inputs) and self.inputs[place]
-        return bool(is_given) and any(length != 1 for length in self.shape(place))
+        is_given = index < len(self.inputs) and self.inputs[index]
+        return bool(is_given) and any(length != 1 for length in self.shape(index))
 
     def make(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self._node.output[0]}.spelled_out_{len(self.made)}"
@@ -222,9 +222,9 @@ def _multiply_batches(operation: _Operation) -> bool:
         return False
     left, _, _, right, right_scale, right_zero, scale, zero = operation.inputs
 
-    def rows(place: int) -> str:
-        value = operation.inputs[place]
-        return operation.reshape(value, [-1, 1]) if len(operation.shape(place)) == 1 else value
+    def rows(index: int) -> str:
+        value = operation.inputs[index]
+        return operation.reshape(value, [-1, 1]) if len(operation.shape(index)) == 1 else value
 
     sums = operation.make(
         "MatMul",
@@ -310,14 +310,17 @@ def _gather_nearest(operation: _Operation) -> bool:
 
     grid = compute("Add", operation.cast(operation.inputs[1], helper.np_dtype_to_tensor_dtype(dtype)), 1)
     if operation.attribute("align_corners", 0):
-        places = compute("Mul", grid, (sizes - 1) / 2)
+        positions = compute("Mul", grid, (sizes - 1) / 2)
     else:
-        places = compute("Mul", compute("Sub", compute("Mul", grid, sizes), 1), 0.5)
-    places = operation.make("Round", places)
+        positions = compute("Mul", compute("Sub", compute("Mul", grid, sizes), 1), 0.5)
+    positions = operation.make("Round", positions)
     # NaN fails both comparisons, and is mapped to some position inside the image.
-    is_after, is_before = compute("GreaterOrEqual", places, 0), compute("LessOrEqual", places, sizes - 1)
+    is_after, is_before = (
+        compute("GreaterOrEqual", positions, 0),
+        compute("LessOrEqual", positions, sizes - 1),
+    )
     first, last = (operation.constant(number.astype(dtype)) for number in (0 * sizes, sizes - 1))
-    within = operation.make("Where", is_before, operation.make("Where", is_after, places, first), last)
+    within = operation.make("Where", is_before, operation.make("Where", is_after, positions, first), last)
     steps = np.cumprod([1, *sizes[:-1]], dtype=np.int64)
     strided = operation.make("Mul", operation.cast(within, TensorProto.INT64), operation.constant(steps))
     numbers = operation.make(
@@ -357,14 +360,14 @@ def _eliminate_rows(operation: _Operation) -> bool:
     products: list[str] = []
     for count in range(rows, 1, -1):
         column = part(left, -1, 0, 1)
-        place = operation.make("ArgMax", operation.make("Abs", column), axis=rank - 2, keepdims=1)
+        index = operation.make("ArgMax", operation.make("Abs", column), axis=rank - 2, keepdims=1)
         numbers = operation.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
-        is_pivot = operation.make("Equal", place, numbers)
+        is_pivot = operation.make("Equal", index, numbers)
         chosen = operation.make("Where", is_pivot, left, zero)
         axes = operation.constant(np.array([rank - 2], np.int64))
         pivot_row = operation.make("ReduceSum", chosen, axes, keepdims=1)
         pivot = part(pivot_row, -1, 0, 1)
-        is_first = operation.make("Equal", place, operation.constant(np.array(0, np.int64)))
+        is_first = operation.make("Equal", index, operation.constant(np.array(0, np.int64)))
         products.append(operation.make("Mul", pivot, operation.make("Where", is_first, one, minus)))
         swapped = operation.make("Where", is_pivot, part(left, -2, 0, 1), left)
         below, right = part(part(swapped, -2, 1, count), -1, 1, count), part(pivot_row, -1, 1, count)
@@ -420,9 +423,9 @@ def _pad_before_pooling(operation: _Operation) -> bool:
     attributes = {name: value for name, value in given.items() if value is not None}
     pooled = operation.make("AveragePool", padded, ceil_mode=1, **attributes)
     steps = given["strides"] or [1] * len(image)
-    begun = [-(-(size + front) // step) for size, front, step in zip(image, before, steps, strict=True)]
-    operation.check_result(begun)
-    bounds = ([0] * len(image), begun, range(2, 2 + len(image)))
+    windows = [-(-(size + front) // step) for size, front, step in zip(image, before, steps, strict=True)]
+    operation.check_result(windows)
+    bounds = ([0] * len(image), windows, range(2, 2 + len(image)))
     operation.finish("Slice", pooled, *(operation.constant(np.array(bound, np.int64)) for bound in bounds))
     return True
 
@@ -536,8 +539,8 @@ def _gather_wrapped(operation: _Operation) -> bool:
                 hint="declare the shape of its input in the graph's value_info",
             )
         length = last - first
-        places = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
-        padded = operation.make("Gather", padded, operation.constant(places), axis=axis)
+        positions = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
+        padded = operation.make("Gather", padded, operation.constant(positions), axis=axis)
     operation.finish("Identity", padded)
     return True
 

@@ -148,10 +148,10 @@ def _is_narrow_sum(operation: Any) -> bool:
 def _sum_in_f32(operation: Any) -> list[Any]:
     """Computes the op on operands in f32 and rounds its results to their own types."""
     operands = [_widened(operand) for operand in operation.operands]
-    place = _SUMMING[operation.name.removeprefix("torch.")]
-    if place is not None:
+    index = _SUMMING[operation.name.removeprefix("torch.")]
+    if index is not None:
         none = ir.Type.parse("!torch.none")
-        operands[place] = ir.Operation.create("torch.constant.none", results=[none]).result
+        operands[index] = ir.Operation.create("torch.constant.none", results=[none]).result
     kinds = [result.type for result in operation.results]
     attributes = {named.name: named.attr for named in operation.attributes}
     wide = ir.Operation.create(

@@ -164,10 +164,10 @@ def _name_zero_points(operation: _Operation) -> list[NodeProto]:
     """Adds the optional zero points to products of bytes: without them the importer takes every byte as signed."""
     node = operation.with_inputs(list(operation.node.input), list(operation.node.output))
     node.input.extend([""] * (4 - len(node.input)))
-    for place, kind in enumerate(operation.kinds[:2], start=2):
-        if not node.input[place] and kind != TensorProto.UNDEFINED:
+    for index, kind in enumerate(operation.kinds[:2], start=2):
+        if not node.input[index] and kind != TensorProto.UNDEFINED:
             zero = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
-            node.input[place] = operation.constant(zero, f"{node.output[0]}.zero_point_{place - 2}")
+            node.input[index] = operation.constant(zero, f"{node.output[0]}.zero_point_{index - 2}")
     return [node]
 
 

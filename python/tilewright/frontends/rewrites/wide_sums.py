@@ -102,16 +102,16 @@ def _in_f32(node: NodeProto, types: Types) -> list[NodeProto]:
     before, after = [], []
     wide = NodeProto()
     wide.CopyFrom(node)
-    for place, operand in enumerate(node.input):
+    for index, operand in enumerate(node.input):
         if types.get(operand) in _NARROW:
-            wide.input[place] = f"{node.output[0]}.operand_{place}_in_f32"
-            before.append(_cast(node, operand, wide.input[place], TensorProto.FLOAT))
-    for place, result in enumerate(node.output):
+            wide.input[index] = f"{node.output[0]}.operand_{index}_in_f32"
+            before.append(_cast(node, operand, wide.input[index], TensorProto.FLOAT))
+    for index, result in enumerate(node.output):
         # The mean and deviation of a LayerNormalization may have another type than its first result.
-        kind = types.get(result, types[node.input[0]] if place == 0 else TensorProto.UNDEFINED)
+        kind = types.get(result, types[node.input[0]] if index == 0 else TensorProto.UNDEFINED)
         if result and kind in _NARROW:
-            wide.output[place] = f"{result}.in_f32"
-            after.append(_cast(node, wide.output[place], result, kind))
+            wide.output[index] = f"{result}.in_f32"
+            after.append(_cast(node, wide.output[index], result, kind))
     return [*before, wide, *after]
 
 
