@@ -1,15 +1,15 @@
-"""Which part of the compiler the speed of matmul chains comes from (Chimera, figure 10).
+"""Measures which part of the compiler the speed of matmul chains comes from (Chimera, figure 10).
 
     python benchmarks/ablate_chains.py --cache /tmp/ablation --compile   # compiles and simulates
     python benchmarks/ablate_chains.py --cache /tmp/ablation             # measures, and writes the results
 
-Every chain of two matmuls is built with nothing, with one of three parts alone, and with all of them:
+Every chain of two matmuls is built without any of three parts, with each of them alone, and with all of them:
 
-- cost model: tiles by prediction; without, 32 rows by 64 columns;
-- fusion: one kernel; without, one for each operator;
-- micro kernel: register blocks; without, the loop nest that every other reduction gets.
+- The cost model selects tiles by prediction; without it, they are 32 rows by 64 columns.
+- Fusion makes one kernel; without it, each operator has a kernel.
+- Micro kernels have register blocks; without them, contractions have the loop nest of other reductions.
 
-Times are of one call after another on one thread, variants in turns; movement is simulated
+Calls run one after another on one thread, and variants take turns. Movement is simulated
 (benchmarks/chain_movement.py).
 """
 
@@ -173,14 +173,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--chains", nargs="+", default=_DEFAULT, metavar="NAME", help="of Table IV: G2, G2-softmax"
+        "--chains", nargs="+", default=_DEFAULT, metavar="NAME", help="chains of Table IV: G2, G2-softmax"
     )
     parser.add_argument(
-        "--cache", type=Path, required=True, help="folder of compiled variants, made where missing"
+        "--cache", type=Path, required=True, help="folder of compiled variants, made if it is missing"
     )
     parser.add_argument("--compile", action="store_true", help="compile and simulate only")
     parser.add_argument("--target", default="cpu", help="target name or JSON file")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of turns for each chain (default: 4)")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="seconds of turns for each chain (default: 4)"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     arguments = parser.parse_args()
     try:

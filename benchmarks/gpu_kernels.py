@@ -67,11 +67,11 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns 1 if a model does not compile."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_kernels", description=__doc__)
-    parser.add_argument("--target", default="cuda:h200", help="a GPU")
+    parser.add_argument("--target", default="cuda:h200", help="target name of a GPU")
     parser.add_argument("--suite", default="models")
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?")
     parser.add_argument(
-        "--dtypes", type=lambda text: text.split(","), default=["f32"], help="of f32,f16,bf16"
+        "--dtypes", type=lambda text: text.split(","), default=["f32"], help="types, of f32,f16,bf16"
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")

@@ -85,7 +85,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _make_parser(description: str | None) -> argparse.ArgumentParser:
     parser = _Parser(prog="benchmarks/run.py", description=description)
-    parser.add_argument("suite", nargs="+", choices=SUITES, metavar="SUITE", help=f"of {', '.join(SUITES)}")
+    parser.add_argument(
+        "suite", nargs="+", choices=SUITES, metavar="SUITE", help=f"suites to run, of {', '.join(SUITES)}"
+    )
     parser.add_argument(
         "--peers",
         type=_names_of(PEERS, "peer"),
@@ -93,35 +95,35 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"systems, of {', '.join(PEERS)}; default: all",
     )
-    parser.add_argument("--target", default="cpu", help="what ours compiles for; a GPU is simulated")
+    parser.add_argument("--target", default="cpu", help="target of our compiler; a GPU is simulated")
     parser.add_argument(
         "--threads",
         type=_count,
         default=available_cores(),
         metavar="N",
-        help="of every system; here: %(default)s",
+        help="threads of every system; default here: %(default)s",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?")
     parser.add_argument(
         "--dtypes",
         type=_names_of(DTYPES, "dtype"),
         default=["f32", "bf16"],
         metavar="A,B",
-        help=f"of {', '.join(DTYPES)}, as far as the suite has them; default: f32,bf16",
+        help=f"types, of {', '.join(DTYPES)}, if the suite has them; default: f32,bf16",
     )
     parser.add_argument(
         "--seconds",
         type=_duration,
         default=3.0,
         metavar="S",
-        help="of timing for a workload, all systems and rounds together; default: %(default)g",
+        help="seconds of timing for a workload, in all systems and rounds together; default: %(default)g",
     )
     parser.add_argument(
         "--rounds",
         type=_count,
         default=3,
         metavar="N",
-        help="each in fresh processes, on fresh inputs; default: %(default)s",
+        help="rounds, each in fresh processes with fresh inputs; default: %(default)s",
     )
     parser.add_argument(
         "--limit",
@@ -135,7 +137,7 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
         type=_command,
         default=(),
         metavar="COMMAND",
-        help="keeps others off the machine while times are taken: prints a line when it is free, ends with its input",
+        help="command that reserves the machine while timing: prints a line when it is free, ends with its input",
     )
     parser.add_argument("--json", type=_file, metavar="FILE", help="all rows and the summary")
     parser.add_argument("--markdown", type=_file, metavar="FILE", help="the report")

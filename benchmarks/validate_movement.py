@@ -258,11 +258,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=("tilings", "chains"), help="one of the two parts")
-    parser.add_argument("--tilings", type=int, default=200, help="of each case (default: 200)")
+    parser.add_argument("--tilings", type=int, default=200, help="tilings of each case (default: 200)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     parser.add_argument(
-        "--chains", nargs="+", metavar="NAME", help="of Table IV: G2, G2-softmax (default: all)"
+        "--chains", nargs="+", metavar="NAME", help="chains of Table IV: G2, G2-softmax (default: all)"
     )
     arguments = parser.parse_args()
     try:

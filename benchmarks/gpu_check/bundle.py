@@ -82,17 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_check.bundle", description=__doc__)
-    parser.add_argument("folder", type=Path, help="to make, or to fill if it is empty")
-    parser.add_argument("--target", default="cuda:h200", help="what kernels are compiled for")
+    parser.add_argument("folder", type=Path, help="folder to make, or to fill if it is empty")
+    parser.add_argument("--target", default="cuda:h200", help="target that kernels are compiled for")
     parser.add_argument(
         "--suites",
         type=lambda text: text.split(","),
         default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "convolutions", "models"],
-        help=f"of {','.join(SUITES)}",
+        help=f"suites, of {','.join(SUITES)}",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?, by commas")
+    parser.add_argument(
+        "--workloads", default="*", metavar="PATTERN", help="names with * and ?, separated by commas"
+    )
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
-    parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
+    parser.add_argument("--wheels", type=Path, help="folder of wheels to use instead of downloads by pip")
     parser.add_argument("--jobs", type=int, default=available_cores())
     return parser
 

@@ -101,18 +101,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
-    parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
+    parser.add_argument("bundle", type=Path, help="folder of the bundle")
     parser.add_argument(
-        "--output", type=Path, default=Path("gpu-check"), help="of the results, without suffix"
+        "--output", type=Path, default=Path("gpu-check"), help="path of the results, without suffix"
     )
-    parser.add_argument("--seconds", type=float, default=570.0, help="that all of it may take")
+    parser.add_argument("--seconds", type=float, default=570.0, help="seconds that the whole check may take")
     parser.add_argument(
         "--limit", type=float, default=120.0, help="seconds for a system to prepare a workload and run it"
     )
     parser.add_argument(
         "--ahead", type=int, default=0, metavar="N", help="first let PyTorch compile in N processes at once"
     )
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
+    parser.add_argument(
+        "--systems", default=",".join(SYSTEMS), help=f"systems to run, of {','.join(SYSTEMS)}"
+    )
     parsed = parser.parse_args(arguments)
     systems = tuple(parsed.systems.split(","))
     if unknown := set(systems) - set(SYSTEMS):

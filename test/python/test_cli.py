@@ -324,7 +324,7 @@ def test_a_compiled_program_is_not_simulated(program: tilewright.Program, tmp_pa
 def test_what_a_simulated_gpu_cannot_heed_is_refused(tmp_path: Path, option: list[str]) -> None:
     refused = invoke("run", tmp_path / "a.onnx", "--device", "sim:h200", *option)
     assert refused.exit_code == 2
-    assert f"{option[0]} does not go with --device" in refused.stderr
+    assert f"{option[0]} cannot be combined with --device" in refused.stderr
 
 
 def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_flag_that_iree_does_not_know_is_named(model_path: Path) -> None:
 
 
 def test_numerics_of_gpus_are_refused_on_processors(model_path: Path) -> None:
-    with pytest.raises(tilewright.CompileError, match="numerics='tf32' is for GPUs") as error:
+    with pytest.raises(tilewright.CompileError, match="numerics='tf32' is only for GPUs") as error:
         tilewright.compile(model_path, numerics="tf32")
     _message(error)
 

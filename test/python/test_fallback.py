@@ -91,7 +91,7 @@ def test_a_kernel_that_fails_is_not_fused_and_others_are(
     _check(program(*arrays), arrays)
     text = program.explain()
     assert "not fused, because a pass of ours failed on kernel" in text and "fails on purpose" in text
-    assert "please report it with what reproduces it: " in text and "--pass-pipeline=" in text
+    assert "please report it with this reproducer: " in text and "--pass-pipeline=" in text
     assert len(program.metadata.report.fallbacks) == 1
 
 

@@ -341,7 +341,7 @@ def test_what_cannot_be_fuzzed_is_one_error(arguments: list[str], reason: str) -
 def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
     refused = CliRunner().invoke(cli, ["--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100"])
     assert refused.exit_code == 2
-    assert "--target does not go with --device" in refused.stderr
+    assert "--target cannot be combined with --device" in refused.stderr
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])

@@ -227,7 +227,7 @@ def test_a_bundle_starts_and_says_that_there_is_no_driver(folder: Path, tmp_path
     command = [sys.executable, str(folder / "run.py"), "--output", "found"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no NVIDIA driver is here") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: no NVIDIA driver is installed") and done.stderr.count("\n") == 1
 
 
 def test_what_runs_there_needs_no_compiler(folder: Path) -> None:
@@ -454,7 +454,7 @@ def test_ptx_of_a_newer_gpu_is_refused_with_the_drivers_words() -> None:
 def test_no_driver_is_a_clear_error() -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
-    with pytest.raises(ProgramError, match=r"no NVIDIA driver is here"):
+    with pytest.raises(ProgramError, match=r"no NVIDIA driver is installed"):
         Cuda()
 
 

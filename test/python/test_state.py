@@ -209,7 +209,7 @@ def test_named_dims_are_the_same_in_state_and_inputs() -> None:
 
 
 def test_state_is_a_mapping() -> None:
-    with pytest.raises(tilewright.CompileError, match="state is no mapping"):
+    with pytest.raises(tilewright.CompileError, match="state is not a mapping"):
         tilewright.compile(_appending("elements"), threads=1, state=["present"])  # type: ignore[arg-type]
 
 

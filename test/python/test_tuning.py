@@ -355,7 +355,7 @@ def _newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (_foreign, "is no tuning database"),
+        (_foreign, "is not a tuning database"),
         (_damaged, "is damaged"),
         (_newer, "of version 99"),
     ],
@@ -487,13 +487,15 @@ def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path,
 
 def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path) -> None:
     _foreign(tmp_path / "db")
-    with pytest.raises(tilewright.TuningError, match="is no tuning database; name another file"):
+    with pytest.raises(tilewright.TuningError, match="is not a tuning database; name another file"):
         _tune(rows_path, tmp_path / "db", StubTimer(cut))
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 
 def test_a_gpu_is_not_tuned(rows_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(tilewright.TuningError, match="h200 is a GPU, whose kernels are timed where it is"):
+    with pytest.raises(
+        tilewright.TuningError, match="h200 is a GPU; its kernels are timed on a machine with it"
+    ):
         tilewright.tune(rows_path, "cuda:h200", database=tmp_path / "db")
 
 
@@ -520,7 +522,7 @@ def test_later_decisions_stay_when_files_are_joined(tmp_path: Path) -> None:
         there.keep_decision(_decision("new here", at="2026-01-02", ratio=0.75))
         there.keep_decision(_decision("only there", at="2026-01-02", ratio=0.75))
     assert "3 decisions" in _tuning("export", tmp_path / "file", "--database", tmp_path / "there")
-    assert "2 decisions taken over" in _tuning("import", tmp_path / "file", "--database", tmp_path / "here")
+    assert "2 decisions added" in _tuning("import", tmp_path / "file", "--database", tmp_path / "here")
     with Database(tmp_path / "here") as here:
         assert {d.key: d.ratio for d in here.decisions()} == {
             "old here": 0.75,

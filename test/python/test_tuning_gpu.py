@@ -154,7 +154,7 @@ def test_without_a_driver_it_says_so(folder: Path, tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no NVIDIA driver is here") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: no NVIDIA driver is installed") and done.stderr.count("\n") == 1
 
 
 def test_what_cannot_be_bundled_or_imported_is_refused(model: Path, folder: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_options_of_this_machine_do_not_go_with_a_bundle(
 ) -> None:
     command = ["tune", str(model), "--target", TARGET, "--bundle", str(tmp_path / "new"), *arguments]
     done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 2 and "does not go with --bundle" in done.output
+    assert done.exit_code == 2 and "cannot be combined with --bundle" in done.output
 
 
 def test_buffers_hold_numbers_that_harm_nobody() -> None:

@@ -130,7 +130,7 @@ def test_weights_of_another_program_are_refused(saved: Path, other: Case, tmp_pa
     assert theirs.with_suffix(".irpa").stat().st_size == weights.stat().st_size
     shutil.copy(theirs.with_suffix(".irpa"), weights)
     message = (
-        rf"product\.irpa: it does not hold the weights of product\.vmfb: truncated, changed or replaced "
+        rf"product\.irpa: it does not contain the weights of product\.vmfb: truncated, changed or replaced "
         rf"\(content hash {found[:12]}\.\.\. instead of {expected[:12]}\.\.\.\); put back the files that were saved"
     )
     with pytest.raises(tilewright.ProgramError, match=message):
@@ -162,7 +162,7 @@ def test_a_description_of_the_same_module_with_other_weights_is_refused(
     shutil.copy(theirs, saved)
     shutil.copy(theirs.with_suffix(".json"), saved.with_suffix(".json"))
     with pytest.raises(
-        tilewright.ProgramError, match=r"product\.irpa: it does not hold the weights of product\.vmfb"
+        tilewright.ProgramError, match=r"product\.irpa: it does not contain the weights of product\.vmfb"
     ):
         tilewright.load(saved)
 
@@ -405,7 +405,7 @@ def test_weights_of_another_scope_are_refused(scopes: Scopes, tmp_path: Path) ->
     left, right = tilewright.load(saved).parameter_paths.values()
     right.write_bytes(left.read_bytes())
     with pytest.raises(
-        tilewright.ProgramError, match=r"right\.irpa: it does not hold the weights of products\.vmfb"
+        tilewright.ProgramError, match=r"right\.irpa: it does not contain the weights of products\.vmfb"
     ):
         tilewright.load(saved)
 
@@ -694,6 +694,6 @@ def test_explain_and_run_take_a_copy_under_another_name(saved: Path, tmp_path: P
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
     copy.with_suffix(".irpa").write_bytes(bytes(copy.with_suffix(".irpa").stat().st_size))
-    assert "it does not hold the weights of copy.vmfb" in subprocess.run(
+    assert "it does not contain the weights of copy.vmfb" in subprocess.run(
         [sys.executable, "-m", "tilewright", "run", str(copy)], capture_output=True, text=True, check=False
     ).stderr  # fmt: skip

@@ -50,7 +50,7 @@ def _assemble(
     """
     ptxas = find_ptxas()
     if ptxas is None:
-        note = "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
+        note = "ptxas is not installed, so the kernels' registers are unknown; pip install 'tilewright[cuda]'"
         return {}, (note,)
     notes: list[str] = []
     found = [

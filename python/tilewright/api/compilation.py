@@ -91,7 +91,7 @@ def compile(
 
 def _checked_state(state: Mapping[str, str] | None) -> dict[str, str]:
     if state is not None and not isinstance(state, Mapping):
-        raise CompileError("state is no mapping", hint="name pairs: state={output: input}")
+        raise CompileError("state is not a mapping", hint="give pairs: state={output: input}")
     return dict(state or {})
 
 
@@ -108,7 +108,7 @@ def compile_with(
     targets = resolve_targets(target, threads=choices[-1])
     if options.numerics == "tf32" and targets[0].backend == "cpu":
         raise CompileError(
-            f"numerics='tf32' is for GPUs; target {targets[0].name} multiplies f32 as it is",
+            f"numerics='tf32' is only for GPUs; target {targets[0].name} multiplies f32 as it is",
             hint="choose 'default' or 'strict'",
         )
     deadline = Deadline(options.timeout)

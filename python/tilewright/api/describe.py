@@ -29,7 +29,7 @@ class Compiled:
 
 def store_weights(job: Job, front: Preprocessed, finished: Finished) -> dict[str, Path]:
     """Writes the program's parameter files and removes the imported ones that they replace."""
-    job.progress("storing weights as kernels read them")
+    job.progress("storing weights in the layout that kernels read")
     with job.step("weights"):
         written = finished.stitched.stored.write(front.parameters, job.folder)
         for scope, path in front.parameters.items():

@@ -104,7 +104,7 @@ def next_attempt(
         changed = replace(restrictions, left=restrictions.left | single)
         return Fallback(changed, f"{_ops(single)} left to IREE, {why.format(names)}")
     if restrictions.fuse:
-        unknown = why.format("a kernel that is not known")
+        unknown = why.format("an unknown kernel")
         return Fallback(replace(restrictions, fuse=False), f"no ops are fused, {unknown}")
     return Fallback(None, f"all of the model is left to IREE, {why.format('it')}")
 

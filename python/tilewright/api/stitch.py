@@ -181,7 +181,7 @@ def _remove(outputs: Mapping[str, Path]) -> None:
 
 
 def _asking_to_report(error: PassError) -> str:
-    shown = f"please report it with what reproduces it: {error.reproducer}" if error.reproducer else ""
+    shown = f"please report it with this reproducer: {error.reproducer}" if error.reproducer else ""
     return f"that is a bug in Tilewright; {shown or 'please report it with the model'}"
 
 

@@ -42,7 +42,7 @@ def examine() -> list[Check]:
         Check(
             "ptxas",
             None,
-            find_ptxas() or "not found; GPU kernels compile without it, their registers stay unknown",
+            find_ptxas() or "not found; GPU kernels compile without it, but their registers stay unknown",
         ),
         Check("processor", None, _processor()),
         Check("threads", None, f"{available_cores()} available"),
@@ -78,7 +78,7 @@ def _opt() -> str:
     path = find_opt()
     if shutil.which(path) is None:
         raise TilewrightError(
-            "not found, so a failing pass cannot be run again alone",
+            "not found, so a failing pass cannot be reproduced separately",
             hint="run: pip install --force-reinstall --no-deps tilewright",
         )
     return path
@@ -93,7 +93,7 @@ def _linker() -> str:
         if os.access(linker, os.X_OK):
             return str(linker)
     raise TilewrightError(
-        "iree-lld is not in IREE's compiler package, or may not be executed",
+        "iree-lld is missing from IREE's compiler package, or is not executable",
         hint=f"run: pip install --force-reinstall --no-deps iree-base-compiler=={PINNED_IREE}",
     )
 

@@ -35,7 +35,7 @@ class _Reporting(click.Command):
             if isinstance(error, PassError) and error.reproducer:
                 click.echo(f"reproduce it with: {error.reproducer}", err=True)
                 if is_kept(error.reproducer):
-                    click.echo(f"(what it reads is kept until {MOST_KEPT} later failures)", err=True)
+                    click.echo(f"(its input is kept until {MOST_KEPT} later failures)", err=True)
             context.exit(1)
         except BrokenPipeError:
             # The reader of a pipe closed it, so nothing more is to be written.
@@ -122,7 +122,7 @@ def read_standard_input(what: str) -> bytes:
 def duration(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
     """Checks the seconds that an option gives; floats include "nan" and "inf"."""
     if value is not None and not 0 < value < float("inf"):
-        raise click.BadParameter(f"{value:g} is no time; give a number of seconds above 0")
+        raise click.BadParameter(f"{value:g} is not a time; give a number of seconds above 0")
     return value
 
 
@@ -131,7 +131,7 @@ timeout = click.option(
     type=float,
     metavar="SECONDS",
     callback=duration,
-    help="End a compilation that takes longer, and say what it was at.  [default: no limit]",
+    help="End a compilation that takes longer, and name the step that was running.  [default: no limit]",
 )
 
 
@@ -146,4 +146,4 @@ def refuse_beside(option: str, *names: str) -> None:
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[-1]} does not go with {option}")
+            raise click.UsageError(f"{parameter.opts[-1]} cannot be combined with {option}")

@@ -48,9 +48,7 @@ def run_simulated(
         click.echo(report.summary(), err=str(output) == "-")
     if simulated.outputs is None:
         left = ", ".join(map(str, simulated.invented))
-        tell(
-            f"note: no outputs, because {f'random numbers stand for {left}' if left else 'no kernel is ours'}"
-        )
+        tell(f"note: no outputs, because {f'random numbers replace {left}' if left else 'no kernel is ours'}")
         return
     print_outputs(program, simulated.outputs, to_stderr=str(output) == "-")
     save_outputs(program, simulated.outputs, output)
@@ -62,7 +60,7 @@ def arrays(program: Program, files: tuple[Path, ...], seed: int, dims: dict[str,
     if files:
         return _read_arrays(files, program.signature)
     if program.signature is None:
-        raise InputError("the module does not say what its inputs are", hint="give them with --input")
+        raise InputError("the module does not describe its inputs", hint="give them with --input")
     return random_inputs(program.signature, seed=seed, dims=dims)
 
 

@@ -18,27 +18,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("module", metavar="FILE")
-@click.option("--kernel", default="", help="Its name; may be left out if there is one.")
-@click.option("--grid", default="1", show_default=True, metavar="X[,Y[,Z]]", help="Blocks.")
-@click.option("--block", default="", metavar="X[,Y[,Z]]", help="Threads of a block; default: nvvm.maxntid.")
+@click.option("--kernel", default="", help="Name of the kernel; may be left out if there is only one.")
+@click.option("--grid", default="1", show_default=True, metavar="X[,Y[,Z]]", help="Number of blocks.")
+@click.option("--block", default="", metavar="X[,Y[,Z]]", help="Threads per block; default: nvvm.maxntid.")
 @click.option(
     "--binding",
     "bindings",
     multiple=True,
     metavar="FILE.npy|SHAPE:DTYPE[:SEED|:empty]",
-    help="A buffer, in order: from a file, random from a seed (default 0), or never written, say 512x768:f32:empty.",
+    help="Next buffer: from a file, random from a seed (default 0), or never written, such as 512x768:f32:empty.",
 )
-@click.option("--constant", "constants", multiple=True, type=int, help="An i32 after the buffers.")
+@click.option("--constant", "constants", multiple=True, type=int, help="An i32 argument after the buffers.")
 @click.option("--dynamic-shared", default=0, help="Bytes of dynamic shared memory.")
-@click.option("--target", default="cuda:h200", show_default=True, help="A GPU of the table, or a JSON file.")
-@click.option("--save", "saves", multiple=True, metavar="N:FILE.npy", help="Write buffer N after the kernel.")
+@click.option("--target", default="cuda:h200", show_default=True, help="A known GPU, or a JSON file.")
+@click.option(
+    "--save", "saves", multiple=True, metavar="N:FILE.npy", help="Save buffer N after the kernel has run."
+)
 @click.option(
     "--timeout",
     default=60.0,
     show_default=True,
     metavar="SECONDS",
     callback=duration,
-    help="End a kernel that takes longer.",
+    help="End a kernel that takes longer than this.",
 )
 @renamed("--max-seconds", "--timeout")
 @json_flag

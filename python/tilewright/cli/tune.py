@@ -33,18 +33,24 @@ _DATABASE = click.option(
     type=click.Choice(get_args(NumericsMode)),
     default="default",
     show_default=True,
-    help="What kernels may do to numbers.",
+    help="Allowed changes of numerics.",
 )
 @_DATABASE
 @click.option(
-    "--candidates", type=click.IntRange(1), default=20, show_default=True, help="Plans to time, at most."
+    "--candidates",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Maximum number of plans to time.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes that compile; default: one per core.")
-@click.option("--entry", help="The function to tune, for MLIR with several.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Number of processes that compile; default: one per core."
+)
+@click.option("--entry", help="Function to tune, for MLIR with several functions.")
 @click.option(
     "--bundle",
     type=click.Path(path_type=Path),
-    help="For a GPU: the folder to fill with what times plans there.",
+    help="For a GPU: folder to fill with plans and a script that times them on that GPU.",
 )
 @timeout
 @common
@@ -70,7 +76,7 @@ def tune(
     if bundle is not None:
         here = {"--entry": entry, "--threads": threads, "--database": database, "--jobs": jobs}
         if given := [name for name, value in here.items() if value is not None]:
-            raise click.UsageError(f"{given[0]} does not go with --bundle")
+            raise click.UsageError(f"{given[0]} cannot be combined with --bundle")
         from tilewright.tuning.bundle import make_bundle
 
         found = make_bundle(
@@ -159,4 +165,4 @@ def import_tuning(file: Path, database: Path | None) -> None:
         if file.suffix == ".json":
             tell(f"{kept.path}: {take_results(file, kept)} decisions")
             return
-        tell(f"{kept.path}: {kept.take_from(file)} decisions taken over")
+        tell(f"{kept.path}: {kept.take_from(file)} decisions added")

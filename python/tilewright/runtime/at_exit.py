@@ -42,7 +42,7 @@ def check_not_over(where: str) -> None:
 
 def ended(where: str) -> ProgramError:
     return ProgramError(
-        "it cannot run any more, because the interpreter is ending",
+        "it can no longer run, because the interpreter is ending",
         where=where,
         hint="call it before `atexit` hooks that were registered before tilewright was imported",
     )

@@ -264,6 +264,6 @@ def open_driver() -> Any:
         return ctypes.CDLL("libcuda.so.1")
     except OSError:
         raise ProgramError(
-            "no NVIDIA driver is here (libcuda.so.1 cannot be opened)",
+            "no NVIDIA driver is installed (libcuda.so.1 cannot be opened)",
             hint="run this on a machine with an NVIDIA GPU and its driver",
         ) from None

@@ -31,7 +31,7 @@ def _checked_random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[st
         return _random(spec, rng, dims)
     except (MemoryError, ValueError) as error:
         raise InputError(
-            f"no random input can be made: {error}",
+            f"random inputs cannot be made: {error}",
             where=f"input '{spec.name}'",
             hint="make its dims smaller",
         ) from None

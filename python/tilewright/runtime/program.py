@@ -184,7 +184,7 @@ class Program:
                 if missing:
                     target = self._metadata.target
                     raise ProgramError(
-                        f"it is compiled for target {target}, but this machine lacks {', '.join(missing)}",
+                        f"it was compiled for target {target}, but this machine lacks {', '.join(missing)}",
                         where=self._metadata.entry,
                         hint="compile it for target 'cpu' here",
                     )
@@ -274,7 +274,7 @@ class Program:
             raise OutputError(
                 f"cannot be written ({error.strerror})",
                 where=str(target),
-                hint=f"it needs {size / 1e6:.1f} MB in a folder that you may write to",
+                hint=f"it needs {size / 1e6:.1f} MB in a writable folder",
             ) from None
         return target
 
@@ -351,7 +351,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     weights = {}
     for scope, known in belonging.parameters.items():
         weights[scope] = hold_weights(_beside(module.path, _parameter_suffix(scope)))
-        other_weights = f"it does not hold the weights of {module.path.name}"
+        other_weights = f"it does not contain the weights of {module.path.name}"
         known.require(weights[scope], otherwise=other_weights, verify=verify)
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
@@ -429,7 +429,7 @@ def _read_description(path: Path) -> tuple[Metadata, _Belonging]:
         data = parse_json(path.read_text())
         if data["format"] != _FORMAT:
             raise ProgramError(
-                f"written by another Tilewright (format {data['format']}, this one reads {_FORMAT})",
+                f"written by another version of Tilewright (format {data['format']}, this one reads {_FORMAT})",
                 where=str(path),
                 hint="compile the model again",
             )

@@ -372,7 +372,7 @@ def _cuda_device() -> Any:
             return _drivers.made[_CUDA][1]
     except Exception as error:
         raise ProgramError(
-            f"no CUDA device can be used here: {_reason(error)}",
+            f"no CUDA device can be used: {_reason(error)}",
             hint="run it on a machine with an NVIDIA GPU and its driver",
         ) from error
 

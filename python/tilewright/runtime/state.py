@@ -38,14 +38,14 @@ def check_state(state: Mapping[str, str], signature: Signature | None) -> None:
         for name, known, kind in ((output, outputs, "output"), (continued, inputs, "input")):
             if name not in known:
                 raise CompileError(
-                    f"no {kind} is called '{name}', which is to be state",
+                    f"no {kind} is called '{name}', which should be state",
                     hint=f"it has: {', '.join(known) or 'none'}",
                 )
         made, read = outputs[output], inputs[continued]
         if (made.dtype, made.shape) != (read.dtype, read.shape):
-            raise CompileError(f"{made} cannot continue {read}", hint="state keeps its type and sizes")
+            raise CompileError(f"{made} cannot continue {read}", hint="state must keep its type and shape")
     if len(set(state.values())) < len(state):
-        raise CompileError("two outputs are to continue the same input", hint="give each state an input")
+        raise CompileError("two outputs cannot continue the same input", hint="give each state an input")
 
 
 def check_in_place(stream: str, entry: str, state: Mapping[str, str], signature: Signature) -> None:

@@ -185,7 +185,7 @@ class SimulationReport:
             f"{moved * SECTOR_BYTES} bytes in sectors",
             f"past the L2: {self.dram_bytes_read} bytes read, {self.dram_bytes_written} written",
             f"shared: {self.shared_reads.bytes} bytes read, {self.shared_writes.bytes} written, "
-            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry sums",
+            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry accumulators",
             f"barriers: {self.warp_barriers} of warps, {self.block_barriers} of blocks, "
             f"{self.cluster_barriers} of clusters, {self.grid_barriers} of the grid; {self.shuffles} shuffles",
             f"instructions: {self.warp_instructions} of warps, {self.active_lanes:.0%} of lanes active",
@@ -247,9 +247,7 @@ def simulate(
     """
     machine = target if isinstance(target, Target) else Target.lookup(target)
     if machine.backend != "cuda":
-        raise TargetError(
-            f"target {machine.name} is not a GPU", hint="simulate for one of the table, say cuda:h200"
-        )
+        raise TargetError(f"target {machine.name} is not a GPU", hint="give a known GPU, such as cuda:h200")
     if (l2 or addresses) and len(addresses) != len(arrays):
         raise InputError(
             f"{len(addresses)} addresses for {len(arrays)} arrays",
@@ -312,7 +310,9 @@ def _size(what: str, size: Sequence[int], *, fill: int) -> tuple[int, int, int]:
 
 def _constant(value: int) -> int:
     if not -(1 << 31) <= value < 1 << 31:
-        raise InputError(f"constant {value} does not fit 32 bits", hint="split it as the kernel expects")
+        raise InputError(
+            f"constant {value} does not fit 32 bits", hint="split it into the parts that the kernel expects"
+        )
     return int(value)
 
 

@@ -94,7 +94,7 @@ def simulated_target(device: str) -> str:
     """Returns the target that `sim:GPU` names, a known one or a file. Raises `TargetError` if there is none."""
     kind, _, name = device.partition(":")
     if kind != "sim" or not name:
-        raise TargetError(f"'{device}' is not of the form sim:GPU, say sim:h200")
+        raise TargetError(f"'{device}' is not of the form sim:GPU, such as sim:h200")
     return name if Path(name).exists() else f"cuda:{name}"
 
 

@@ -55,7 +55,7 @@ def make_bundle(
     targets = resolve_targets(target, threads=1)
     if targets[0].backend != "cuda":
         raise TuningError(
-            f"{targets[0].name} is no GPU, so nothing is to be bundled", hint="tune it where it is"
+            f"{targets[0].name} is not a GPU, so there is nothing to bundle", hint="tune on a machine with it"
         )
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError("is not empty", where=str(folder), hint="name another folder")
@@ -135,7 +135,9 @@ def take_results(path: Path, database: Database) -> int:
     try:
         results = parse_json(path.read_text())
         if results["format"] != FORMAT:
-            raise TuningError("of another Tilewright", where=str(path), hint="make the bundle again")
+            raise TuningError(
+                "was made by another version of Tilewright", where=str(path), hint="make the bundle again"
+            )
         decisions = []
         for subprogram in results["subprograms"]:
             plans = {str(i): Plan.from_json(p["plan"]) for i, p in enumerate(subprogram["plans"])}
@@ -157,6 +159,8 @@ def take_results(path: Path, database: Database) -> int:
             )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TuningError(
-            f"not the results of a tuning bundle: {error!r}", where=str(path), hint="name what run.py wrote"
+            f"not the results of a tuning bundle: {error!r}",
+            where=str(path),
+            hint="give the file that run.py wrote",
         ) from None
     return database.take(decisions)

@@ -109,7 +109,7 @@ class Database:
                 run(statement)
             run("COMMIT")
         if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise TuningError("is no tuning database", where=str(self.path), hint="name another file")
+            raise TuningError("is not a tuning database", where=str(self.path), hint="name another file")
         version = run("PRAGMA user_version").fetchone()[0]
         if version != _VERSION:
             raise TuningError(
@@ -314,7 +314,7 @@ def open_for_tuning(path: Path) -> tuple[Database, str]:
             old = path.with_name(path.name + suffix)
             if old.exists():
                 old.rename(aside.with_name(aside.name + suffix))
-        return Database(path), f"{error}; it is now {aside.name}, and a new one was begun"
+        return Database(path), f"{error}; it is now {aside.name}, and a new one was made"
 
 
 def _checked(path: Path) -> Database:

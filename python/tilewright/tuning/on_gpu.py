@@ -47,7 +47,7 @@ TimePlans = Callable[[int, set[int]], Times]
 def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
     """Runs the command. With a fake driver `library`, everything runs in this process."""
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
-    parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
+    parser.add_argument("bundle", type=Path, help="folder of the bundle")
     parser.add_argument("--output", type=Path, default=Path("results.json"))
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--without", type=int, nargs="*", default=[], help=argparse.SUPPRESS)
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
     except (ProgramError, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{options.output}: take it over with `tilewright tuning import {options.output}`", file=sys.stderr)
+    print(f"{options.output}: import it with `tilewright tuning import {options.output}`", file=sys.stderr)
     return 0
 
 

@@ -19,7 +19,7 @@ def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = Fa
     """Runs a pipeline on a module and returns the launches in the result; raises `PassError`."""
     header = {
         "request": f"{__name__}:answer",
-        "step": "the planning and compiling of kernels to time",
+        "step": "planning and compiling kernels for timing",
         "pipeline": pipeline,
         "from_iree": from_iree,
     }

@@ -69,7 +69,7 @@ def print_tuning(model: str, tuning: Tuning) -> None:
     if tuning.subprograms:
         share = tuning.seconds / tuning.unmeasured_seconds
         console.print(f"all kernels: {_microseconds(tuning.seconds)}, {share:.3f} of the unmeasured plan")
-    console.print(f"kept in {tuning.database}")
+    console.print(f"stored in {tuning.database}")
 
 
 def decision_line(decision: Decision) -> str:

@@ -76,7 +76,7 @@ class ProcessTimer:
         self._worker = None
 
     def seconds(self, build: Build) -> float:
-        assert self._worker is not None, "a timer is entered first"
+        assert self._worker is not None, "the timer must be entered first"
         header = {
             "request": f"{__name__}:answer",
             "step": "the timing of kernels",

@@ -148,13 +148,13 @@ def tune(
     targets = resolve_targets(target, threads=choices[-1])
     if targets[0].backend != "cpu":
         raise TuningError(
-            f"{targets[0].name} is a GPU, whose kernels are timed where it is",
-            hint="make a bundle for it with --bundle; until its results are imported, plans are as predicted",
+            f"{targets[0].name} is a GPU; its kernels are timed on a machine with it",
+            hint="make a bundle for it with --bundle; until its results are imported, plans follow predictions",
         )
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
-            hint="tune where the program will run",
+            hint="tune on a machine that can run the program",
         )
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
     with kept, temporary_files(), WorkFolder("tune") as folder:
