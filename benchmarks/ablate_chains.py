@@ -1,15 +1,15 @@
-"""Which part of the compiler the speed of matmul chains comes from (Chimera, figure 10).
+"""Measures which part of the compiler the speed of matmul chains comes from (Chimera, figure 10).
 
     python benchmarks/ablate_chains.py --cache /tmp/ablation --compile   # compiles and simulates
     python benchmarks/ablate_chains.py --cache /tmp/ablation             # measures, and writes the results
 
-Every chain of two matmuls is built with nothing, with one of three parts alone, and with all of them:
+Every chain of two matmuls is built without any of three parts, with each of them alone, and with all of them:
 
-- cost model: tiles by prediction; without, 32 rows by 64 columns;
-- fusion: one kernel; without, one for each operator;
-- micro kernel: register blocks; without, the loop nest that every other reduction gets.
+- The cost model selects tiles by prediction; without it, they are 32 rows by 64 columns.
+- Fusion makes one kernel; without it, each operator has a kernel.
+- Micro kernels have register blocks; without them, contractions have the loop nest of other reductions.
 
-Times are of one call after another on one thread, variants in turns; movement is simulated
+Calls run one after another on one thread, and variants take turns. Movement is simulated
 (benchmarks/chain_movement.py).
 """
 
@@ -46,7 +46,7 @@ _DEFAULT = ("G2", "G4", "G10", "G2-softmax")
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """Which parts are on."""
+    """Components of the compiler that are enabled."""
 
     name: str
     cost_model: bool = False
@@ -54,7 +54,7 @@ class Variant:
     micro_kernel: bool = False
 
     def change(self, plan: Plan) -> Plan:
-        """The compiler's own plan without what this variant has not; what is fused is decided by the model given."""
+        """Removes from the compiler's own plan what this variant lacks; the plan given decides what is fused."""
         for kernel in plan.kernels:
             for part in kernel.groups:
                 contracts = any(op.micro_kernel for op in part.ops)
@@ -77,7 +77,8 @@ VARIANTS = (
 
 
 def _fixed_tiles(extents: Sequence[int], tiles: Sequence[int], grid: Sequence[int], vector: int) -> list[int]:
-    """Columns are the vector dim, rows the last other dim of the grid; whatever is not in the grid stays whole."""
+    """Returns fixed tile sizes: columns are the vector dim, rows the last other grid dim, and non-grid dims stay
+    whole."""
     rows = max((dim for dim in grid if dim != vector), default=-1)
     sizes = {vector: _COLUMNS, rows: _ROWS}
     return [
@@ -94,7 +95,7 @@ def _path(cache: Path, chain: Chain, variant: Variant, number: int) -> Path:
 
 
 def compile_all(chains: Sequence[Chain], cache: Path, target: str) -> None:
-    """Compiles what is not in the cache, and simulates what it moves."""
+    """Compiles the variants that are not in the cache and simulates their movement."""
     cache.mkdir(parents=True, exist_ok=True)
     for chain in chains:
         for variant in VARIANTS:
@@ -119,7 +120,7 @@ def _compile(chain: Chain, variant: Variant, cache: Path, target: str) -> dict[s
 
 
 def measure(chain: Chain, cache: Path, *, seconds: float) -> dict[str, float]:
-    """Median seconds of each variant, in turns for so long."""
+    """Returns the median seconds of each variant, which take turns for `seconds`."""
     calls = {variant.name: _calls(chain, variant, cache) for variant in VARIANTS}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + seconds
@@ -172,14 +173,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--chains", nargs="+", default=_DEFAULT, metavar="NAME", help="of Table IV: G2, G2-softmax"
+        "--chains", nargs="+", default=_DEFAULT, metavar="NAME", help="chains of Table IV: G2, G2-softmax"
     )
     parser.add_argument(
-        "--cache", type=Path, required=True, help="folder of compiled variants, made where missing"
+        "--cache", type=Path, required=True, help="folder of compiled variants, made if it is missing"
     )
     parser.add_argument("--compile", action="store_true", help="compile and simulate only")
     parser.add_argument("--target", default="cpu", help="target name or JSON file")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of turns for each chain (default: 4)")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="seconds of turns for each chain (default: 4)"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     arguments = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Time on a machine that others use as well."""
+"""Exclusive use of a shared machine while measuring."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def alone(command: Sequence[str]) -> Iterator[None]:
-    """Holds the machine for a block, by a command that prints a line when it has it and keeps it until its input ends.
+    """Context manager that holds the machine by a command such as `flock /tmp/machine.lock sh -c 'echo; cat'`.
 
-    Such as `flock /tmp/machine.lock sh -c 'echo; cat'`, where everybody takes that lock. No command: holds nothing.
+    The command prints a line when it has the lock and keeps it until its input ends. It works if everybody takes that
+    lock. An empty command holds nothing.
     """
     if not command:
         yield

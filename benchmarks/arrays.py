@@ -1,4 +1,4 @@
-"""Arrays in a folder, for another process: bfloat16 too, which .npy files hold as plain bytes."""
+"""Stores arrays in a folder for another process, including bfloat16, which .npy files hold as plain bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DTYPES = "dtypes.json"
 
 
 def save(folder: Path, arrays: Sequence[Array]) -> None:
-    """Writes arrays as 0.npy, 1.npy, ..., and their dtypes."""
+    """Writes arrays as 0.npy, 1.npy, ..., and a list of their dtypes."""
     folder.mkdir(parents=True, exist_ok=True)
     for index, array in enumerate(arrays):
         bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").reshape(array.shape)
@@ -25,7 +25,7 @@ def save(folder: Path, arrays: Sequence[Array]) -> None:
 
 
 def load(folder: Path) -> list[Array]:
-    """Reads what `save` wrote."""
+    """Reads the arrays that `save` wrote."""
     names = json.loads((folder / _DTYPES).read_text())
     dtypes = [np.dtype(getattr(ml_dtypes, name, name)) for name in names]
     return [np.load(folder / f"{index}.npy").view(dtype) for index, dtype in enumerate(dtypes)]

@@ -1,4 +1,4 @@
-"""The chains of two batched matmuls of Chimera's Table IV, whole and operator by operator."""
+"""The chains of two batched matmuls of Chimera's Table IV, as whole models and as one model per operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from benchmarks.workloads.builder import GraphBuilder
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """[batch, m, k] x [batch, k, inner], perhaps a softmax, x [batch, inner, n]. `inner` is the paper's L."""
+    """The chain [batch, m, k] x [batch, k, inner], an optional softmax, x [batch, inner, n]. `inner` is the paper's
+    L."""
 
     name: str
     batch: int
@@ -32,7 +33,7 @@ class Chain:
         return g.build()
 
     def operators(self) -> list[onnx.ModelProto]:
-        """A model of each, in order."""
+        """Returns one model per operator, in order."""
         models = []
         inputs = self._inputs()
         between = self._shape(self.m, self.inner)
@@ -75,7 +76,7 @@ CHAINS: tuple[Chain, ...] = tuple(
 
 
 def chains_named(names: Sequence[str]) -> list[Chain]:
-    """By name, as G2 or G2-softmax; ValueError names those that there are not."""
+    """Returns the chains with these names, such as G2 or G2-softmax; raises ValueError that lists unknown ones."""
     known = {chain.name: chain for chain in CHAINS}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"unknown chains {', '.join(unknown)}; known: {', '.join(known)}")

@@ -1,4 +1,5 @@
-"""What whole chains move between caches against what their operators move one by one, as the compiler builds both."""
+"""Compares the bytes that fused chains move between caches with those of their operators, both as the compiler
+builds them."""
 
 from __future__ import annotations
 
@@ -16,31 +17,31 @@ from tilewright.system.workfolder import WorkFolder
 
 from benchmarks.chain_models import CHAINS, Chain
 
-# That kernels are planned for. Their workgroups run one after another through one core's caches.
+# Threads that kernels are planned for. The simulation runs all workgroups one after another on one core's caches.
 _THREADS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainMovement:
-    """Bytes past each level of cache, both ways."""
+    """Bytes moved past each cache level, reads and writes together."""
 
     name: str
     kernels: int
-    """Of the whole chain; one, if it is fused."""
+    """Number of kernels of the whole chain; 1 if it is fused."""
     operators: int
     fused: list[int]
     apart: list[int]
     predicted: list[float]
-    """What the plan of the whole chain says; empty where some kernel is no chain of contractions."""
+    """Bytes that the plan of the whole chain predicts; empty if some kernel is no chain of contractions."""
 
     @property
     def saved(self) -> list[float]:
-        """Shares of what the operators apart move."""
+        """Shares of the separate operators' movement that fusion saves."""
         return [1 - whole / alone for whole, alone in zip(self.fused, self.apart, strict=True)]
 
 
 def caches_of(target: Target) -> list[Cache]:
-    """Of one core: its own, and what all share."""
+    """Returns the caches of one core: its own and the shared ones."""
     return [
         Cache(capacity_bytes=level.capacity_bytes, line_bytes=level.transaction_bytes)
         for level in target.levels
@@ -71,7 +72,7 @@ def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
 
 
 def traced(model: object, target: str) -> tuple[list[Kernel], list[float]]:
-    """The traced kernels of a model, all of which must be ours, and what its plan says that they move."""
+    """Returns the traced kernels of a model, all of which must be ours, and the movement that its plan predicts."""
     with WorkFolder("movement") as folder:
         dump = folder
         program = tilewright.compile(model, target, threads=_THREADS, dump_dir=dump, tuning=False)  # type: ignore[arg-type]
@@ -83,9 +84,9 @@ def traced(model: object, target: str) -> tuple[list[Kernel], list[float]]:
 
 
 def simulate_in_order(kernels: Sequence[Kernel], caches: Sequence[Cache]) -> list[LevelMovement]:
-    """Kernels one after another; what one has written, the next reads: in a chain its size says which it is."""
+    """Runs kernels one after another; each reads what the previous one wrote, which is recognised by its size."""
     hierarchy = Hierarchy(caches)
-    kept = []  # buffers stay where they are, so that no two tensors share an address
+    kept = []  # keeps buffers alive, so that no two tensors share an address
     written: dict[int, int] = {}
     for kernel in kernels:
         addresses = []

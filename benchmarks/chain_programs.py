@@ -1,8 +1,8 @@
-"""Tile programs of the chain C = A B, E = C D (f32) in a given block order, as text.
+"""Generates tile programs of the chain C = A B, E = C D (f32) in a given block order, as text.
 
-Loops stand in the order given, outermost first. The first product runs inside the loops before k, and inside k; the
-second inside the loops before k, and inside those after it. So k comes after m and l: a block of C is complete before
-the second product reads it. Where n comes before k the first product runs again for every block of n.
+Loops are nested in the given order, outermost first. The first product runs inside the loops before k, and inside k;
+the second inside the loops before k, and inside those after it. So k comes after m and l: a block of C is complete
+before the second product reads it. If n comes before k, the first product runs again for every block of n.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = "mnkl"
 
 @dataclass(frozen=True, kw_only=True)
 class ChainBlocks:
-    """Extents and tiles of m, n, k and l, which divide them, and the order of the loops."""
+    """Extents and tiles of m, n, k and l, and the order of the loops. Tiles divide extents."""
 
     extents: tuple[int, int, int, int]
     tiles: tuple[int, int, int, int]
@@ -33,12 +33,12 @@ class ChainBlocks:
 
 
 def fused_chain(blocks: ChainBlocks) -> str:
-    """One kernel; a block of C stays in the workgroup's memory."""
+    """Returns one kernel that keeps a block of C in the workgroup's memory."""
     return _Writer(blocks).fused()
 
 
 def separate_chain(blocks: ChainBlocks) -> str:
-    """One kernel that goes through all of the first product, then through the second: C is written and read."""
+    """Returns one kernel that runs all of the first product, then the second, so that C is written and read."""
     return _Writer(blocks).separate()
 
 
@@ -48,7 +48,7 @@ class _Writer:
         self._lines: list[str] = []
         self._depth = 0
         self._constants: dict[int, str] = {}
-        # Of each loop around: the first index of its block, and whether a sum over it begins there.
+        # for each surrounding loop: the first index of its block, and whether a sum over the loop begins there
         self._at: dict[int, tuple[str, bool]] = {}
 
     def fused(self) -> str:
@@ -86,7 +86,8 @@ class _Writer:
         return self._constants.setdefault(value, f"%i{value}")
 
     def _loop(self, loops: list[int], body: Callable[[], None]) -> None:
-        """The loops around a body; the first block of a loop that sums is written apart, as it starts from zero."""
+        """Generates loops around a body; the first block of a loop that accumulates is generated separately, as it
+        starts from zero."""
         if not loops:
             body()
             return

@@ -1,4 +1,4 @@
-"""The process that one peer lives in: answers requests on stdin until it closes (see `benchmarks.client`)."""
+"""The process of one peer: answers requests on stdin until it closes (see `benchmarks.client`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def serve(server: Server) -> None:
     """Answers requests until stdin closes."""
-    # Whatever libraries print must not end up among the answers.
+    # Output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while (message := read_message(sys.stdin.buffer)) is not None:
@@ -42,12 +42,12 @@ def serve(server: Server) -> None:
 
 
 class Server:
-    """Has a method `_name` for every request "name", which gives what to answer besides that all went well."""
+    """Base of servers. The method `_name` handles the request "name" and returns fields to add to the answer."""
 
     is_started = False
 
     def answer(self, request: dict[str, Any]) -> Answer:
-        """The answer; what goes wrong is one, too."""
+        """Returns the answer to a request; an exception becomes an answer, too."""
         name = request.pop("request")
         try:
             answer = {"status": "ok", **getattr(self, f"_{name}")(**request)}
@@ -93,9 +93,10 @@ class _PeerServer(Server):
         return {}
 
     def _time(self, calls: dict[str, int]) -> Answer:
-        """Seconds of a call, for every number of repetitions: the median of so many calls after one to warm up."""
+        """Returns the seconds of a call for each number of repetitions: the median of the given number of calls
+        after a warm-up."""
         seconds = {count: self._burst(int(count), number) for count, number in calls.items()}
-        wait_until_idle()  # before another system has its turn
+        wait_until_idle()  # lets this system's threads sleep before the next system's turn
         return {"seconds": seconds}
 
     def _burst(self, repetitions: int, calls: int) -> float:
@@ -109,7 +110,7 @@ class _PeerServer(Server):
         return statistics.median(seconds)
 
     def _forget(self) -> Answer:
-        """Lets go of the workload."""
+        """Releases the workload."""
         self._programs.clear()
         self._inputs = []
         return {}

@@ -1,4 +1,4 @@
-"""A peer's process from outside: requests with time limits, and failures that say what happened (see `child`)."""
+"""The client of a peer's process, with time limits on requests and failures that say what happened (see `child`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class PeerError(Exception):
-    """A request that was not served; `status` is one of a row's."""
+    """A request failed; `status` is one of a row's statuses."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -31,7 +31,7 @@ class PeerError(Exception):
 
 
 class Client:
-    """A process with one peer in it, started at the first request, and again at the first one after it died."""
+    """A process with one peer, started at the first request and restarted at the next request after it dies."""
 
     def __init__(
         self, reference: str, settings: Settings, *, log: Path, server: str = "benchmarks.child"
@@ -50,14 +50,14 @@ class Client:
         self.stop()
 
     def ask(self, request: str, *, limit: float, **arguments: Any) -> Answer:
-        """The answer to a request that takes at most `limit` seconds."""
+        """Sends a request and returns its answer; raises `PeerError` if that takes more than `limit` seconds."""
         if self._process is None:
             self._launch()
             self.versions = self._exchange({"request": "start"}, limit)["versions"]
         return self._exchange({"request": request, **arguments}, limit)
 
     def stop(self) -> None:
-        """Ends the process and whatever it started."""
+        """Ends the process and its descendants."""
         process, self._process = self._process, None
         if process is None or self._lifeline is None:
             return
@@ -67,11 +67,11 @@ class Client:
         try:
             process.stdin.close()
         except BrokenPipeError:
-            pass  # What was written last has no reader any more.
+            pass  # nobody reads its last output any more
 
     def _launch(self) -> None:
         command = [sys.executable, "-m", self._server, self._reference]
-        paths = [str(ROOT), *filter(None, sys.path)]  # It imports what this process would.
+        paths = [str(ROOT), *filter(None, sys.path)]  # it imports what this process would
         with self._log.open("ab") as log:
             self._lifeline = Lifeline()
             self._process = self._lifeline.start(

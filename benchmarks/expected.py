@@ -1,4 +1,4 @@
-"""What a program computes in float64, and how far from that a system's outputs are."""
+"""Computes a program's outputs in float64, and the errors of a system's outputs."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from benchmarks.repetition import feedback, graph_inputs
 
 @dataclass(frozen=True)
 class Expected:
-    """An output in float64."""
+    """An output in float64, with the scale of its error."""
 
     values: Array
     least_scale: float = 0.0
-    """What the error is relative to where it is more than ‖values‖."""
+    """Smallest scale that the error is relative to; ‖values‖ if that is larger."""
 
 
 def expected_outputs(model: ModelProto, inputs: Sequence[Array]) -> list[Expected]:
-    """Of the workload itself."""
+    """Returns the expected outputs of the workload itself."""
     return [Expected(values) for values in float64_reference(model, inputs)]
 
 
 def expected_repetitions(
     model: ModelProto, inputs: Sequence[Array], counts: Sequence[int]
 ) -> dict[int, list[Expected]]:
-    """Of `repeat(model, count)` for each count but those with numbers that the types of the model cannot hold.
+    """Returns the expected outputs of `repeat(model, count)` for each count, except where a type would overflow.
 
-    Errors are relative to at least the magnitude that an output has in the first repetition. The mean of what has been
-    normalised before is zero but for rounding, and where a workload adds 1 to what shrinks from one repetition to the
-    next, that is soon rounded away.
+    Errors are relative to at least the magnitude that an output has in the first repetition. The mean of a value that
+    was normalised before is zero except for rounding, and if a workload adds 1 to a value that shrinks from one
+    repetition to the next, the value is soon rounded away.
     """
     fed = feedback(model)
     names = [output.name for output in model.graph.output]
@@ -49,7 +49,8 @@ def expected_repetitions(
     for index in range(max(counts)):
         if not is_settled:
             last, values = values, float64_reference(model, list(current.values()))
-            # Also where nothing is fed back: all repetitions have the same inputs but for a negligible addition.
+            # This also holds without feedback: all repetitions then have the same inputs except for a negligible
+            # addition.
             is_settled = not fed or (bool(last) and all(map(np.array_equal, last, values)))
             scales = scales or [float(np.linalg.norm(value.astype(np.float64))) for value in values]
             current |= {source: values[names.index(output)] for output, source in fed.items()}
@@ -67,7 +68,7 @@ def expected_repetitions(
 
 
 def _is_held(values: Array, output: ValueInfoProto) -> bool:
-    """Whether the output's type holds the values and their squares."""
+    """True if the output's type can represent the values and their squares."""
     dtype = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
     largest = float(np.abs(values).max(initial=0)) if np.issubdtype(values.dtype, np.floating) else 0.0
     if largest == 0.0:
@@ -77,7 +78,7 @@ def _is_held(values: Array, output: ValueInfoProto) -> bool:
 
 
 def largest_error(outputs: Sequence[Array], expected: Sequence[Expected]) -> float:
-    """Of any output, as `relative_error`; infinity where there are more or fewer than expected."""
+    """Returns the largest `relative_error` of any output; infinity if their number is wrong."""
     if len(outputs) != len(expected):
         return math.inf
     return max(
@@ -87,7 +88,7 @@ def largest_error(outputs: Sequence[Array], expected: Sequence[Expected]) -> flo
 
 
 def no_numbers(outputs: Sequence[Array], expected: Sequence[Expected]) -> str:
-    """Why the error is infinite; empty where it is not."""
+    """Returns the reason for an infinite error; "" if the error is finite."""
     if len(outputs) != len(expected):
         return f"{len(outputs)} outputs, not {len(expected)}"
     for index, (y, one) in enumerate(zip(outputs, expected, strict=True)):

@@ -1,4 +1,4 @@
-"""How much arithmetic the contractions of a model are."""
+"""Counts the arithmetic of a model's contractions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 def contraction_flops(model: ModelProto) -> int:
-    """Multiplications and additions of all MatMul, Gemm and Conv; other operators count as nothing beside them."""
+    """Counts the multiplications and additions of all MatMul, Gemm and Conv; other operators are negligible beside
+    them."""
     shapes = _shapes(model)
     return sum(2 * _products(node, shapes) for node in model.graph.node)
 
@@ -26,7 +27,7 @@ def _shapes(model: ModelProto) -> Shapes:
 
 
 def _products(node: NodeProto, shapes: Shapes) -> int:
-    """Of every element of the result, the terms of its sum."""
+    """Returns the number of products that each element of the result sums."""
     if node.op_type == "MatMul":
         terms = shapes[node.input[0]][-1]
     elif node.op_type == "Gemm":

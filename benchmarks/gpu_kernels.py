@@ -30,48 +30,48 @@ from benchmarks.suites import select
 from benchmarks.tables import table
 from benchmarks.workloads import Workload
 
-# What IREE calls dispatches around them.
+# Patterns in the names that IREE gives to dispatches with contractions.
 _CONTRACTION = re.compile(r"matmul|conv|matvec|vecmat|contract|mmt4d|attention|_dot_")
 
 
 @dataclass(frozen=True)
 class Launches:
-    """Kernels that one call launches."""
+    """Numbers of kernels that one call launches."""
 
     ours: int
     iree_contractions: int
     iree_others: int
     ours_contractions: int = 0
-    """Those of ours with a contraction in them."""
+    """Our kernels that contain a contraction."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Number of all kernels."""
         return self.ours + self.iree_contractions + self.iree_others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One model; None where it did not compile."""
+    """Results of one model; None if it did not compile."""
 
     workload: str
     dtype: str = "f32"
     reason: str = ""
     alone: Launches | None = None
-    """IREE alone."""
+    """Kernels of IREE alone."""
     stitched: Launches | None = None
     predicted_s: float = 0.0
-    """Of our kernels, each as often as it is launched."""
+    """Predicted seconds of our kernels; each kernel counts as often as it is launched."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 if a model does not compile."""
+    """Runs the command; returns 1 if a model does not compile."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_kernels", description=__doc__)
-    parser.add_argument("--target", default="cuda:h200", help="a GPU")
+    parser.add_argument("--target", default="cuda:h200", help="target name of a GPU")
     parser.add_argument("--suite", default="models")
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?")
     parser.add_argument(
-        "--dtypes", type=lambda text: text.split(","), default=["f32"], help="of f32,f16,bf16"
+        "--dtypes", type=lambda text: text.split(","), default=["f32"], help="types, of f32,f16,bf16"
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--markdown", type=Path, metavar="FILE")
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def count(workload: Workload, *, target: str) -> Row:
-    """Compiles a model and counts what it launches."""
+    """Compiles a model and counts its launches."""
     with WorkFolder("kernels") as folder, Worker(folder) as worker:
         dump = folder
         try:
@@ -134,7 +134,7 @@ def _count(launched: Sequence[str], *, ours: Container[str], contracting: Contai
 
 
 def to_markdown(rows: Sequence[Row], about: dict[str, str]) -> str:
-    """A page."""
+    """Returns the results as a page."""
     header = [
         "model", "type", "IREE alone", "contractions", "others",
         "stitched", "ours", "of them contractions", "contractions (IREE)", "others (IREE)", "ours predicted, µs",

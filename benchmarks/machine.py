@@ -1,4 +1,4 @@
-"""The machine: what it is, and what it can do at most (`limits.c`, compiled and run here)."""
+"""Describes the machine and measures its limits (with `limits.c`, which is compiled and run here)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 _SOURCE = Path(__file__).with_name("limits.c")
 _COMPILER = "clang-22"
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-pthread")
-# Of each of the two arrays that are copied: more than any cache.
+# Bytes of each of the two arrays that are copied; more than any cache.
 _COPIED_BYTES = 256 << 20
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores and operating system."""
+    """Returns processor, cores and operating system."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -28,7 +28,7 @@ def describe() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Its name, which virtual machines cut short, with what tells its kind."""
+    """Returns the processor's name, with family and model, because virtual machines shorten the name."""
     first = Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     fields = {
         key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())
@@ -39,7 +39,8 @@ def _processor() -> str:
 
 
 def limits(folder: Path, *, threads: int) -> dict[str, float] | None:
-    """GFLOP/s of multiply-adds and GB/s of copies on so many threads; None without the compiler."""
+    """Measures GFLOP/s of multiply-adds and GB/s of copies with `threads` threads; returns None without a C
+    compiler."""
     program = folder / "limits"
     try:
         build_limits(program)
@@ -51,12 +52,12 @@ def limits(folder: Path, *, threads: int) -> dict[str, float] | None:
 
 
 def build_limits(file: Path, *flags: str) -> None:
-    """Compiles `limits.c` to a program, or to what the flags say; FileNotFoundError without the compiler."""
+    """Compiles `limits.c` to a program, or as the flags say; raises FileNotFoundError without a C compiler."""
     subprocess.run([_COMPILER, *_FLAGS, *flags, str(_SOURCE), "-o", str(file)], check=True)
 
 
 def revision(root: Path) -> str:
-    """The checkout's commit, with a + if it has changes."""
+    """Returns the checkout's commit, followed by "+" if there are changes."""
     described = subprocess.run(
         ["git", "-C", str(root), "describe", "--always", "--dirty=+"], capture_output=True, text=True
     )

@@ -1,8 +1,8 @@
-"""Measures systems on workloads: they take turns, over several rounds, every round in fresh processes on fresh inputs.
+"""Measures systems on workloads: they take turns over several rounds, each in fresh processes with fresh inputs.
 
-A round of a workload: every system prepares it (compiles it in the first round, loads it later), its outputs are
-checked against float64, and then all take turns until the time is up. A sample is one turn of one system. Whatever a
-system fails at is in its record, and the others go on.
+In a round of a workload, every system prepares it (compiles it in the first round, loads it in later ones) and its
+outputs are checked against float64. Then all take turns until the time is up. A sample is one turn of one system. A
+failure is recorded for its system, and the others continue.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from benchmarks.repetition import COUNTS, NotRepeatableError, repeat
 from benchmarks.workloads import Workload
 
 SHORT_SECONDS = 2e-3
-"""Below it the fixed cost of a call counts, so the time of the kernels is measured apart."""
+"""Seconds of a call below which its fixed cost matters, so that kernels are timed separately."""
 
-# After one to warm up, calls fill about this time, so that the clock's resolution and a single interrupt do not matter.
+# Seconds that calls fill after a warm-up, so that the clock's resolution and a single interrupt do not matter.
 _BURST_SECONDS = 2e-3
 
 Say = Callable[[str], None]
@@ -50,31 +50,31 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long and how often."""
+    """Amount of measuring: rounds, seconds, turns and limits."""
 
     rounds: int = 3
     seconds: float = 3.0
-    """For the turns of a workload, all systems and rounds together."""
+    """Seconds for all turns of a workload, in all rounds together."""
     least_turns: int = 3
-    """In every round."""
+    """Minimum number of turns in every round."""
     prepare_limit: float = 180.0
     call_limit: float = 60.0
     alone: tuple[str, ...] = ()
-    """A command that keeps other work off the machine while systems take turns: see `alone`."""
+    """Command that keeps other work off the machine while systems take turns (see `alone`)."""
 
 
 @dataclass
 class Record:
-    """What became of a system on a workload."""
+    """Results of a system on a workload."""
 
     status: str = "ok"
     reason: str = ""
     facts: Facts | None = None
     max_rel_error: float | None = None
     samples: list[dict[int, float]] = field(default_factory=list)
-    """Of every turn, the seconds of a call by the repetitions in the program."""
+    """For every turn, the seconds of a call by the number of repetitions in the program."""
     no_slope: str = ""
-    """Why there are no repetitions; empty where there are, or need not be."""
+    """Reason why there are no repetitions; empty if there are some, or none are needed."""
 
     def fail(self, error: PeerError) -> None:
         self.status, self.reason = error.status, error.reason
@@ -82,14 +82,14 @@ class Record:
 
 @dataclass
 class Result:
-    """A workload and the records of the systems that were tried on it."""
+    """A workload, and the records of the systems that ran it."""
 
     workload: Workload
     compulsory_bytes: int
     contraction_flops: int
     records: dict[str, Record]
     is_short: bool | None = None
-    """Whether kernels are timed apart; the first round decides."""
+    """True if kernels are timed separately; the first round decides."""
 
 
 def measure(
@@ -101,7 +101,7 @@ def measure(
     folder: Path,
     say: Say,
 ) -> Iterator[tuple[list[Result], dict[str, str]]]:
-    """Everything so far and the systems' versions, after every workload of every round."""
+    """Yields all results so far, and the systems' versions, after every workload of every round."""
     items = [_Item(workload, peers, folder / f"{workload.name}-{workload.dtype}") for workload in workloads]
     versions: dict[str, str] = {}
     for number in range(plan.rounds):
@@ -131,7 +131,7 @@ class _Item:
         return f"{self.workload.name} {self.workload.dtype}"
 
     def program(self, model: ModelProto, count: int) -> Path:
-        """The file of so many repetitions."""
+        """Returns the file of the program with `count` repetitions."""
         path = self.folder / f"{count}.onnx"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,8 @@ class _Round:
             self._attempt(system, self._prepare_and_check)
         if self._is_short():
             self._write_repetitions()
-            # Nothing is timed here, so all may compile at once. (Above, compilers try out which flags are best.)
+            # Nothing is timed here, so all systems may compile at once. (Above, compilers try out which flags are
+            # best.)
             steps = [partial(self._attempt, name, self._prepare_repetitions) for name in self._running()]
             self._at_once([self._expect_repetitions, *steps])
             for system in self._running():
@@ -185,7 +186,7 @@ class _Round:
             step(system, *arguments)
         except PeerError as error:
             self._item.records[system].fail(error)
-            # It may still hold the workload, and its times are worth nothing beside those of the others.
+            # The process may still hold the workload, and its times are not comparable with those of the others.
             self._clients[system].stop()
 
     def _at_once(self, steps: Sequence[Callable[[], None]]) -> None:
@@ -193,7 +194,7 @@ class _Round:
             try:
                 list(pool.map(lambda step: step(), steps))
             except KeyboardInterrupt:
-                # Nobody waits for what is being compiled.
+                # Nobody waits for the result of a compilation any more.
                 pool.shutdown(wait=False, cancel_futures=True)
                 for client in self._clients.values():
                     client.stop()
@@ -202,7 +203,7 @@ class _Round:
     def _ask(self, system: str, request: str, **arguments: Any) -> dict[str, Any]:
         return self._clients[system].ask(request, limit=self._plan.call_limit, **arguments)
 
-    # Steps of a system.
+    # Steps of a system
 
     def _prepare_and_check(self, system: str) -> None:
         record = self._item.records[system]
@@ -214,11 +215,11 @@ class _Round:
         self._calls[system] = self._calls_of(system)
 
     def _check(self, system: str, count: int) -> float:
-        """The error of so many repetitions, which is at most the tolerance times the square root of their number."""
+        """Checks the error of `count` repetitions, which is at most the tolerance times the square root of `count`."""
         folder = self._item.cache(system) / "outputs"
         self._ask(system, "outputs", repetitions=count, folder=str(folder))
         outputs, expected = arrays.load(folder), self._expected[count]
-        shutil.rmtree(folder)  # Those of many repetitions are large.
+        shutil.rmtree(folder)  # files of many repetitions are large
         error, bound = largest_error(outputs, expected), model_tolerance(self._model) * math.sqrt(count)
         if not error <= bound:
             reason = no_numbers(outputs, expected) or f"relative error {error:.1e} is above {bound:.0e}"
@@ -226,7 +227,7 @@ class _Round:
         return error
 
     def _is_short(self) -> bool:
-        """Whether kernels are timed apart, since some system's call is short; the first round decides."""
+        """True if kernels are timed separately, because some system's call is short; the first round decides."""
         assert self._item.result is not None
         if self._item.result.is_short is None:
             seconds: list[float] = []
@@ -251,7 +252,7 @@ class _Round:
             record.no_slope = error.reason
 
     def _write_repetitions(self) -> None:
-        """Writes their files; where there can be none, that is why no system has a slope."""
+        """Writes the files of the repetitions; if that is impossible, records the reason why no system has a slope."""
         try:
             for count in COUNTS[1:]:
                 self._item.program(self._model, count)
@@ -260,7 +261,7 @@ class _Round:
                 record.no_slope = str(error)
 
     def _expect_repetitions(self) -> None:
-        """One round judges them: the others load what was compiled in the first."""
+        """Computes the expected results of repetitions once; later rounds load what was compiled in the first."""
         if self._is_first and any(not record.no_slope for record in self._item.records.values()):
             self._expected |= expected_repetitions(self._model, self._inputs, COUNTS[1:])
 
@@ -288,7 +289,7 @@ class _Round:
         return Facts(**answer["facts"])
 
     def _calls_of(self, system: str) -> dict[int, int]:
-        """Of every program, the calls that fill a burst."""
+        """Returns, for every program, the number of calls that fill a burst."""
         seconds = self._time(system)
         return {count: max(1, math.ceil(_BURST_SECONDS / max(s, 1e-7))) for count, s in seconds.items()}
 
@@ -296,7 +297,7 @@ class _Round:
         answer = self._ask(system, "time", calls={str(n): calls for n, calls in self._calls[system].items()})
         return {int(count): seconds for count, seconds in answer["seconds"].items()}
 
-    # Turns.
+    # Turns
 
     def _take_turns(self) -> None:
         started, turns = time.perf_counter(), 0
@@ -311,7 +312,7 @@ class _Round:
         self._item.records[system].samples.append(self._time(system))
 
     def _narrowed(self) -> list[arrays.Array]:
-        """Expected outputs in the model's own types."""
+        """Returns the expected outputs in the model's own types."""
         types = [o.type.tensor_type.elem_type for o in self._model.graph.output]
         dtypes = [onnx.helper.tensor_dtype_to_np_dtype(t) for t in types]
         expected = self._expected[1]

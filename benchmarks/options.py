@@ -1,4 +1,4 @@
-"""The runner's command line: whatever cannot work is one line of error before anything is measured."""
+"""The runner's command line; every invalid option ends it with one line before anything is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLOT_FORMATS = (".svg", ".png", ".pdf")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the command line asks for."""
+    """Options of the command line."""
 
     suite: list[str]
     peers: list[str]
@@ -44,12 +44,12 @@ class Options:
 
     @property
     def writes_files(self) -> bool:
-        """Otherwise the report is printed."""
+        """True if files are written; otherwise the report is printed."""
         return any((self.json, self.markdown, self.plot))
 
 
 def parse(arguments: Sequence[str] | None, *, description: str | None) -> Options:
-    """Reads the command line; exits with status 2 where it is wrong."""
+    """Parses the command line; exits with status 2 if it is invalid."""
     parser = _make_parser(description)
     values = vars(parser.parse_args(arguments))
     stem = values.pop("report")
@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str] | None, *, description: str | None) -> Option
 def _fill_in(
     parser: argparse.ArgumentParser, values: dict[str, Any], stem: str, *, forms: Sequence[tuple[str, str]]
 ) -> None:
-    """The files of --report, but those that have names of their own."""
+    """Sets the files of --report, except those that have options of their own."""
     if stem.endswith(os.sep) or Path(stem).is_dir():
         parser.error(f"argument --report: '{stem}' is a folder, not what files' names begin with")
     for form, ending in forms:
@@ -79,13 +79,15 @@ def _fill_in(
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, as everywhere else."""
+        """Prints one line, like all other errors."""
         self.exit(2, f"error: {message}; --help tells more\n")
 
 
 def _make_parser(description: str | None) -> argparse.ArgumentParser:
     parser = _Parser(prog="benchmarks/run.py", description=description)
-    parser.add_argument("suite", nargs="+", choices=SUITES, metavar="SUITE", help=f"of {', '.join(SUITES)}")
+    parser.add_argument(
+        "suite", nargs="+", choices=SUITES, metavar="SUITE", help=f"suites to run, of {', '.join(SUITES)}"
+    )
     parser.add_argument(
         "--peers",
         type=_names_of(PEERS, "peer"),
@@ -93,35 +95,35 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"systems, of {', '.join(PEERS)}; default: all",
     )
-    parser.add_argument("--target", default="cpu", help="what ours compiles for; a GPU is simulated")
+    parser.add_argument("--target", default="cpu", help="target of our compiler; a GPU is simulated")
     parser.add_argument(
         "--threads",
         type=_count,
         default=available_cores(),
         metavar="N",
-        help="of every system; here: %(default)s",
+        help="threads of every system; default here: %(default)s",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names, with * and ?")
+    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?")
     parser.add_argument(
         "--dtypes",
         type=_names_of(DTYPES, "dtype"),
         default=["f32", "bf16"],
         metavar="A,B",
-        help=f"of {', '.join(DTYPES)}, as far as the suite has them; default: f32,bf16",
+        help=f"types, of {', '.join(DTYPES)}, if the suite has them; default: f32,bf16",
     )
     parser.add_argument(
         "--seconds",
         type=_duration,
         default=3.0,
         metavar="S",
-        help="of timing for a workload, all systems and rounds together; default: %(default)g",
+        help="seconds of timing for a workload, in all systems and rounds together; default: %(default)g",
     )
     parser.add_argument(
         "--rounds",
         type=_count,
         default=3,
         metavar="N",
-        help="each in fresh processes, on fresh inputs; default: %(default)s",
+        help="rounds, each in fresh processes with fresh inputs; default: %(default)s",
     )
     parser.add_argument(
         "--limit",
@@ -135,7 +137,7 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
         type=_command,
         default=(),
         metavar="COMMAND",
-        help="keeps others off the machine while times are taken: prints a line when it is free, ends with its input",
+        help="command that reserves the machine while timing: prints a line when it is free, ends with its input",
     )
     parser.add_argument("--json", type=_file, metavar="FILE", help="all rows and the summary")
     parser.add_argument("--markdown", type=_file, metavar="FILE", help="the report")
@@ -145,7 +147,7 @@ def _make_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def _check_plot(parser: argparse.ArgumentParser, path: Path, *, is_simulated: bool) -> None:
-    """It is drawn last, when it is too late to complain."""
+    """Checks the plot's path early, because the plot is drawn last."""
     if is_simulated:
         parser.error("argument --plot: a simulated GPU has no peers to be compared with")
     if path.suffix not in _PLOT_FORMATS:

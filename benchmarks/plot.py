@@ -1,4 +1,4 @@
-"""Our time over the best peer's on every workload, with its interval, as a picture."""
+"""Plots our time over the best peer's for every workload, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INCHES_OF_ROW = 0.17
 
 
 def plot(report: Report, path: Path) -> None:
-    """Writes the picture; the name's ending says in which format."""
+    """Writes the plot; the suffix of the path selects the format."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -21,14 +21,14 @@ import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 COUNTS = (1, 4, 16)
-"""Repetitions in the programs that are timed; a slope is taken over those of several."""
+"""Numbers of repetitions in the timed programs; a slope is fitted over several of them."""
 
 BARRIER = "barrier_"
-"""How the names of the Identity nodes between repetitions start."""
+"""Prefix of the names of the Identity nodes between repetitions."""
 
-# Times any output of a workload this vanishes beside the input that it is added to, but no compiler may say so.
+# This factor makes any output of a workload vanish beside the input that it is added to, but no compiler may assume so.
 _NEGLIGIBLE = 1e-30
-# An input with at most one of so many elements of the largest input or weight is small.
+# An input is small if the largest input or weight has at least this many times its elements.
 _TIMES_LINK = 16
 
 
@@ -37,16 +37,16 @@ class NotRepeatableError(ValueError):
 
 
 def is_barrier(node: NodeProto) -> bool:
-    """Whether this node stands between two repetitions."""
+    """True if this node stands between two repetitions."""
     return node.op_type == "Identity" and node.name.startswith(BARRIER)
 
 
 def repeat(model: ModelProto, count: int) -> ModelProto:
-    """The model `count` times in a row.
+    """Returns the model `count` times in a row.
 
-    Outputs become the inputs of the next repetition where shape and dtype agree. Where none does, the smallest input is
-    the link, if it is so small that an addition to it costs nothing beside the other inputs and weights: the next
-    repetition gets it plus a negligible multiple of one element of the last one's first output.
+    Outputs become the inputs of the next repetition where shape and dtype agree. If none does, the smallest input is
+    the link, provided that an addition to it costs little beside the other inputs and weights: the next repetition gets
+    it plus a negligible multiple of one element of the previous one's first output.
     """
     if count == 1:
         return model
@@ -68,7 +68,7 @@ def repeat(model: ModelProto, count: int) -> ModelProto:
 
 
 def feedback(model: ModelProto) -> dict[str, str]:
-    """For outputs, the input that each becomes: the first of its shape and dtype that is still free."""
+    """Maps outputs to the inputs that they become: the first unused one of the same shape and dtype."""
     free = graph_inputs(model)
     fed: dict[str, str] = {}
     for output in model.graph.output:
@@ -91,7 +91,7 @@ def _elements(value: ValueInfoProto) -> int:
 
 
 def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
-    """Inputs that a caller gives."""
+    """Returns the inputs that a caller gives."""
     initialized = {tensor.name for tensor in model.graph.initializer}
     return [value for value in model.graph.input if value.name not in initialized]
 
@@ -108,7 +108,7 @@ class _Chain:
         self.outputs: list[str] = []
 
     def append(self, index: int) -> dict[str, str]:
-        """Adds one repetition; gives the new names of its values."""
+        """Adds one repetition; returns the new names of its values."""
         names = dict(self._current)
         for node in self._model.graph.node:
             copy = NodeProto()
@@ -129,7 +129,7 @@ class _Chain:
         return name
 
     def linked(self, name: str, value: str) -> str:
-        """The input `name` plus a negligible multiple of an element of `value`."""
+        """Returns the input `name` plus a negligible multiple of an element of `value`."""
         element_type = self._types[name].tensor_type.elem_type
         factor = np.array([_NEGLIGIBLE], dtype=helper.tensor_dtype_to_np_dtype(element_type))
         flat = self._op("Reshape", value, self._constant(np.array([-1])))

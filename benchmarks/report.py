@@ -1,4 +1,4 @@
-"""Results as JSON and as a page of Markdown."""
+"""Formats results as JSON and as a Markdown page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.tables import table
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A run: under which conditions, and what came out."""
+    """Conditions and results of a run."""
 
     date: str
     command: str
@@ -30,7 +30,7 @@ class Report:
 
 
 def to_markdown(report: Report) -> str:
-    """The whole report."""
+    """Returns the whole report as Markdown."""
     parts = [
         f"# Benchmarks, {report.date}",
         _conditions(report),
@@ -104,7 +104,7 @@ def _losses(rows: Sequence[Row]) -> str:
 
 
 def _time(row: Row, *, like: Row | None = None) -> float | None:
-    """The time that the ratio of a row (or of another one) is of."""
+    """Formats the time that the ratio of a row (or of `like`) compares."""
     return row.kernel_s if (like or row).ratio_of == "kernel" else row.median_s
 
 

@@ -1,4 +1,4 @@
-"""From samples to a table: medians, times of kernels apart from calls, ratios with their intervals, means."""
+"""Turns samples into a table: medians, kernel and call times, ratios with confidence intervals, and means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.repetition import COUNTS
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One system on one workload. Times are seconds; None where there is no such figure."""
+    """One system on one workload. Times are in seconds; None if there is no such figure."""
 
     suite: str
     workload: str
@@ -25,28 +25,28 @@ class Row:
     status: str
     """ok, or what failed: not installed, unsupported, wrong, crashed, timed out."""
     reason: str
-    """Why the status is not ok, or why there is no kernel time."""
+    """Reason why the status is not ok, or why there is no kernel time."""
     median_s: float | None = None
-    """Of a whole call."""
+    """Seconds of a whole call."""
     kernel_s: float | None = None
-    """Of one repetition inside a program: a call without its fixed cost."""
+    """Seconds of one repetition inside a program, which is a call without its fixed cost."""
     ratio_to_best_peer: float | None = None
-    """This system's time over the best peer's, paired by turns; below 1, this one is faster."""
+    """This system's time over the best peer's, paired by turns; below 1, this system is faster."""
     ratio_low: float | None = None
     ratio_high: float | None = None
     ratio_of: str | None = None
-    """Which times the ratio is of: kernel or call."""
+    """Times that the ratio compares: "kernel" or "call"."""
     best_peer: str | None = None
     kernels: int | None = None
-    """That a call launches."""
+    """Kernels that a call launches."""
     bytes_moved: int | None = None
-    """That the kernels load and store in a call."""
+    """Bytes that the kernels load and store in a call."""
     compulsory_bytes: int
-    """Each input, weight and output once."""
+    """Bytes of each input, weight and output, counted once."""
     contraction_flops: int
     """Multiplications and additions of its contractions."""
     gflops: float | None = None
-    """Of its contractions, per second of `kernel_s`, or of `median_s` where that is null."""
+    """Operations of its contractions per second of `kernel_s`, or of `median_s` if that is null."""
     max_rel_error: float | None = None
     """The largest ‖y − y64‖ / ‖y64‖ of any output in any round."""
     turns: int = 0
@@ -55,41 +55,42 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """A system beside ours over all workloads that both ran."""
+    """A system compared with ours over all workloads that both ran."""
 
     system: str
     workloads: int
     failed: int
-    """Workloads that this system did not run, or ran wrongly."""
+    """Workloads that this system did not run, or computed wrongly."""
     ours_over_it: float | None
-    """Geometric mean of our time over its time; below 1, ours is faster."""
+    """Geometric mean of our time over this system's; below 1, ours is faster."""
     ours_wins: int
-    """Workloads where the whole interval is below 1."""
+    """Workloads whose whole interval is below 1."""
     ours_loses: int
-    """Workloads where the whole interval is above 1."""
+    """Workloads whose whole interval is above 1."""
 
 
 BEST_PEER = "best peer"
 
 
 def make_rows(results: Sequence[Result]) -> list[Row]:
-    """Rows of all workloads, in order; systems in the order that they were given."""
+    """Returns the rows of all workloads, in order; systems are in the given order."""
     return [row for result in results for row in _rows_of(result)]
 
 
 def summarize(results: Sequence[Result], systems: Sequence[str]) -> list[Mean]:
-    """Ours beside every peer, the strongest peer first, and beside whichever peer is best on each workload."""
+    """Compares ours with every peer, the strongest first, and with the best peer of each workload."""
     peers = [name for name in systems if name != OURS]
     means = [_mean(name, [_against(result, name) for result in results]) for name in peers]
     best = _mean(BEST_PEER, [_against(result, _best_peer(result)) for result in results])
     return [best, *sorted(means, key=lambda mean: -(mean.ours_over_it or 0.0))]
 
 
-# Times.
+# Times
 
 
 def kernel_seconds(record: Record) -> list[float] | None:
-    """Of every turn, the slope over repetitions; where a system merges them, the call without its fixed cost."""
+    """Returns the slope over repetitions for every turn; if a system merges repetitions, the call without its fixed
+    cost."""
     facts = record.facts or Facts()
     if record.samples and all(set(sample) == set(COUNTS) for sample in record.samples):
         return [_slope(sample) - facts.barrier_seconds for sample in record.samples]
@@ -100,7 +101,7 @@ def kernel_seconds(record: Record) -> list[float] | None:
 
 
 def _slope(sample: dict[int, float]) -> float:
-    """A program without repetitions is left out: it may run on fewer threads."""
+    """Fits the slope. The program without repetitions is left out, because it may run on fewer threads."""
     repeated = COUNTS[1:]
     return float(np.polyfit(repeated, [sample[count] for count in repeated], 1)[0])
 
@@ -110,11 +111,12 @@ def _call_seconds(record: Record) -> list[float]:
 
 
 def _paired(result: Result, first: str, second: str) -> tuple[Interval, str]:
-    """The ratio of their times, and which times: of kernels where calls are short and both have them."""
+    """Returns the ratio of two systems' times and which times it compares: those of kernels if calls are short and
+    both have them."""
     records = result.records[first], result.records[second]
     kernels = [kernel_seconds(record) for record in records]
     if result.is_short and kernels[0] and kernels[1]:
-        # An interrupt in a call with few repetitions can turn a slope negative; such a turn says nothing.
+        # An interrupt in a call with few repetitions can make a slope negative; such a turn is ignored.
         sound = [pair for pair in zip(kernels[0], kernels[1], strict=True) if min(pair) > 0]
         if 2 * len(sound) > len(kernels[0]):
             return paired_ratio(*zip(*sound, strict=True)), "kernel"
@@ -127,7 +129,7 @@ def _is_timed(result: Result, system: str) -> bool:
 
 
 def _best_peer(result: Result) -> str | None:
-    """The peer that ours is slowest beside; where ours is not timed, the one with the shortest call."""
+    """Returns the peer that beats ours by most; if ours is not timed, the one with the shortest call."""
     peers = [
         name for name in result.records if name != OURS and name not in LIMITS and _is_timed(result, name)
     ]
@@ -138,7 +140,7 @@ def _best_peer(result: Result) -> str | None:
     return min(peers, key=lambda name: np.median(_call_seconds(result.records[name])))
 
 
-# Tables.
+# Tables
 
 
 def _rows_of(result: Result) -> list[Row]:
@@ -184,7 +186,7 @@ def _gflops(flops: int, seconds: float | None) -> float | None:
 
 
 def _positive(seconds: np.floating[Any]) -> float | None:
-    """None where noise outweighs the slope."""
+    """Returns None if noise exceeds the slope."""
     return float(seconds) if seconds > 0 else None
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# As a script, this file's folder is on the path instead of the checkout.
+# For a script, the path has this file's folder instead of the checkout.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tilewright.system.cores import available_cores
@@ -63,7 +63,7 @@ def _measure(workloads: Sequence[Workload], options: Options) -> int:
                 report = _report(results, versions, settings, plan, limits)
                 _write(options, report)
         finally:
-            # Also of a run that is cut short.
+            # An interrupted run writes the report, too.
             if report is not None and options.plot:
                 plot(report, options.plot)
             if report is not None and not options.writes_files:
@@ -72,7 +72,7 @@ def _measure(workloads: Sequence[Workload], options: Options) -> int:
 
 
 def _simulate(workloads: Sequence[Workload], options: Options) -> int:
-    """Kernels for a GPU run on the simulated device; peers have nothing to compare there."""
+    """Runs GPU kernels on the simulated device, where there are no peers to compare with."""
     names = [(workload.name, workload.dtype) for workload in workloads]
     conditions = [
         f"`{shlex.join(['benchmarks/run.py', *sys.argv[1:]])}`",
@@ -136,6 +136,7 @@ def _error(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # `timeout` and its like end a run as Ctrl-C does: peers' processes end with it, and the report is written.
+    # Signals of `timeout` and similar tools end a run like Ctrl-C does: peers' processes end, and the report is
+    # written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

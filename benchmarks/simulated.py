@@ -1,4 +1,4 @@
-"""Workloads on a simulated GPU: what their kernels move, whether they are safe and right, and the time predicted."""
+"""Runs workloads on a simulated GPU and reports their movement, safety, correctness and predicted time."""
 
 from __future__ import annotations
 
@@ -24,57 +24,57 @@ from benchmarks.workloads import WORKLOADS
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedRow:
-    """One workload. Figures are of all its kernels together; None where it did not run."""
+    """Results of one workload, summed over all its kernels; None if it did not run."""
 
     suite: str
     workload: str
     dtype: str
     system: str
     status: str
-    """ok, wrong, incomplete (no kernel is ours, or random numbers stand for a part), or failed."""
+    """ok, wrong, incomplete (no kernel is ours, or random numbers replace a part), or failed."""
     reason: str = ""
     predicted_s: float | None = None
-    """The compiler's own prediction; nothing here is a measured time."""
+    """Seconds that the compiler predicts; nothing here is a measured time."""
     kernels: int | None = None
     bytes_moved: int | None = None
-    """In sectors of 32 bytes, before any cache."""
+    """Bytes moved in sectors of 32 bytes, before any cache."""
     l2_traffic_bytes: float | None = None
-    """The plan's prediction of `bytes_moved`; None where it has none for a kernel."""
+    """The plan's prediction of `bytes_moved`; None if some kernel has none."""
     dram_bytes: int | None = None
-    """Past an L2 of the target's size."""
+    """Bytes that miss an L2 of the target's size."""
     planned_bytes: float | None = None
-    """The plan's prediction of `dram_bytes`: every tensor once a kernel that reads or writes it."""
+    """The plan's prediction of `dram_bytes`, which counts every tensor once per kernel that reads or writes it."""
     compulsory_bytes: int | None = None
     coalescing: float | None = None
-    """Of the worst of reads and writes."""
+    """Coalescing of the worst of reads and writes."""
     conflicts: int | None = None
-    """Passes over the banks of shared memory beyond the first of each access."""
+    """Bank conflicts: passes over the banks of shared memory beyond the first of each access."""
     sum_loop_conflicts: int | None = None
-    """Those in main loops of contractions."""
+    """Bank conflicts in main loops of contractions."""
     spill_bytes: int | None = None
-    """According to ptxas; None where there is none."""
+    """Registers according to ptxas; None if it is not available."""
     max_rel_error: float | None = None
 
     @property
     def moved(self) -> float | None:
-        """Sectors over compulsory bytes."""
+        """Sector bytes over compulsory bytes."""
         if self.bytes_moved is None or not self.compulsory_bytes:
             return None
         return self.bytes_moved / self.compulsory_bytes
 
     @property
     def moved_to_planned(self) -> float | None:
-        """Sectors over what the plan says that blocks ask the L2 for."""
+        """Sector bytes over the L2 traffic that the plan predicts."""
         return self.bytes_moved / self.l2_traffic_bytes if self.bytes_moved and self.l2_traffic_bytes else None
 
     @property
     def dram_to_planned(self) -> float | None:
-        """Bytes past the L2 over those that the plan predicts."""
+        """DRAM bytes over those that the plan predicts."""
         return self.dram_bytes / self.planned_bytes if self.dram_bytes and self.planned_bytes else None
 
 
 def simulate_workloads(names: Sequence[tuple[str, str]], *, target: str, jobs: int) -> Iterator[SimulatedRow]:
-    """Rows in order; `names` are workloads and dtypes."""
+    """Returns rows in order; `names` are workloads and dtypes."""
     with ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool:
         yield from pool.map(functools.partial(_simulate, target=target), names)
 
@@ -139,7 +139,7 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
 
 
 def to_json(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
-    """As the measured runs' rows; times that only a GPU can tell are null."""
+    """Returns rows in the format of measured runs; times that only a GPU can measure are null."""
     return [
         {
             **asdict(row),
@@ -154,7 +154,7 @@ def to_json(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
 
 
 def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequence[str]) -> str:
-    """A page."""
+    """Returns the results as a page."""
     header = [
         "workload",
         "status",

@@ -1,4 +1,4 @@
-"""Suites of workloads, as they are called on command lines."""
+"""Suites of workloads and element types, by their names on command lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SUITES: dict[str, tuple[str, ...]] = {
     "chains": ("chains",),
     "convolutions": ("convolutions",),
 }
-"""What a suite on the command line is made of, in terms of `Workload.suite`."""
+"""The values of `Workload.suite` that each suite on the command line contains."""
 
 MEMORY_BOUND = frozenset({"bandwidth"})
 """Suites whose limit is a copy, which takes turns with the systems."""
 
 DTYPES = ("f32", "f16", "bf16")
-"""Element types, as they are called on command lines."""
+"""Element types, by their names on command lines."""
 
 _DTYPES_OF_SUITE = {
     "stitch": ("f32", "bf16"),
@@ -36,9 +36,9 @@ _DTYPES_OF_SUITE = {
 
 
 def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
-    """The workloads of suites, in every element type that the suite and the caller want.
+    """Returns the workloads of suites, in every element type that both the suite and the caller include.
 
-    `pattern` is one name with * and ?, or several with commas between them.
+    `pattern` is one name with * and ?, or several separated by commas.
     """
     patterns = pattern.split(",")
     chosen = []

@@ -1,12 +1,13 @@
-"""Holds the block-order model to what generated code moves (Chimera 6.C), by simulating caches on its accesses.
+"""Compares the block-order model with the movement of generated code (Chimera 6.C), by simulating caches on its
+accesses.
 
     python benchmarks/validate_movement.py --out benchmarks/results
 
-First, the chain C = A B, E = C D with M = N = K = L, scaled down together with its cache: tile programs in the orders
-mlkn and mlnk, and in mlkn without keeping C, for as many tilings as asked. What the model predicts that each moves into
-the cache and back is set against what the accesses of the compiled kernel move. Second, what the chains of the paper's
-Table IV move as one kernel against one kernel for each operator, both as the compiler builds them, at their full size
-and with the target's caches.
+The first part uses the chain C = A B, E = C D with M = N = K = L, scaled down together with its cache. Tile programs in
+the orders mlkn and mlnk, and in mlkn without keeping C, are run for the requested number of tilings. The bytes that the
+model predicts for each, into the cache and back, are compared with those that the accesses of the compiled kernel move.
+The second part compares the movement of the chains of the paper's Table IV as one kernel and as one kernel per
+operator, both as the compiler builds them, at full size and with the target's caches.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ from benchmarks.chain_models import CHAINS, chains_named
 from benchmarks.chain_movement import ChainMovement, chain_movement
 from benchmarks.chain_programs import ChainBlocks, K, L, M, N, fused_chain, separate_chain
 
-# The paper: 2048 with 32 KiB of L1, 64-byte lines and vectors. Of lengths in the cache a quarter, so of its size a
-# sixteenth; of the chain a fourteenth, or hundreds of tilings would take an hour. A tensor is still 40 caches large.
+# The paper uses 2048 with 32 KiB of L1, 64-byte lines and vectors. Here cache lines are a quarter as long and the cache
+# is a sixteenth of the size; the chain is a fourteenth, because otherwise hundreds of tilings would take an hour. A
+# tensor is still 40 times as large as the cache.
 EXTENT, CACHE = 144, Cache(capacity_bytes=2048, line_bytes=16)
-# Four lanes, a quarter of the paper's sixteen.
+# This target has four lanes, a quarter of the paper's sixteen.
 TARGET = "x86-64-v2"
 FLOAT = 4
-# Tiles that were replaced stay until they are the least recently used, so not all of a cache holds those in use.
+# Usable share of the cache: replaced tiles stay until they are the least recently used, so live tiles cannot fill all
+# of it.
 USABLE = 0.75
 
 
@@ -66,7 +69,7 @@ CASES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One tiling. Bytes into the cache and back."""
+    """Bytes that one tiling moves into the cache and back."""
 
     tiles: tuple[int, int, int, int]
     memory_bytes: float
@@ -76,9 +79,10 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class CaseResult:
-    """Of one case: `r_squared` is the correlation's, `of_identity` how well y = x explains what was observed.
+    """Results of one case.
 
-    `full` are further tilings, whose tiles in use leave less than a quarter of the cache free.
+    `r_squared` is that of the correlation, `of_identity` the share of the observed variance that y = x explains. `full`
+    are further tilings, whose live tiles leave less than a quarter of the cache free.
     """
 
     case: str
@@ -89,13 +93,13 @@ class CaseResult:
     median_ratio: float
     full_ratio: float | None
     best: Point
-    """The tiling that is predicted to move least of all."""
+    """The tiling with the least predicted movement."""
 
 
 def tilings(
     case: Case, extent: int, cache: Cache, *, count: int, seed: int = 0
 ) -> list[tuple[int, int, int, int]]:
-    """Tilings that divide the extents in whole lines, and fit the cache: the one predicted best, and others."""
+    """Returns tilings that divide the extents in whole lines and fit the cache: the one predicted best, and others."""
     line = cache.line_bytes // FLOAT
     rows = [size for size in range(1, extent + 1) if extent % size == 0]
     columns = [size for size in rows if size % line == 0]
@@ -164,7 +168,7 @@ def validate(*, count: int, jobs: int, extent: int = EXTENT, cache: Cache = CACH
 
 
 def plot(results: Sequence[CaseResult], path: Path) -> None:
-    """Observed over predicted, a panel for each case; red: what is predicted to move least."""
+    """Plots observed over predicted movement, with a panel per case; the point with the least prediction is red."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -254,11 +258,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=("tilings", "chains"), help="one of the two parts")
-    parser.add_argument("--tilings", type=int, default=200, help="of each case (default: 200)")
+    parser.add_argument("--tilings", type=int, default=200, help="tilings of each case (default: 200)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     parser.add_argument(
-        "--chains", nargs="+", metavar="NAME", help="of Table IV: G2, G2-softmax (default: all)"
+        "--chains", nargs="+", metavar="NAME", help="chains of Table IV: G2, G2-softmax (default: all)"
     )
     arguments = parser.parse_args()
     try:

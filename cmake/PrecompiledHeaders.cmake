@@ -1,6 +1,6 @@
-# Most of the time that a file takes to compile is spent on MLIR's headers: they are parsed once for all libraries, and once
-# for the unit tests, which are compiled as an executable is. Every file still includes what it uses, which a build
-# without this option checks (the preset "sanitize").
+# Precompiles MLIR's headers, which take most of the time of compiling a file. They are parsed once for all libraries,
+# and once for the unit tests, which are compiled like an executable. Every file still includes what it uses; a build without
+# this option checks that (the preset "sanitize").
 option(TILEWRIGHT_PRECOMPILED_HEADERS "Parse the headers of MLIR once" ON)
 
 set(TILEWRIGHT_PRECOMPILED_HEADERS_OF_MLIR
@@ -20,17 +20,18 @@ set(TILEWRIGHT_PRECOMPILED_HEADERS_OF_MLIR
   <mlir/IR/Remarks.h>
   <mlir/Pass/Pass.h>)
 
-# ccache finds a file that was compiled with such headers by their text, if neither it nor clang minds their times.
+# ccache identifies precompiled headers by their text, if both it and clang ignore their time stamps.
 if(TILEWRIGHT_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL "ccache")
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ccache)
 endif()
 
-# tilewright_precompile_headers(target [REUSE_FROM other] [header...]): those of MLIR and `header`s, or what `other` has parsed.
+# tilewright_precompile_headers(target [REUSE_FROM other] [header...]) precompiles MLIR's headers and each `header`, or
+# reuses those of `other`.
 function(tilewright_precompile_headers name)
   if(NOT TILEWRIGHT_PRECOMPILED_HEADERS)
     return()
   endif()
-  # Of the warnings that libstdc++ turns off for itself, clang forgets this one in precompiled headers.
+  # libstdc++ turns this warning off for itself, but clang forgets that in precompiled headers.
   target_compile_options(${name} PRIVATE
     "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp -Wno-deprecated-declarations>")
   cmake_parse_arguments(ARG "" "REUSE_FROM" "" ${ARGN})

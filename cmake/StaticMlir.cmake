@@ -1,5 +1,5 @@
-# MLIR and LLVM as static archives, for a wheel that needs nothing from apt: the interface library `TilewrightMlir` stands
-# for as much of them as is used. Debian's exported targets are made for its two dylibs, which are taken out here.
+# Links MLIR and LLVM as archives, for a wheel that needs nothing from apt: the interface library `TilewrightMlir`
+# has the archives that are used. Debian's exported targets refer to its two dylibs, which are removed here.
 
 # Debian's archives name libLLVM.so wherever they need LLVM.
 foreach(target IN LISTS MLIR_EXPORTED_TARGETS)
@@ -12,15 +12,15 @@ foreach(target IN LISTS MLIR_EXPORTED_TARGETS)
   endif()
 endforeach()
 
-# Of zstd only the archive: the shared object is not part of every Linux.
+# zstd is linked as an archive, because its shared object is not part of every Linux.
 find_library(TILEWRIGHT_ZSTD libzstd.a REQUIRED)
 if(NOT TARGET zstd::libzstd_shared)
   add_library(zstd::libzstd_shared STATIC IMPORTED)
 endif()
 set_target_properties(zstd::libzstd_shared PROPERTIES IMPORTED_LOCATION "${TILEWRIGHT_ZSTD}")
 
-# Archives that nothing refers to cost nothing, so whole groups are named. x86 and NVPTX are the code generators; OrcJIT
-# runs what the simulated device has rewritten.
+# Unused archives cost nothing, so whole groups are named. x86 and NVPTX are the code generators; OrcJIT runs the code
+# of the simulated device.
 get_property(dialects GLOBAL PROPERTY MLIR_DIALECT_LIBS)
 get_property(conversions GLOBAL PROPERTY MLIR_CONVERSION_LIBS)
 set(components ${dialects} ${conversions} MLIROptLib MLIRParser MLIRTargetLLVMIRExport MLIRBuiltinToLLVMIRTranslation

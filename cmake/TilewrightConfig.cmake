@@ -1,4 +1,4 @@
-# The compiler for a program of another project: `target_link_libraries(... TilewrightCore)`, or one of the inner libraries.
+# CMake package of the compiler, for other projects: `target_link_libraries(... TilewrightCore)`, or an inner library.
 find_package(MLIR 22.1 REQUIRED CONFIG PATHS /usr/lib/llvm-22/lib/cmake/mlir NO_DEFAULT_PATH)
 find_package(Threads REQUIRED)
 include("${CMAKE_CURRENT_LIST_DIR}/TilewrightTargets.cmake")

@@ -1,4 +1,4 @@
-"""`python -m fuzz` in a checkout runs the fuzzer."""
+"""Runs the fuzzer: `python -m fuzz`, in a checkout."""
 
 from fuzz.cli import main
 

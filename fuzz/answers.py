@@ -1,4 +1,4 @@
-"""What the process that judges answers: see `fuzz.worker`."""
+"""Requests that the judging process answers: see `fuzz.worker`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuzz.kinds import KINDS
 
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Verdicts on the random graphs of some seeds, and what is in them."""
+    """Judges the random graphs of some seeds; the answer has the verdicts and the operators of the graphs."""
     models = {f"g{seed}": KINDS[header["kind"]](seed) for seed in header["seeds"]}
     seeds = {f"g{seed}": seed for seed in header["seeds"]}
     verdicts = judge(models, seeds, target=header["target"])
@@ -23,7 +23,7 @@ def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
 
 
 def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """The verdict on one given model."""
+    """Judges one given model."""
     dump = header.get("dump_dir")
     model = onnx.ModelProto.FromString(blob)
     seeds = {"model": header["seed"]}

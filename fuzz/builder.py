@@ -1,4 +1,4 @@
-"""ONNX models under construction, and which operators and types they may use."""
+"""Builder of ONNX models, and tables of the operators and types that they may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Shape: TypeAlias = tuple[int, ...]
 Attribute: TypeAlias = float | str | Sequence[int]
 
-# The first opset with Gelu; all reductions take their axes as an input.
+# This is the first opset with Gelu; all of its reductions take their axes as an input.
 OPSET = 20
 IR_VERSION = 9
 
@@ -40,15 +40,15 @@ NUMPY_TYPES: dict[str, np.dtype[Any]] = {
 FLOATS = ("f32", "f16", "bf16")
 INTEGERS = ("i8", "i32", "i64")
 
-# What stock IREE 3.13 gets wrong on CPU, by operator and type; left out of the operator table and of random graphs.
-# - Pow of integers goes through floating point: every negative base gives the lowest integer.
+# Pairs of operator and type that stock IREE 3.13 miscomputes on CPUs; the operator table and random graphs omit them.
+# - Pow of integers is computed in floating point: every negative base gives the lowest integer.
 # - ReduceMean of integers does not compile: torch.constant.int fails to legalize.
 REFUSED = frozenset({("Pow", "i32"), ("Pow", "i64"), ("ReduceMean", "i32"), ("ReduceMean", "i64")})
 
 
 @cache
 def types_of(op: str) -> tuple[str, ...]:
-    """The types that ONNX allows for the operator's data and IREE supports."""
+    """Returns the types that ONNX allows for the operator's data and IREE supports."""
     operand = 1 if op == "Where" else 0
     allowed = onnx.defs.get_schema(op, OPSET).inputs[operand].types
     return tuple(
@@ -63,12 +63,12 @@ def _schema_name(element: int) -> str:
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Our name of a numpy type."""
+    """Returns our name of a numpy type."""
     return next(name for name, candidate in NUMPY_TYPES.items() if candidate == dtype)
 
 
 class ModelBuilder:
-    """Nodes, constants, inputs and outputs under construction."""
+    """Nodes, constants, inputs and outputs of a model under construction."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -104,7 +104,7 @@ class ModelBuilder:
         return name
 
     def build(self) -> ModelProto:
-        # A step that was given up may have left constants behind.
+        # A step that was abandoned may have left unused constants.
         used = {operand for node in self.nodes for operand in node.input}
         constants = [tensor for tensor in self.constants if tensor.name in used]
         graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, constants)

@@ -1,4 +1,4 @@
-"""The command line of the fuzzer: `python -m fuzz`, in a checkout only. No wheel has it."""
+"""Command line of the fuzzer: `python -m fuzz`, in a checkout only, because wheels do not contain it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tilewright.errors import TilewrightError
 )
 @click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
 @click.option(
-    "--device", metavar="sim:GPU", help="Run the kernels on a simulated GPU, say sim:h200, instead of here."
+    "--device",
+    metavar="sim:GPU",
+    help="Run the kernels on a simulated GPU, such as sim:h200, instead of this machine.",
 )
 @click.option(
     "--kind",
@@ -27,7 +29,9 @@ from tilewright.errors import TilewrightError
     help="Draw from all operators, or from pads, windows, slices, concats and masks at odd sizes.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
-@click.option("--seconds", type=float, callback=duration, help="Begin no more graphs after this time.")
+@click.option(
+    "--seconds", type=float, callback=duration, help="Start no more graphs after this many seconds."
+)
 @click.option(
     "-o",
     "--output",
@@ -37,12 +41,12 @@ from tilewright.errors import TilewrightError
 )
 @renamed("--out", "--output")
 @click.option(
-    "--shrink/--no-shrink", default=True, show_default=True, help="Make small models of those that fail."
+    "--shrink/--no-shrink", default=True, show_default=True, help="Reduce failing models to small ones."
 )
 @click.option(
     "--replay", type=click.Path(path_type=Path), metavar="FILE", help="Judge this ONNX model instead."
 )
-@click.option("--hostile", type=click.IntRange(1), metavar="N", help="Feed N broken inputs instead.")
+@click.option("--hostile", type=click.IntRange(1), metavar="N", help="Feed this many broken inputs instead.")
 @click.option(
     "--corpus", type=click.Path(path_type=Path), help="Folder of lit tests to break, for --hostile."
 )
@@ -60,7 +64,7 @@ def fuzz(
     hostile: int | None,
     corpus: Path | None,
 ) -> None:
-    """Hold random models to float64, and the front end to clean errors on broken ones."""
+    """Compare random models with float64, and check that the front end reports clean errors on broken models."""
     from tilewright.records.targets import resolve_targets
     from tilewright.simulator.programs import simulated_target
 
@@ -109,5 +113,5 @@ def _range(text: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    """The entry point of `python -m fuzz`."""
+    """Runs the command line `python -m fuzz`."""
     fuzz(prog_name="python -m fuzz")

@@ -1,4 +1,4 @@
-"""`python -m fuzz`: what it prints and writes."""
+"""Implementation of `python -m fuzz`: printing, and writing of results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def fuzz(
     say: Say,
     kind: str = "all",
 ) -> dict[str, Any]:
-    """Judges the random graphs of the seeds, of one of `kinds.KINDS`, reproduces what fails, and gives the summary."""
+    """Judges the random graphs of the seeds, of one of `kinds.KINDS`, writes reproducers of failures, and returns the
+    summary."""
     started = time.perf_counter()
     done = 0
     with _bar(len(seeds)) as advance:
@@ -53,7 +54,7 @@ def fuzz(
         )
     summary = summarize(outcome, target=target, kind=kind, seconds=time.perf_counter() - started)
     say(as_text(summary))
-    _keep(summary, out)  # Making small models takes minutes, and may be interrupted.
+    _keep(summary, out)  # reducing models takes minutes, and may be interrupted
     folder = out or Path(tempfile.mkdtemp(prefix="tilewright-findings-")) if outcome.findings else out
     for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
         assert folder is not None
@@ -71,7 +72,7 @@ def _keep(summary: dict[str, Any], out: Path | None) -> None:
 
 
 def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Path | None, say: Say) -> int:
-    """Feeds broken inputs, writes those that are not refused cleanly as they are found, and gives their number."""
+    """Feeds broken inputs, writes those that are not refused cleanly as they are found, and returns their number."""
     found: list[str] = []
     folder = out
     with _bar(len(seeds)) as advance:
@@ -103,12 +104,12 @@ def _cores() -> int:
 
 
 def write_json(summary: dict[str, Any], path: Path) -> None:
-    """Writes a summary for keeping."""
+    """Writes a summary as JSON."""
     write((json.dumps(summary, indent=2) + "\n").encode(), path)
 
 
 def write(data: bytes, path: Path) -> None:
-    """Writes a file, and its folder where there is none."""
+    """Writes a file, and makes its folder if necessary."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -117,7 +118,7 @@ def write(data: bytes, path: Path) -> None:
 
 
 def replay(path: Path, *, seed: int, target: str, say: Say) -> None:
-    """Judges one model again, and raises what is wrong with it."""
+    """Judges one model again. Raises an error that says what is wrong with it."""
     try:
         model = parse(path.read_bytes(), name=str(path))
     except OSError as error:
@@ -137,7 +138,7 @@ class _Advance(Protocol):
 
 @contextlib.contextmanager
 def _bar(total: int) -> Iterator[_Advance]:
-    """How many are judged and how many failed, on terminals only."""
+    """Shows a progress bar, on terminals only, with the number of judged and failed graphs."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:

@@ -1,7 +1,7 @@
-"""How well a model is conditioned: what is left of it when every operator is exact and rounds its result to its type.
+"""Conditioning of a model: its error if every operator is exact and only rounds its result to its type.
 
-A sum of values that cancel has no digits left in any evaluation: mean(x - mean(x)) is zero up to rounding, and relative
-to zero every error is large. Bounds on magnitudes do not show that, this does.
+A sum of values that cancel has no significant digits in any evaluation: mean(x - mean(x)) is zero up to rounding, so
+every relative error is large. Bounds on magnitudes do not show that; this reference does.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NARROW = "/narrow"
 
 
 def rounded_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs in float64, with the result of every operator rounded to its type."""
+    """Returns the outputs in float64, with the result of every operator rounded to its type."""
     rounding = _rounding(model)
     arrays = [widen_array(value) for value in inputs]
     try:
         return run_double_ort(rounding, arrays)
     except Exception:
-        # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has them all.
+        # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has all of them.
         return run_double_onnx(rounding, arrays)
 
 

@@ -1,4 +1,4 @@
-"""Contractions alone, in every type and form: matmuls, convolutions, and what surrounds them in models."""
+"""Single contractions in every type and form: matmuls, convolutions, and the ops around them in models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
     "f64": (TensorProto.DOUBLE, np.dtype(np.float64)),
 }
 
-# Operand shapes of matmuls: odd sizes, both sides of 64, a single row, a single column, batches that broadcast.
+# These are operand shapes of matmuls: odd sizes, both sides of 64, a single row, a single column, and batches that
+# broadcast.
 _MATMULS: tuple[tuple[Shape, Shape], ...] = (
     ((7, 33), (33, 65)),
     ((1, 128), (128, 257)),
@@ -33,7 +34,7 @@ _MATMULS: tuple[tuple[Shape, Shape], ...] = (
     ((6, 31), (31,)),
 )
 
-# Name, input, filter and attributes of convolutions. Filters are weights.
+# Each entry has the name, input, filter and attributes of a convolution. Filters are weights.
 _CONVOLUTIONS: tuple[tuple[str, Shape, Shape, dict[str, Attribute]], ...] = (
     ("1x1", (1, 24, 9, 11), (17, 24, 1, 1), {}),
     ("1x1-stride-2", (1, 24, 14, 14), (17, 24, 1, 1), {"strides": [2, 2]}),
@@ -50,7 +51,7 @@ _CONVOLUTIONS: tuple[tuple[str, Shape, Shape, dict[str, Attribute]], ...] = (
 
 
 def contraction_table() -> list[OpCase]:
-    """Every contraction in every type. Deterministic; ids are unique."""
+    """Returns every contraction in every type. The list is deterministic, and ids are unique."""
     return [case for dtype in _TYPES for case in _cases(dtype)]
 
 
@@ -80,7 +81,7 @@ def _cases(dtype: str) -> Iterator[OpCase]:
 
 
 _Node = tuple[str, str, dict[str, Attribute]]
-"""An operator, its operands, and its attributes. Its result is called v and its number."""
+"""An operator, its operands, and its attributes. The result of node number n is called "vn"."""
 
 
 def _case(
@@ -94,7 +95,8 @@ def _case(
     element, numpy_type = _TYPES[dtype]
     rng = np.random.default_rng(list(identifier.encode()))
     arrays = [rng.standard_normal(shape).astype(numpy_type) for shape in inputs]
-    # Variance is kept: fan-in is all but the dim of a weight that the result has.
+    # The scale keeps the variance: the fan-in is the size of the weight divided by its largest dim, taken as that of
+    # the result.
     constants = [
         (rng.standard_normal(shape) / math.sqrt(math.prod(shape) / max(shape))).astype(numpy_type)
         for shape in weights

@@ -1,4 +1,4 @@
-"""Much work on some threads, each beside a process of its own."""
+"""Thread pool in which each thread works with a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 
 class Closeable(Protocol):
-    """A process, started when it is first asked."""
+    """A process that starts at its first request."""
 
     def close(self) -> None: ...
 
@@ -27,7 +27,8 @@ def drive(
     process: Callable[[], Process],
     done: Callable[[Result], None],
 ) -> None:
-    """Works on all items; `done` gets the results in the order of the items. Processes end with it, however it ends."""
+    """Works on all items; `done` receives the results in the order of the items. All processes are closed at the end,
+    even after an error."""
     local = threading.local()
     processes: list[Process] = []
 

@@ -1,7 +1,7 @@
-"""Steps of random graphs: operators that compute element by element.
+"""Steps of random graphs with elementwise operators.
 
-A step applies an operator to a value. It returns the result, or None where the operator does not fit the value: a
-type or bound that does not allow it, or a jump on a value that is not exact.
+A step applies an operator to a value. It returns the result, or None if the operator does not fit the value: because
+of its type or bound, or because the operator jumps and the value is not exact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOGICAL = ("And", "Or", "Xor")
 
 
 def piecewise(pool: Pool, x: Value, op: str) -> Value | None:
-    """Piecewise linear: exact where the operand is."""
+    """Applies a piecewise linear operator, which is exact if the operand is."""
     if op in JUMPS and not x.exact:
         return None
     y = pool.consume(x, op)
@@ -34,12 +34,12 @@ def piecewise(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def invert(pool: Pool, x: Value, op: str) -> Value | None:
-    """Not."""
+    """Applies Not."""
     return pool.consume(x, op)
 
 
 def smooth(pool: Pool, x: Value, op: str) -> Value | None:
-    """Functions whose result has a rounding error."""
+    """Applies a function whose result has a rounding error."""
     if op in _BOUNDED or op in _GROWING:
         y = pool.consume(x, op)
         bound = 1.0 if op in _BOUNDED else y.bound + 1.0
@@ -48,19 +48,19 @@ def smooth(pool: Pool, x: Value, op: str) -> Value | None:
         bound = math.exp(operand.bound)
         y = pool.consume(operand, op)
     else:
-        # Away from the singularity at 0: |x| + 0.5.
+        # The operand |x| + 0.5 is away from the singularity at 0.
         positive = pool.consume(x, "Abs")
         shifted = pool.m.op("Add", positive.name, pool.m.scalar(0.5, x.dtype))
         y = result(pool.m.op(op, shifted), x.shape, x.dtype, x.bound, exact=False)
         bound = max(2.0, x.bound)
     if bound > BOUNDS[x.dtype]:
-        # The node exists already, so tame it instead of refusing it.
+        # The node exists already, so its result is tamed instead of refused.
         y, bound = result(pool.m.op("Tanh", y.name), x.shape, x.dtype, 1.0, exact=False), 1.0
     return result(y.name, y.shape, y.dtype, bound, exact=False)
 
 
 def tame(pool: Pool, x: Value) -> Value:
-    """The value, or its Tanh where it is too large for an exponential."""
+    """Returns the value, or its Tanh if it is too large for an exponential."""
     if x.bound <= INPUT_BOUND:
         return x
     y = pool.consume(x, "Tanh")
@@ -68,7 +68,7 @@ def tame(pool: Pool, x: Value) -> Value:
 
 
 def arithmetic(pool: Pool, x: Value, op: str) -> Value | None:
-    """Two operands, one of which may broadcast."""
+    """Combines two operands, one of which may broadcast."""
     y = pool.partner(x)
     bounds = {"Add": x.bound + y.bound, "Sub": x.bound + y.bound, "Mul": x.bound * y.bound}
     bound = bounds.get(op, max(x.bound, y.bound))
@@ -82,7 +82,7 @@ def arithmetic(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def guarded(pool: Pool, x: Value, op: str) -> Value | None:
-    """Operators that not every right operand is for."""
+    """Applies an operator that is not defined for every right operand."""
     if op == "Pow":
         exponent = pool.pick((2, 3))
         bound = max(1.0, x.bound) ** exponent
@@ -105,7 +105,7 @@ def guarded(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def compare(pool: Pool, x: Value, op: str) -> Value | None:
-    """Comparisons of exact values."""
+    """Compares exact values."""
     if not x.exact:
         return None
     y = pool.partner(x)
@@ -118,7 +118,7 @@ def compare(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def logical(pool: Pool, x: Value, op: str) -> Value | None:
-    """Two truth values."""
+    """Combines two boolean values."""
     y = pool.partner(x)
     pool.use(x, y)
     return result(
@@ -127,7 +127,7 @@ def logical(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def select(pool: Pool, x: Value, op: str) -> Value | None:
-    """Where."""
+    """Applies Where."""
     conditions = [v for v in pool.values if v.dtype == "bool" and broadcasts(v.shape, x.shape)]
     condition = pool.pick(conditions) if conditions else pool.constant(x.shape, "bool")
     y = pool.partner(x)
@@ -140,11 +140,11 @@ def select(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def cast(pool: Pool, x: Value, op: str) -> Value | None:
-    """To any other type that holds the value."""
+    """Casts to another type that holds the value."""
     target = pool.pick([dtype for dtype in types_of("Cast") if dtype != x.dtype])
     if (target not in FLOATS and not x.exact) or x.bound > BOUNDS[target] > 1.0:
         return None
-    # Narrowing rounds; the float64 reference does not. Integers within the bounds above 256 do not fit bf16.
+    # Narrowing rounds, but the float64 reference does not. Integers with a bound above 256 do not fit bf16.
     narrowing = (x.dtype in ("f32", "f16", "bf16") and target in ("f16", "bf16")) or (
         target == "bf16" and x.bound > 256
     )
@@ -154,6 +154,6 @@ def cast(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def clip(pool: Pool, x: Value, op: str) -> Value | None:
-    """Between two constants."""
+    """Clips between two constants."""
     y = pool.consume(x, op, pool.m.scalar(-2, x.dtype), pool.m.scalar(3, x.dtype))
     return result(y.name, y.shape, y.dtype, min(y.bound, 3.0), exact=y.exact)

@@ -1,7 +1,7 @@
-"""Random graphs: from 4 to about 20 nodes, 1 to 6 outputs, every node consumed or an output.
+"""Random graphs of 4 to about 20 nodes and 1 to 6 outputs, in which every node is consumed or an output.
 
-Every graph begins with operators that are drawn evenly from all pairs of operator and type, two on each of its inputs,
-so that in many graphs every pair occurs often; what follows is drawn by weight.
+Every graph begins with operators drawn evenly from all pairs of operator and type, two for each of its inputs, so that
+over many graphs every pair occurs often; all further operators are drawn by weight.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fuzz.pool import MAX_LIVE, Pool, Value
 Step = Callable[[Pool, Value, str], Value | None]
 
 _LEAST_NODES, _MOST_NODES = 4, 10
-# A pair may need luck: a shape that the operator fits.
+# A pair may need several tries until a shape fits the operator.
 _TRIES = 8
 
 
 @dataclass(frozen=True)
 class Family:
-    """Operators that one step applies, and how often it is drawn."""
+    """Operators that one step applies, and the weight with which it is drawn."""
 
     weight: int
     step: Step
@@ -61,12 +61,12 @@ FAMILIES: tuple[Family, ...] = (
 
 @cache
 def pairs() -> tuple[tuple[str, str], ...]:
-    """Every operator with every type that it supports."""
+    """Returns every operator with every type that it supports."""
     return tuple((op, dtype) for family in FAMILIES for op in family.ops for dtype in types_of(op))
 
 
 def random_graph(seed: int) -> ModelProto:
-    """The random graph of this seed."""
+    """Returns the random graph of this seed."""
     pool = Pool(f"random_graph_{seed}", np.random.default_rng([seed, 2]))
     for _ in range(int(pool.rng.integers(1, MAX_LIVE + 1))):
         _begin(pool)
@@ -79,7 +79,7 @@ def random_graph(seed: int) -> ModelProto:
 
 
 def finish(pool: Pool) -> ModelProto:
-    """The graph, whose outputs are the values that nothing uses; inputs among them are computed with first."""
+    """Returns the graph, whose outputs are its unused values; an unused input first goes through an operator."""
     for value in list(pool.unused):
         if value.is_input:
             pool.add(pool.consume(value, "Not" if value.dtype == "bool" else "Neg"))
@@ -89,7 +89,7 @@ def finish(pool: Pool) -> ModelProto:
 
 
 def _begin(pool: Pool) -> None:
-    """An input with operators on it."""
+    """Adds an input with operators on it."""
     op, dtype = pool.pick(pairs())
     x = pool.input(dtype)
     for _ in range(_TRIES):
@@ -106,7 +106,7 @@ def _family(op: str) -> Family:
 
 
 def apply(pool: Pool, x: Value, family: Family, op: str) -> bool:
-    """Whether the operator fits the value; then its result is added."""
+    """Adds the operator's result; returns False if the operator does not fit the value."""
     if x.dtype not in types_of(op):
         return False
     y = family.step(pool, x, op)

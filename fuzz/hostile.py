@@ -1,7 +1,7 @@
-"""Feeds broken inputs, and judges what happens: success or one clean error are right, anything else is a finding.
+"""Test with broken inputs: success or one clean error is right, everything else is a finding.
 
-ONNX goes to `tilewright.compile` in a process with bounded memory; MLIR goes to `tilewright-opt`. A crash in a
-parser of MLIR's own, or that stock `mlir-opt` shows on the same text, is upstream's, and told apart.
+ONNX goes to `tilewright.compile` in a process with limited memory; MLIR goes to `tilewright-opt`. A crash in one of
+MLIR's own parsers, or one that stock `mlir-opt` has on the same text, is an upstream bug, and is reported as such.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from fuzz.hostile_onnx import hostile_model
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
 _MLIR_OPT = "/usr/lib/llvm-22/bin/mlir-opt"
-# tilewright-opt's own crash is no exit status; sanitizers' is, and so they say it.
+# Sanitizers end tilewright-opt with an exit status instead of a signal, so their message identifies the crash.
 _SANITIZER = re.compile(r"ERROR: (?:Address|Leak|Undefined)\w*Sanitizer|runtime error: ")
 
-# The innermost parser of an op in a stack dump.
+# This matches the innermost parser of an op in a stack dump.
 _PARSER = re.compile(r"\b(mlir|tilewright)::[\w:]*Op::parse\b")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One input, what was done to make it, and what it led to."""
+    """One input, the mutation that made it, and its outcome."""
 
     seed: int
     mutation: str
     outcome: str
-    """ "accepted", "refused", "upstream", or what is wrong: "crash", "hang", "internal error", "several lines"."""
+    """"accepted", "refused", "upstream", or the fault: "crash", "hang", "internal error", "several lines"."""
     message: str
     data: bytes
     suffix: str
     command: tuple[str, ...]
-    """Without the file's name."""
+    """The command without the file's name."""
 
     @property
     def is_finding(self) -> bool:
@@ -59,7 +59,7 @@ class Case:
 
 
 def bound_memory() -> None:
-    """Limits the address space of this process and those it starts."""
+    """Limits the address space of this process and of those it starts."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -67,9 +67,11 @@ def bound_memory() -> None:
 def feed(
     seeds: Sequence[int], *, jobs: int, corpus: Path | None, progress: Callable[[Case], None]
 ) -> list[Case]:
-    """ONNX for even seeds; MLIR for odd ones, or for none where there is no folder of tests to change."""
+    """Feeds ONNX for even seeds and MLIR for odd ones, or ONNX for all if there is no folder of tests to change."""
     if corpus is not None and not samples(corpus):
-        raise InputError("no lit tests are in it", where=str(corpus), hint="name the folder of ours, test")
+        raise InputError(
+            "no lit tests are in it", where=str(corpus), hint="name the repository's folder test"
+        )
     cases: list[Case] = []
 
     def done(case: Case) -> None:
@@ -91,7 +93,7 @@ def feed(
 
 
 def feed_compiler(seed: int, worker: Worker) -> Case:
-    """An ONNX file to `tilewright.compile`."""
+    """Feeds an ONNX file to `tilewright.compile`."""
     mutation, data = hostile_model(seed)
     try:
         answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed"}, data)
@@ -110,7 +112,7 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
 
 
 def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """What the worker does: compile, and say how that ended. IREE's own deaths end as clean errors."""
+    """Compiles in the worker, and answers with the outcome. Crashes of IREE itself become clean errors."""
     from tilewright.api.compilation import compile
     from tilewright.frontends.onnx import parse
 
@@ -130,9 +132,9 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
 
 
 def feed_opt(seed: int, corpus: Path, folder: Path) -> Case:
-    """MLIR to `tilewright-opt`."""
+    """Feeds MLIR to `tilewright-opt`."""
     mutation, arguments, text = hostile_text(seed, corpus)
-    # Bytes that are no UTF-8 are part of the game.
+    # Bytes that are not valid UTF-8 are intended.
     data = text.encode("latin-1", errors="replace") if "flip_bytes" in mutation else text.encode()
     path = folder / f"{seed}.mlir"
     path.write_bytes(data)
@@ -158,7 +160,7 @@ def _opt() -> str:
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
-    # A sanitizer's shadow memory is larger than any limit; it has one of its own.
+    # A sanitizer's shadow memory exceeds any limit; sanitizers have a limit of their own.
     sanitized = "ASAN_OPTIONS" in os.environ
     try:
         done = lifeline.run(
@@ -183,14 +185,14 @@ def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
 
 
 def _frames(log: str) -> str:
-    """The functions of ours in a stack dump, innermost first, or the reason that LLVM gave."""
+    """Returns our functions in a stack dump, innermost first, or the reason that LLVM gave."""
     fatal = re.search(r"LLVM ERROR: .*|terminate called.*|Assertion.*", log)
     frames = re.findall(r"^ *#\d+ \S+ (.*)", log, re.MULTILINE)
     return " ".join([fatal[0] if fatal else "", *[frame[:160] for frame in frames[3:9]]])
 
 
 def _upstream_fails(path: Path, arguments: Sequence[str], folder: Path) -> bool:
-    """Whether stock mlir-opt fails as well: without our dialect and passes, so on what it can read."""
+    """Returns True if stock mlir-opt fails as well, without our dialect and passes, on the parts that it can read."""
     if shutil.which(_MLIR_OPT) is None:
         return False
     ours = [argument for argument in arguments if "tile" not in argument]
@@ -199,7 +201,7 @@ def _upstream_fails(path: Path, arguments: Sequence[str], folder: Path) -> bool:
 
 
 def summarize(cases: Sequence[Case]) -> dict[str, Any]:
-    """Outcomes, and outcomes by kind of input."""
+    """Returns the number of cases by outcome, and by outcome and kind of input."""
     return {
         "inputs": len(cases),
         "outcomes": dict(Counter(case.outcome for case in cases)),

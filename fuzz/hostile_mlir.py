@@ -1,4 +1,4 @@
-"""MLIR that no compiler writes: the repository's own test inputs, with lines and tokens changed."""
+"""MLIR that no compiler writes: the repository's own test inputs with mutated lines and tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 
 Rng = np.random.Generator
 
-# What goes on to run when a text is still read: everything up to the object, for a target that every machine knows.
+# These passes run if the text still parses: all of them down to the object file, for a target that every machine
+# supports.
 _PIPELINES = (
     (),
     ("--canonicalize",),
@@ -36,7 +37,7 @@ _SHAPES = ("", "0x", "1x", "?x", "1000000000000000000x", "1000000000000000000x10
 
 @dataclass(frozen=True)
 class Sample:
-    """A module, and the arguments with which `tilewright-opt` is tested on it."""
+    """A module, and the arguments of `tilewright-opt` in its test."""
 
     text: str
     arguments: tuple[str, ...]
@@ -44,7 +45,7 @@ class Sample:
 
 @cache
 def samples(folder: Path) -> tuple[Sample, ...]:
-    """Every section of every lit test below the folder, with the arguments of its first command."""
+    """Returns every section of every lit test below the folder, with the arguments of the test's first command."""
     found: list[Sample] = []
     for path in sorted(folder.rglob("*.mlir")):
         text = path.read_text()
@@ -68,7 +69,7 @@ def _arguments(text: str, path: Path) -> tuple[str, ...] | None:
     ]
     dropped = ("%s", "--split-input-file", "--verify-diagnostics", "-o", "/dev/null")
     kept = [word for word in words[: min(ends, default=None)] if word not in dropped]
-    # Files that a test writes are none of a mutation's business.
+    # Arguments that name files written by the test are dropped.
     return tuple(word.replace("%S", str(path.parent)) for word in kept if "%t" not in word)
 
 
@@ -77,7 +78,7 @@ def _without_comments(text: str) -> str:
 
 
 def hostile_text(seed: int, folder: Path) -> tuple[str, tuple[str, ...], str]:
-    """What was done, the arguments, and the text."""
+    """Returns the mutation, the arguments, and the text."""
     rng = np.random.default_rng([seed, 4])
     pool = samples(folder)
     sample = pool[int(rng.integers(len(pool)))]
@@ -122,7 +123,7 @@ def _borrow_line(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
 
 
 def _replaced(text: str, rng: Rng, pattern: str, options: Sequence[str]) -> str:
-    """One match, or all that read the same, replaced by an option."""
+    """Replaces one match, or all matches with the same text, by an option."""
     matches = list(re.finditer(pattern, text))
     if not matches:
         return text
@@ -147,12 +148,12 @@ def _other_shape(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
 
 
 def _other_size(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
-    """One size wherever it occurs: consistent, so that it gets far."""
+    """Replaces one size wherever it occurs; such text is consistent, so it gets through many passes."""
     return _replaced(text, rng, r"(?<=[<x])\d+(?=x)", _INTEGERS)
 
 
 def _one_size_everywhere(text: str, rng: Rng, pool: Sequence[Sample]) -> str:
-    """In types, extents, offsets and attributes alike: verifiers have nothing to say against it."""
+    """Replaces one size in types, extents, offsets and attributes alike, so that verifiers accept the text."""
     sizes = re.findall(r"(?<=[<x])(\d+)(?=x)", text)
     if not sizes:
         return text

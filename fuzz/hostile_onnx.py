@@ -18,7 +18,7 @@ _CHAIN = 2000
 
 
 def hostile_model(seed: int) -> tuple[str, bytes]:
-    """What was done to a random graph, and the file that came of it."""
+    """Returns the mutation of a random graph, and the resulting file."""
     rng = np.random.default_rng([seed, 3])
     model = random_graph(seed)
     kind = int(rng.integers(len(_BYTE_MUTATIONS) + len(_GRAPH_MUTATIONS)))
@@ -75,7 +75,8 @@ def _huge_dims(model: ModelProto, rng: np.random.Generator) -> None:
 
 
 def _all_dims_alike(model: ModelProto, rng: np.random.Generator) -> None:
-    """Consistent, so that it gets far: sizes whose product overflows, or nothing at all."""
+    """Sets all dims of inputs and outputs to one size. The model stays consistent, so it gets far; the number of
+    elements overflows, or is zero."""
     size = _a_size(rng)
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
@@ -179,7 +180,7 @@ def _broken_initializer(model: ModelProto, rng: np.random.Generator) -> None:
 
 
 def _shape_operand(model: ModelProto, rng: np.random.Generator) -> None:
-    """A Reshape or Expand to a shape that cannot be."""
+    """Adds a Reshape or Expand to an impossible shape."""
     shape = [_a_size(rng) for _ in range(int(rng.choice([1, 3, 20])))]
     model.graph.initializer.append(helper.make_tensor("shape", TensorProto.INT64, [len(shape)], shape))
     op = str(rng.choice(["Reshape", "Expand", "Tile", "ConstantOfShape"]))
@@ -189,13 +190,13 @@ def _shape_operand(model: ModelProto, rng: np.random.Generator) -> None:
     dtype = TensorProto.FLOAT if op == "ConstantOfShape" else first.type.tensor_type.elem_type
     rank = len(first.type.tensor_type.shape.dim)
     ranks = {"Tile": rank, "Expand": max(rank, len(shape))}
-    # What has no type and rank of its own is refused before anybody looks at the operand.
+    # Without a type and rank of its own, the value would be refused before its operand is looked at.
     unknown = [None] * ranks.get(op, len(shape))
     model.graph.output.append(helper.make_tensor_value_info("extra", dtype, unknown))
 
 
 def _deep_nesting(model: ModelProto, rng: np.random.Generator) -> None:
-    """If within If within If."""
+    """Nests If within If within If."""
     inner = helper.make_graph(
         [helper.make_node("Constant", [], ["y"], value_float=1.0)], "leaf", [],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])],

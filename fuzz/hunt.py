@@ -1,4 +1,4 @@
-"""Judges the graphs of many seeds in processes that may die of them."""
+"""Judging of many seeds in processes that may die."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fuzz import CHECKOUT
 from fuzz.drive import drive
 from fuzz.judge import Verdict
 
-# The price of a module is spread over its graphs; with more of them the parts of the compiler that look at pairs show.
+# Several graphs share the cost of compiling a module; with many more, quadratic parts of the compiler dominate.
 GRAPHS_PER_MODULE = 16
-# A compile takes a second or two, with a simulated device behind it some seconds; a machine may be busy.
+# A compilation takes one or two seconds, and some more with a simulated device; the limit allows for a busy machine.
 LIMIT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A failure of one graph, or of several that fail only together."""
+    """A failure of one graph, or of several graphs that fail only together."""
 
     seeds: tuple[int, ...]
     verdict: Verdict
@@ -34,11 +34,11 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What a hunt found."""
+    """Results of a hunt."""
 
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     operators: Counter[str] = field(default_factory=Counter)
-    """Of the graphs that count."""
+    """Number of operators in the graphs that count."""
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
@@ -61,7 +61,7 @@ class Judge:
         self._worker.close()
 
     def model(self, model: ModelProto, seed: int, *, dump_dir: Path | None = None) -> Verdict:
-        """On one model, with inputs from this seed."""
+        """Judges one model, with inputs from this seed."""
         header = {
             "request": "fuzz.answers:judge_model",
             "seed": seed,
@@ -71,7 +71,7 @@ class Judge:
         return answer if isinstance(answer, Verdict) else Verdict(**answer["verdict"])
 
     def seeds(self, seeds: Sequence[int]) -> Outcome:
-        """On random graphs, all at once, and where that fails one by one."""
+        """Judges random graphs all at once and, if that fails, one by one."""
         answer = self._ask({"request": "fuzz.answers:judge_seeds", "seeds": list(seeds), "kind": self._kind})
         if isinstance(answer, Verdict):
             together = Outcome(dict.fromkeys(seeds, answer))
@@ -115,9 +115,9 @@ def hunt(
     seconds: float | None = None,
     kind: str = "all",
 ) -> Outcome:
-    """Judges all seeds, or the first module and as many as are begun within so many seconds.
+    """Judges all seeds; with `seconds`, the first module and those that start within that time.
 
-    `kind` is one of `kinds.KINDS`. `progress` is called with what is known so far.
+    `kind` is one of `kinds.KINDS`. `progress` receives the results so far.
     """
     outcome = Outcome()
     end = math.inf if seconds is None else time.monotonic() + seconds

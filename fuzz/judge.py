@@ -1,7 +1,7 @@
-"""Compiles models, runs them, and says what is wrong with each.
+"""Judge, which compiles models, runs them, and reports what is wrong with each.
 
-Several models are compiled as one. Where that fails as a whole it takes another attempt, one by one, to know whose
-fault it is; see `hunt`.
+Several models are compiled as one. If that fails as a whole, judging them one by one tells which model is at fault;
+see `hunt`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from fuzz.builder import ELEMENT_TYPES, Array
 from fuzz.conditioning import rounded_reference
 from fuzz.merge import merge, part_of
 
-# Plans depend on it; as many as the tests' machine may have.
+# Plans depend on this number; it does not exceed the cores of the machines that run the tests.
 THREADS = 2
 LEAST_SHARE = 0.9
-# How much worse than one rounding per operator a result may be.
+# A result may have this many times the error of one rounding per operator.
 _MORE_THAN_ROUNDING = 4.0
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of one model."""
+    """The verdict on one model."""
 
     kind: str
-    """ "passed", "wrong numbers", "error", "crash", "hang" or "oracle": the judge itself failed."""
+    """"passed", "wrong numbers", "error", "crash", "hang", or "oracle" if the judge itself failed."""
     message: str = ""
     error: float = 0.0
     """The largest relative error of the outputs."""
@@ -48,7 +48,7 @@ class Verdict:
     taken: int = 0
     eligible: int = 0
     is_compared: bool = True
-    """Not where the simulated device did not compute all of it."""
+    """False if the simulated device did not compute all of the model."""
 
     @property
     def failed(self) -> bool:
@@ -56,16 +56,17 @@ class Verdict:
 
     @property
     def has_share(self) -> bool:
-        """Whether enough of it ran in our kernels for it to test them."""
+        """True if enough of the model ran in our kernels to test them."""
         return self.eligible > 0 and self.taken >= LEAST_SHARE * self.eligible
 
     @property
     def counts(self) -> bool:
-        """Whether it tests our kernels."""
+        """True if the model tests our kernels."""
         return self.is_compared and self.has_share
 
     def same_failure(self, other: Verdict) -> bool:
-        """Whether the two fail alike; numbers and names in a message may differ, and where a hang was ended."""
+        """Returns True if both fail alike; numbers and names in a message, and the place where a hang was ended, may
+        differ."""
         if self.kind != other.kind or self.kind == "hang":
             return self.kind == other.kind
         return _skeleton(self.message) == _skeleton(other.message)
@@ -75,14 +76,14 @@ class Verdict:
 
 
 def _skeleton(message: str) -> str:
-    """A message without what differs from model to model: places, numbers, names and types."""
+    """Returns a message without the parts that differ between models: positions, numbers, names and types."""
     message = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>|\([^)]*\)|%\w+", "_", message.split("; ")[0])
     return re.sub(r"\S*\d\S*", "_", message)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """Inputs of a model, and what it makes of them in float64."""
+    """Inputs of a model, and its outputs in float64."""
 
     model: ModelProto
     inputs: list[Array]
@@ -95,7 +96,7 @@ class Expected:
         return Expected(model, inputs, float64_reference(model, inputs), model_tolerance(model))
 
     def judged(self, outputs: Sequence[Array]) -> tuple[float, float]:
-        """The largest error of the outputs, and what it may be: more where the model itself is ill-conditioned."""
+        """Returns the largest error of the outputs and the tolerance, which is higher for an ill-conditioned model."""
         worst = max(_errors(outputs, self.outputs))
         if worst <= self.tolerance:
             return worst, self.tolerance
@@ -114,9 +115,9 @@ def judge(
     target: str,
     dump_dir: Path | None = None,
 ) -> dict[str, Verdict]:
-    """The verdict on each model, with inputs from its seed. Raises nothing that a compiler may raise.
+    """Judges each model with inputs from its seed. Errors that a compiler may raise become verdicts.
 
-    The target may be a simulated device, as `sim:h200`: what it finds is an error, too.
+    The target may be a simulated device such as `sim:h200`; a bug that the device finds is an error, too.
     """
     verdicts: dict[str, Verdict] = {}
     expected: dict[str, Expected] = {}
@@ -139,22 +140,23 @@ def judge(
 
 @dataclass(frozen=True)
 class Ran:
-    """A merged model that was compiled and run."""
+    """Result of a merged model that was compiled and run."""
 
     outputs: Sequence[Array]
     report: Report
     incomplete: frozenset[str] = frozenset()
-    """Parts of which something was not computed; "" is any of them. Their outputs mean nothing."""
+    """Parts that were not computed completely, so that their outputs mean nothing; "" stands for all parts."""
 
 
 def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
-    """Raises what the compiler and the runtime raise."""
+    """Compiles and runs a model on this machine. Raises the errors of the compiler and the runtime."""
     program = compile(model, target, threads=[THREADS], strict=True, dump_dir=dump_dir)
     return Ran(program(*arrays), program.metadata.report)
 
 
 def simulate(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
-    """On the simulated device `sim:GPU`. Raises what the compiler raises, and what a detector finds."""
+    """Compiles and runs a model on the simulated device `sim:GPU`. Raises the errors of the compiler and of the
+    device's detectors."""
     with WorkFolder("fuzz") as folder:
         dump = dump_dir or folder
         program = compile(model, simulated_target(target), strict=True, dump_dir=dump)
@@ -170,7 +172,7 @@ def compare(
     *,
     incomplete: frozenset[str] = frozenset(),
 ) -> dict[str, Verdict]:
-    """The verdict on each part of a merged model, of which these are the outputs; `incomplete` ones pass."""
+    """Judges each part of a merged model by the outputs; parts in `incomplete` pass."""
     coverage = Coverage.of(report)
     rest = iter(outputs)
     verdicts = {}
@@ -192,7 +194,7 @@ def _compared(part: Expected, outputs: Sequence[Array]) -> Verdict:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many ops some kernel has to run, and how many run in ours, for each part of a merged model."""
+    """Number of ops that must run in some kernel, and of those that run in ours, for each part of a merged model."""
 
     taken: Counter[str] = field(default_factory=Counter)
     eligible: Counter[str] = field(default_factory=Counter)
@@ -209,7 +211,7 @@ class Coverage:
 
 
 def operators(model: ModelProto) -> Counter[str]:
-    """How often each operator occurs with each type, as "Op f32"."""
+    """Counts each operator with each type, as "Op f32"."""
     inferred = onnx.shape_inference.infer_shapes(model).graph
     values = (*inferred.input, *inferred.value_info, *inferred.output)
     types = {value.name: value.type.tensor_type.elem_type for value in values}

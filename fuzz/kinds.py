@@ -1,4 +1,4 @@
-"""The kinds of random graphs that there are, by the name that `python -m fuzz --kind` has for them."""
+"""Kinds of random graphs, by their name for `python -m fuzz --kind`."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from fuzz.graphs import random_graph
 from fuzz.windows import random_windows
 
 KINDS: Mapping[str, Callable[[int], ModelProto]] = {"all": random_graph, "windows": random_windows}
-"""Each gives the graph of a seed."""
+"""Functions that return the graph of a seed."""

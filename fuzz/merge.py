@@ -1,4 +1,5 @@
-"""Several models as one, side by side: compiling has a price per module, and small kernels get packed together."""
+"""Merging of several models into one, because every module has a fixed cost of compilation, and because small kernels
+then get packed together."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from onnx import ModelProto, helper
 
 from fuzz.builder import IR_VERSION, OPSET
 
-# What ends the name of a part in the names of its nodes.
+# This character ends the part's name in the names of its nodes.
 _END = "/"
 
 
 def merge(models: Mapping[str, ModelProto], *, name: str = "merged") -> ModelProto:
-    """One model; the inputs and outputs of the parts follow each other."""
+    """Returns one model, whose inputs and outputs are those of the parts in order."""
     parts = [onnx.compose.add_prefix(model, part + _END).graph for part, model in models.items()]
     graph = helper.make_graph(
         [node for part in parts for node in part.node],
@@ -27,5 +28,5 @@ def merge(models: Mapping[str, ModelProto], *, name: str = "merged") -> ModelPro
 
 
 def part_of(location: str) -> str:
-    """The part that an op came from, by its location."""
+    """Returns the part that an op came from, by its location."""
     return location.partition(_END)[0]

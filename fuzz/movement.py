@@ -1,4 +1,4 @@
-"""Steps of random graphs: data movement. See `elementwise` for what a step is."""
+"""Steps of random graphs with data movement. `elementwise` says what a step is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value
 
 
 def transpose(pool: Pool, x: Value, op: str) -> Value | None:
-    """By a random permutation."""
+    """Transposes by a random permutation."""
     if len(x.shape) < 2:
         return None
     perm = [int(axis) for axis in pool.rng.permutation(len(x.shape))]
@@ -35,7 +35,7 @@ def reshape(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def slice_axis(pool: Pool, x: Value, op: str) -> Value | None:
-    """Along one axis, with a step."""
+    """Slices along one axis, with a step."""
     axis = int(pool.rng.integers(len(x.shape)))
     size = x.shape[axis]
     if size < 3:
@@ -49,7 +49,7 @@ def slice_axis(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def concat(pool: Pool, x: Value, op: str) -> Value | None:
-    """With an existing value or a constant."""
+    """Concatenates with an existing value or a constant."""
     axis = int(pool.rng.integers(len(x.shape)))
     others = [v for v in pool.values if v.dtype == x.dtype and _same_but(v.shape, x.shape, axis)]
     y = pool.pick(others) if others and pool.chance(0.7) else pool.constant(x.shape, x.dtype)
@@ -62,7 +62,7 @@ def concat(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def pad(pool: Pool, x: Value, op: str) -> Value | None:
-    """With a constant."""
+    """Pads with a constant."""
     before, after = pool.rng.integers(0, 3, (2, len(x.shape)))
     shape = tuple(int(size + b + a) for size, b, a in zip(x.shape, before, after, strict=True))
     if math.prod(shape) > MAX_ELEMENTS:
@@ -73,7 +73,7 @@ def pad(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def expand(pool: Pool, x: Value, op: str) -> Value | None:
-    """Axes of one element, and new ones in front."""
+    """Expands axes of one element, and adds new ones in front."""
     shape = tuple(pool.pick((2, 3, 5)) if size == 1 else size for size in x.shape)
     if len(shape) < MAX_RANK and pool.chance(0.5):
         shape = (pool.pick((2, 3)), *shape)
@@ -83,7 +83,7 @@ def expand(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def unsqueeze(pool: Pool, x: Value, op: str) -> Value | None:
-    """A new axis."""
+    """Adds an axis."""
     if len(x.shape) == MAX_RANK:
         return None
     axis = int(pool.rng.integers(len(x.shape) + 1))
@@ -91,7 +91,7 @@ def unsqueeze(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def squeeze(pool: Pool, x: Value, op: str) -> Value | None:
-    """An axis of one element less."""
+    """Removes an axis of one element."""
     ones = [axis for axis, size in enumerate(x.shape) if size == 1]
     if not ones or len(x.shape) == 1:
         return None

@@ -1,4 +1,5 @@
-"""Every supported operator alone, in every type, rank and form, on inputs for which its result is well conditioned."""
+"""Table of all supported operators, each alone in every type, rank and form, with inputs on which its result is well
+conditioned."""
 
 from __future__ import annotations
 
@@ -38,10 +39,10 @@ class OpCase:
         return f"OpCase({self.id})"
 
 
-# Distinct sizes, so that swapped dimensions show.
+# The sizes are distinct, so that swapped dims show.
 _TABLE_SHAPES: tuple[Shape, ...] = ((), (7,), (5, 3), (3, 7, 5), (3, 5, 2, 7))
 
-# Operators with the range their floating-point inputs are drawn from.
+# Maps each operator to the range of its floating-point inputs.
 _UNARY: dict[str, tuple[float, float]] = {
     "Abs": (-4, 4),
     "Neg": (-4, 4),
@@ -70,7 +71,7 @@ _BINARY = (*ARITHMETIC, *GUARDED, *LOGICAL)
 
 
 def op_table() -> list[OpCase]:
-    """Every supported operator in every type and rank. Deterministic; ids are unique."""
+    """Returns every supported operator in every type and rank. The list is deterministic, and ids are unique."""
     parts = (_unary_cases, _binary_cases, _ternary_cases, _cast_cases, _reduce_cases, _normalisation_cases)
     return list(itertools.chain.from_iterable(part() for part in parts))
 
@@ -94,7 +95,7 @@ def _case(
     constants: Sequence[Array] = (),
     **attributes: Attribute,
 ) -> OpCase:
-    """A model of one node: `inputs` are graph inputs, `constants` the operands after them."""
+    """Makes a model of one node: `inputs` are graph inputs, `constants` are the operands after them."""
     m = ModelBuilder(identifier)
     names = [m.input(value.shape, name_of(value.dtype)) for value in inputs]
     names += [m.constant(value) for value in constants]
@@ -118,7 +119,7 @@ def _unary_cases() -> Iterator[OpCase]:
 
 
 def _binary_cases() -> Iterator[OpCase]:
-    """Both operands of the same shape, and one that broadcasts along every other axis."""
+    """Yields cases with operands of the same shape, and with one that broadcasts along every other axis."""
     for op in (*_BINARY, *COMPARISONS):
         for dtype, shape in itertools.product(types_of(op), _TABLE_SHAPES):
             forms = {"": shape}
@@ -170,7 +171,7 @@ def _cast_cases() -> Iterator[OpCase]:
 
 
 def _axis_sets(rank: int) -> dict[str, list[int]]:
-    """Names of axis sets of this rank; those that coincide are listed once."""
+    """Returns sets of axes of this rank by name, without duplicates."""
     sets = {"last": [rank - 1]}
     if rank > 1:
         sets |= {"first": [0], "all": list(range(rank))}

@@ -1,8 +1,8 @@
-"""The values of a random graph while it grows, each with what is known of its elements.
+"""The values of a random graph while it grows, with facts about their elements.
 
-A value carries a bound on its magnitude, and `exact`: whether every evaluation gives the same bits. Operators that jump
-(Floor, comparisons, Cast to an integer, ...) are applied to exact values only, because a rounding error would otherwise
-become a wrong result.
+A value has a bound on its magnitude, and is `exact` if every evaluation gives the same bits. Operators that jump
+(Floor, comparisons, Cast to an integer, ...) are applied to exact values only, because a rounding error would
+otherwise change the result completely.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BOUNDS = {"f32": 64.0, "f16": 32.0, "bf16": 32.0, "i8": 100.0, "i32": 1000.0, "i
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the graph; `bound` holds for the magnitude of its elements."""
+    """A tensor of the graph; `bound` limits the magnitude of its elements."""
 
     name: str
     shape: Shape
@@ -42,7 +42,7 @@ class Value:
 
 
 class Pool:
-    """What is there to compute with, and what has not been computed with yet."""
+    """All values that a graph can compute with, and those that nothing uses yet."""
 
     def __init__(self, name: str, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -64,7 +64,7 @@ class Pool:
         return value
 
     def shape(self) -> Shape:
-        """Of an input."""
+        """Draws the shape of an input."""
         rank = int(self.rng.integers(1, MAX_RANK + 1))
         shape = tuple(self.pick(SIZES) for _ in range(rank))
         while math.prod(shape) > MAX_ELEMENTS // 4:
@@ -72,7 +72,7 @@ class Pool:
         return shape
 
     def drop_input(self, value: Value) -> None:
-        """Takes back the newest input, which nothing uses."""
+        """Removes the newest input, which nothing uses."""
         self.m.inputs.pop()
         self.values.remove(value)
         self.unused.remove(value)
@@ -82,7 +82,8 @@ class Pool:
         self.unused.append(value)
 
     def operand(self) -> Value:
-        """Mostly an unused value; always one while as many are live as there may be outputs."""
+        """Draws a value, usually an unused one; always an unused one if there are as many as a graph may have
+        outputs."""
         if len(self.unused) >= MAX_LIVE or self.chance(0.8):
             return self.pick(self.unused)
         return self.pick(self.values)
@@ -92,13 +93,13 @@ class Pool:
         self.unused = [value for value in self.unused if value.name not in used]
 
     def consume(self, value: Value, op: str, *others: str, **attributes: Attribute) -> Value:
-        """A node with the operand's shape, type, bound and exactness."""
+        """Adds a node with the operand's shape, type, bound and exactness."""
         self.use(value)
         name = self.m.op(op, value.name, *others, **attributes)
         return Value(name, value.shape, value.dtype, value.bound, value.exact)
 
     def moved(self, value: Value, shape: Shape, op: str, *others: str, **attributes: Attribute) -> Value:
-        """Data movement: another shape, the same values."""
+        """Adds a node that moves data: another shape with the same values."""
         moved = self.consume(value, op, *others, **attributes)
         return Value(moved.name, shape, moved.dtype, moved.bound, moved.exact)
 
@@ -114,7 +115,7 @@ class Pool:
         return Value(name, shape, dtype, bound, exact=True)
 
     def partner(self, value: Value) -> Value:
-        """A second operand that broadcasts with the first: an existing value, else a constant."""
+        """Returns a second operand that broadcasts with the first: an existing value, else a constant."""
         fitting = [
             other
             for other in self.values
@@ -132,7 +133,7 @@ class Pool:
 
 
 def broadcasts(*shapes: Shape) -> bool:
-    """Whether the shapes broadcast, to a rank and size that the graphs keep to."""
+    """Returns True if the shapes broadcast to a rank and size within the limits of the graphs."""
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -141,5 +142,5 @@ def broadcasts(*shapes: Shape) -> bool:
 
 
 def result(name: str, shape: Sequence[Any], dtype: str, bound: float, *, exact: bool) -> Value:
-    """A value of a node that was just made; numpy's sizes become plain ones."""
+    """Returns the value of a node that was just added; numpy's sizes become Python integers."""
     return Value(name, tuple(int(size) for size in shape), dtype, bound, exact)

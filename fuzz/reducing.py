@@ -1,4 +1,4 @@
-"""Steps of random graphs: reductions and what is made of them. See `elementwise` for what a step is."""
+"""Steps of random graphs with reductions and ops built on them. `elementwise` says what a step is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_FACTOR = 1.25
 
 
 def reduce(pool: Pool, x: Value, op: str) -> Value | None:
-    """Over one or several axes."""
+    """Reduces over one or several axes."""
     rank = len(x.shape)
     axes = sorted(int(axis) for axis in pool.rng.permutation(rank)[: int(pool.rng.integers(1, rank + 1))])
     keep = len(axes) == rank or pool.chance(0.5)
@@ -37,7 +37,7 @@ def reduce(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def _factors(pool: Pool, x: Value) -> Value:
-    """What products of neither overflow nor vanish: between 0.75 and 1.25, or between -1 and 1."""
+    """Returns factors whose products neither overflow nor vanish: between 0.75 and 1.25, or between -1 and 1."""
     if x.dtype not in FLOATS:
         y = pool.consume(x, "Sign")
         return result(y.name, y.shape, y.dtype, 1.0, exact=x.exact)
@@ -48,7 +48,8 @@ def _factors(pool: Pool, x: Value) -> Value:
 
 
 def softmax(pool: Pool, x: Value, op: str) -> Value | None:
-    """Along one axis. An error of the operand is a relative error of the result, so the operand is tamed."""
+    """Applies softmax along one axis. An error of the operand becomes a relative error of the result, so the operand
+    is tamed."""
     operand = tame(pool, x)
     axis = int(pool.rng.integers(len(x.shape)))
     y = pool.consume(operand, op, axis=axis)
@@ -57,7 +58,7 @@ def softmax(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def layer_norm(pool: Pool, x: Value, op: str) -> Value | None:
-    """Of graph inputs alone, along several elements: they are spread, and so the division is well conditioned."""
+    """Applies layer norm to graph inputs along several elements: these vary enough for a well-conditioned division."""
     axis = int(pool.rng.integers(len(x.shape)))
     if not x.is_input or x.shape[-1] < 5 or x.dtype not in FLOATS:
         return None
@@ -71,7 +72,7 @@ def layer_norm(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def search(pool: Pool, x: Value, op: str) -> Value | None:
-    """The first largest or smallest along one axis."""
+    """Finds the first largest or smallest element along one axis."""
     if not x.exact:
         return None
     axis, keep = int(pool.rng.integers(len(x.shape))), pool.chance(0.5) or len(x.shape) == 1

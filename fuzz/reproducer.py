@@ -1,4 +1,5 @@
-"""What a finding leaves behind: the model, a small one that fails alike, the MLIR of it, and the command to see it."""
+"""Reproducer of a finding: the model, a reduced one that fails alike, its MLIR, and the command that shows the
+failure."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from fuzz.kinds import KINDS
 from fuzz.merge import merge
 from fuzz.shrink import shrink
 
-# Of a model alone, after those of many at once: what hangs, hangs.
+# The limit applies to a single model, after those of a whole module.
 _LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Reproducer:
-    """Where a finding was written, and how to see it again."""
+    """Folder of a finding, and the command that reproduces it."""
 
     folder: Path
     command: str
@@ -32,13 +33,14 @@ class Reproducer:
 def write_reproducer(
     finding: Finding, folder: Path, *, target: str, small: bool, kind: str = "all"
 ) -> Reproducer:
-    """Writes `graph.onnx`, `small.onnx` and `small.mlir`: what enters the passes, if it gets that far."""
+    """Writes `graph.onnx`, `small.onnx` and, if the model gets that far, `small.mlir`, which is the input of the
+    passes."""
     model, seed = finding_model(finding, kind), finding.seeds[0]
     path = folder / f"{finding.verdict.kind.replace(' ', '-')}-{'-'.join(map(str, finding.seeds[:2]))}"
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / "graph.onnx").write_bytes(model.SerializeToString())
-        # Processes that die leave files behind, which are nobody's reproducer.
+        # Files that dying processes leave behind go here, because they belong to no reproducer.
         with WorkFolder("fuzz") as scratch:
             judge = Judge(scratch, target=target, limit_seconds=_LIMIT_SECONDS)
             try:
@@ -71,7 +73,7 @@ def write_reproducer(
 
 
 def finding_model(finding: Finding, kind: str = "all") -> ModelProto:
-    """The graph, or the graphs side by side."""
+    """Returns the graph, or the graphs merged side by side."""
     if len(finding.seeds) == 1:
         return KINDS[kind](finding.seeds[0])
     return merge({f"g{seed}": KINDS[kind](seed) for seed in finding.seeds})

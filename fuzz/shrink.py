@@ -1,7 +1,7 @@
-"""Makes a small model of one that fails: drops outputs and nodes, cuts edges, shrinks axes, while it fails alike.
+"""Reduction of a failing model: drops outputs and nodes, cuts edges, and shrinks axes while the model fails alike.
 
-Greedy, largest steps first: a candidate that still fails is where it goes on from, until none does or the trials are
-used up. Every candidate is a valid model, or it is no candidate.
+The search is greedy with the largest steps first: it continues from each candidate that still fails, until none does
+or the trials are used up. Only valid models are candidates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SMALLER = (1, 2, 3)
 
 
 def shrink(model: ModelProto, fails: Fails, *, trials: int = _MAX_TRIALS) -> ModelProto:
-    """The smallest model found for which `fails` still holds."""
+    """Returns the smallest model found for which `fails` still holds."""
     progress = True
     while progress and trials > 0:
         progress = False
@@ -37,7 +37,7 @@ def shrink(model: ModelProto, fails: Fails, *, trials: int = _MAX_TRIALS) -> Mod
 
 
 def _candidates(model: ModelProto) -> Iterator[ModelProto]:
-    """Models with something less, those with much less first."""
+    """Yields reduced models, those with the largest reduction first."""
     inferred = onnx.shape_inference.infer_shapes(model)
     types = _types(inferred.graph)
     yield from _of_half_the_outputs(model)
@@ -61,14 +61,14 @@ def _of_half_the_outputs(model: ModelProto) -> Iterator[ModelProto]:
 
 
 def _ending_early(model: ModelProto, types: dict[str, onnx.ValueInfoProto]) -> Iterator[ModelProto]:
-    """With one inner value as the only output."""
+    """Yields models with one inner value as the only output."""
     for node in model.graph.node:
         if node.output[0] in types:
             yield _rebuilt(model, outputs=[types[node.output[0]]])
 
 
 def _beginning_late(model: ModelProto, types: dict[str, onnx.ValueInfoProto]) -> Iterator[ModelProto]:
-    """With one inner value as an input; what only it needed goes."""
+    """Yields models with one inner value as an input; nodes that only it needed are removed."""
     results = {value.name for value in model.graph.output}
     for node in reversed(model.graph.node):
         if node.output[0] in types and node.output[0] not in results:
@@ -77,7 +77,7 @@ def _beginning_late(model: ModelProto, types: dict[str, onnx.ValueInfoProto]) ->
 
 
 def _without_one_node(model: ModelProto, types: dict[str, onnx.ValueInfoProto]) -> Iterator[ModelProto]:
-    """With an operand of the same type in the place of a node's result."""
+    """Yields models in which an operand of the same type replaces a node's result."""
     for node in model.graph.node:
         result = types.get(node.output[0])
         operands = [types[name] for name in node.input if name in types]
@@ -100,7 +100,8 @@ def _bypassed(model: ModelProto, gone: onnx.NodeProto, operand: str) -> ModelPro
 
 
 def _of_smaller_axes(model: ModelProto) -> Iterator[ModelProto]:
-    """With fewer elements along every axis of one size: of inputs, constants, and shapes that are constants."""
+    """Yields models with fewer elements along every axis of one size: of inputs, constants, and shapes that are
+    constants."""
     inputs = [dim.dim_value for value in model.graph.input for dim in value.type.tensor_type.shape.dim]
     sizes = sorted({*inputs, *itertools.chain(*(tensor.dims for tensor in model.graph.initializer))})
     for size, smaller in itertools.product(reversed(sizes), _SMALLER):
@@ -119,7 +120,7 @@ def _resized(model: ModelProto, size: int, smaller: int) -> ModelProto:
     for tensor in graph.initializer:
         array = numpy_helper.to_array(tensor)
         if array.dtype == np.int64 and array.ndim == 1:
-            # Perhaps a shape.
+            # The constant may be a shape.
             array = np.where(array == size, smaller, array)
         array = array[tuple(slice(smaller if axis == size else None) for axis in array.shape)]
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
@@ -127,7 +128,7 @@ def _resized(model: ModelProto, size: int, smaller: int) -> ModelProto:
 
 
 def _with_inferred_outputs(model: ModelProto) -> ModelProto:
-    """Outputs take the shapes that follow from the inputs."""
+    """Returns the model with the output shapes that follow from the inputs."""
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
     del model.graph.value_info[:]
@@ -141,7 +142,7 @@ def _rebuilt(
     inputs: list[onnx.ValueInfoProto] | None = None,
     outputs: list[onnx.ValueInfoProto] | None = None,
 ) -> ModelProto:
-    """The model with other parts, and without what no output needs."""
+    """Returns the model with other parts, and without nodes that no output needs."""
     graph = model.graph
     nodes = list(graph.node) if nodes is None else nodes
     outputs = list(graph.output) if outputs is None else outputs

@@ -1,4 +1,4 @@
-"""What a hunt found, in figures: as text for people, as JSON for keeping."""
+"""Summary of a hunt in figures: as text for people, and as JSON for storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOLERANCES = frozenset(tolerance(dtype) for dtype in NUMPY_TYPES.values())
 
 
 def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all") -> dict[str, Any]:
-    """Every figure. A graph counts if at least 90% of what some kernel has to run ran in ours."""
+    """Returns all figures. A graph counts if our kernels ran at least 90% of the ops that must run in some kernel."""
     verdicts = list(outcome.verdicts.values())
     passed = [verdict for verdict in verdicts if not verdict.failed]
     counted = [verdict for verdict in passed if verdict.counts]
@@ -29,7 +29,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
     eligible = sum(verdict.eligible for verdict in passed)
     below = [s for s, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.has_share]
     pair_counts = {f"{op} {dtype}": outcome.operators[f"{op} {dtype}"] for op, dtype in pairs()}
-    if kind != "all":  # other kinds draw from operators of their own
+    if kind != "all":  # other kinds draw from their own operators
         pair_counts = dict(outcome.operators)
     return {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
@@ -47,7 +47,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
         "not_compared": sum(not verdict.is_compared for verdict in passed),
         "ops_eligible": eligible,
         "ops_in_our_kernels": sum(verdict.taken for verdict in passed),
-        # Of those that are held to the bound of a type; the others lose their digits in any evaluation.
+        # These graphs must meet the bound of a type; the others lose their digits in any evaluation.
         "largest_error_by_tolerance": {
             f"{limit:.0e}": max(v.error for v in passed if v.tolerance == limit)
             for limit in sorted({v.tolerance for v in passed} & TOLERANCES)
@@ -64,7 +64,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
 
 
 def as_text(summary: dict[str, Any]) -> str:
-    """The figures that matter, one a line."""
+    """Returns the most important figures, one on each line."""
     eligible, taken = summary["ops_eligible"], summary["ops_in_our_kernels"]
     rare = sorted(summary["operators"].items(), key=lambda entry: entry[1])[:5]
     lines = [

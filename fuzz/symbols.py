@@ -1,4 +1,5 @@
-"""Models of static shapes made dynamic: sizes become symbols, which a program is then called with any values for."""
+"""Conversion of models with static shapes to dynamic ones: sizes become symbols, with which a program runs for any
+values."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from fuzz.op_table import OpCase
 
 
 def with_symbols(case: OpCase) -> ModelProto | None:
-    """The model with a symbol for every size of its inputs that may change; None where none may.
+    """Returns the model with a symbol for every size of its inputs that may change, or None if none may.
 
-    Equal sizes are one symbol. Sizes of one broadcast, and those that a constant has as well are its own: both stay.
+    Equal sizes become one symbol. Sizes of 1 stay, because they broadcast, and so do sizes that a constant has as well.
     """
     sizes = changeable_sizes(case)
     if not sizes:
@@ -32,13 +33,14 @@ def with_symbols(case: OpCase) -> ModelProto | None:
 
 
 def changeable_sizes(case: OpCase) -> frozenset[int]:
-    """The sizes of a case's inputs that are a symbol in `with_symbols`."""
+    """Returns the sizes of a case's inputs that are symbols in `with_symbols`."""
     kept = {size for tensor in case.model.graph.initializer for size in tensor.dims} | {1}
     return frozenset(size for array in case.inputs for size in array.shape) - kept
 
 
 def resized(case: OpCase, sizes: Sequence[tuple[int, int]], rng: np.random.Generator) -> tuple[Array, ...]:
-    """Inputs of other sizes, given as pairs of old and new: each array's values, drawn again from among its own."""
+    """Returns inputs of other sizes, given as pairs of old and new; the values of each array are drawn from its old
+    values."""
     new = dict(sizes)
     return tuple(
         np.asarray(rng.choice(array.reshape(-1), size=[new.get(size, size) for size in array.shape]))

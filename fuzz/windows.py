@@ -1,7 +1,7 @@
-"""Random graphs of what reads at the edges: pads, windows, slices, concats, masks, and reductions of them.
+"""Random graphs of ops that read at the edges: pads, windows, slices, concats, masks, and reductions of them.
 
-Sizes are drawn from all up to 40, so that rows end at every lane of a vector: code for the ends of rows, and for what
-lies outside a tensor, is where instruction sets differ most. See `graphs` for random graphs over all operators.
+Sizes are drawn from all up to 40, so that rows end at every lane of a vector: instruction sets differ most in the code
+for the ends of rows and for positions outside a tensor. `graphs` makes random graphs of all operators.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MULTIPLES = (4, 8, 13, 16, 32)
 
 
 class WindowPool(Pool):
-    """Inputs are images and sequences: the last two axes may be long, those before them are short."""
+    """A pool whose inputs are images and sequences: the last two axes may be long, those before them are short."""
 
     def __init__(self, name: str, rng: np.random.Generator) -> None:
         super().__init__(name, rng)
         self.pads_maxima = self.chance(0.3)
-        """Whether MaxPool has pads. Such a graph has no Conv and no AveragePool, because onnx's evaluator, which has to
-        judge those, fails at some pads of MaxPool."""
+        """True if MaxPool has pads. Such a graph has no Conv and no AveragePool: onnx's evaluator, which must judge
+        those, fails on some pads of MaxPool."""
 
     def shape(self) -> Shape:
         rank = int(self.rng.integers(1, MAX_RANK + 1))
@@ -45,11 +45,13 @@ class WindowPool(Pool):
 
 
 def pad(pool: Pool, x: Value, op: str) -> Value | None:
-    """Of the last one or two axes, or of all: with a constant, perhaps to a multiple, or with what is at the edge."""
+    """Pads the last one or two axes, or all: with a constant, perhaps to a multiple, or with the elements at the
+    edge."""
     rank = len(x.shape)
     mode = pool.pick(("constant", "constant", "reflect", "edge") if rank > 2 else ("constant",))
     if mode != "constant":
-        # Of images and sequences, as models have it; IREE 3.13 refuses edges of other axes, or takes minutes for them.
+        # Models pad the axes of images and sequences like this; IREE 3.13 refuses edges of other axes, or takes
+        # minutes for them.
         padded = range(2, rank)
     elif pool.chance(0.3):
         padded = range(rank)
@@ -58,7 +60,7 @@ def pad(pool: Pool, x: Value, op: str) -> Value | None:
     before, after = [0] * rank, [0] * rank
     for axis in padded:
         size = x.shape[axis]
-        # A reflection has no more than what is beside the edge.
+        # A reflection has at most the elements beside the edge.
         most = min(9, size - 1) if mode == "reflect" else 9
         if mode == "constant" and pool.chance(0.3):
             after[axis] = -size % pool.pick(_MULTIPLES)
@@ -73,7 +75,7 @@ def pad(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def slice_axes(pool: Pool, x: Value, op: str) -> Value | None:
-    """Along every axis, from odd offsets and with steps."""
+    """Slices along every axis, from odd offsets and with steps."""
     starts, ends, steps = [], [], []
     for size in x.shape:
         start = int(pool.rng.integers(0, size // 2 + 1)) if size > 1 else 0
@@ -86,7 +88,7 @@ def slice_axes(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def concat(pool: Pool, x: Value, op: str) -> Value | None:
-    """Pieces of a value and a constant, of different lengths."""
+    """Concatenates slices of a value and a constant of different lengths."""
     axis = int(pool.rng.integers(len(x.shape)))
     size = x.shape[axis]
     cut = int(pool.rng.integers(0, size))
@@ -104,7 +106,7 @@ def concat(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def convolution(pool: Pool, x: Value, op: str) -> Value | None:
-    """Along one or two axes, with strides, dilations, pads and groups; weights that keep the bound."""
+    """Convolves along one or two axes, with strides, dilations, pads and groups; the weights preserve the bound."""
     window = _window(pool, x, is_padded=True)
     if window is None or x.dtype not in FLOATS or _pads_maxima(pool):
         return None
@@ -122,7 +124,7 @@ def convolution(pool: Pool, x: Value, op: str) -> Value | None:
 
 
 def pooling(pool: Pool, x: Value, op: str) -> Value | None:
-    """The largest or the mean of each window."""
+    """Computes the maximum or the mean of each window."""
     pads_maxima = _pads_maxima(pool)
     if x.dtype not in FLOATS or (pads_maxima and op == "AveragePool"):
         return None
@@ -148,7 +150,7 @@ class _Window:
             pool.pick((1, 1, 2)) if size >= 2 * k else 1 for size, k in zip(axes, self.kernel, strict=True)
         ]
         strides = [pool.pick((1, 1, 2, 3)) for _ in axes]
-        # The reference pools with as much before as behind, and has no window of pads alone.
+        # The reference pads symmetrically, and supports no window of pads alone.
         most = [0 if not is_padded else k // 2 if is_even else k - 1 for k in self.kernel]
         before = [int(pool.rng.integers(0, pad + 1)) for pad in most]
         behind = before if is_even else [int(pool.rng.integers(0, pad + 1)) for pad in most]
@@ -169,7 +171,7 @@ def _window(pool: Pool, x: Value, *, is_padded: bool, is_even: bool = False) -> 
 
 
 def mask(pool: Pool, x: Value, op: str) -> Value | None:
-    """A band, a triangle or a run of the last axis stays; elsewhere there is a constant."""
+    """Keeps a band, a triangle or a run of the last axis, and replaces everything else by a constant."""
     size = x.shape[-1]
     columns = np.arange(size)
     kind = pool.pick(("run", "triangle", "band"))
@@ -203,7 +205,7 @@ FAMILIES: tuple[Family, ...] = (
 
 
 def random_windows(seed: int) -> ModelProto:
-    """The random graph of pads, windows and masks of this seed: 2 to about 12 nodes."""
+    """Returns the random graph of pads, windows and masks for this seed: 2 to about 12 nodes."""
     pool = WindowPool(f"random_windows_{seed}", np.random.default_rng([seed, 3]))
     for _ in range(int(pool.rng.integers(1, 3))):
         pool.input(pool.pick(_TYPES))

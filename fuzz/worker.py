@@ -1,6 +1,6 @@
-"""The process that judges: `python -m fuzz.worker`.
+"""The judging process: `python -m fuzz.worker`.
 
-It may die of what it runs; see `tilewright.worker.process`.
+The models that it runs may kill it; see `tilewright.worker.process`.
 """
 
 from __future__ import annotations

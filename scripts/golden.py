@@ -42,10 +42,10 @@ CHOSEN = (
     "dense-1x768x768", "dense-33x1027x65", "matmul-128x768x768", "matmul-77x321x123", "g2-chain", "g9-softmax-chain",
     "causal-attention-12x128x64", "grouped-attention-8x512x64",
 )  # fmt: skip
-"""Workloads that together reach every kind of kernel; the others are compared with `--all`."""
+"""Workloads that together use every kind of kernel; `--all` compares the others, too."""
 
 RENAMED: dict[str, str] = {}
-"""Words of plans, recipes and assembly that are spelled anew, old to new."""
+"""Renamed words of plans, recipes and assembly, from old to new."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Case:
         return "cuda" if self.target.startswith("cuda") else "cpu"
 
     def input_in(self, inputs: Path) -> Path:
-        """The file with what our passes are given; the same for all targets of a backend."""
+        """Returns the file with the input of our passes, which all targets of a backend share."""
         return inputs / f"{self.workload}.{self.dtype}.{self.backend}.mlir"
 
 
@@ -118,7 +118,7 @@ def _cases(options: argparse.Namespace) -> Iterator[Case]:
 
 
 def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
-    """Writes what our passes are given, where it is not there yet."""
+    """Writes the inputs of our passes that do not exist yet."""
     missing = {case.input_in(folder): case for case in cases if not case.input_in(folder).exists()}
     if not missing:
         return
@@ -134,7 +134,7 @@ def _make_inputs(cases: Sequence[Case], folder: Path) -> None:
 
 
 def _front(case: Case) -> str:
-    """The workload at IREE's preprocessing phase, as MLIR 22 reads it."""
+    """Returns the workload at IREE's preprocessing phase, as MLIR 22 reads it."""
     from tilewright.frontends import import_model
     from tilewright.frontends.triangles import mark_triangles
     from tilewright.iree.compiler import IreeCompiler
@@ -156,7 +156,7 @@ def _front(case: Case) -> str:
 
 
 def _compile(case: Case, inputs: Path, folder: Path) -> None:
-    """Runs our passes on one input; what they write, names aside, is in `folder` then."""
+    """Runs our passes on one input and writes their output, without names, to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made:
         files = {
@@ -200,7 +200,7 @@ _DEFINED = re.compile(
 
 
 def _without_names(text: str) -> str:
-    """Assembly or PTX with symbols numbered in the order in which they are defined, and without comments."""
+    """Returns assembly or PTX without comments, with symbols numbered in the order of their definitions."""
     text = _COMMENT.sub("", text)
     numbers: dict[str, str] = {}
     for directive, label in _DEFINED.findall(text):
@@ -230,7 +230,7 @@ def _renamed(text: str) -> str:
 
 
 def _report(case: Case, recorded: Path, compared: Path) -> bool:
-    """Whether a program differs; says how."""
+    """Reports whether and how a program differs; returns True if it does."""
     if not recorded.exists():
         print(f"{case.name}: was not recorded", flush=True)
         return True

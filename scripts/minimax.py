@@ -21,7 +21,9 @@ mp.dps = 40
 _HEADER = Path(__file__).parents[1] / "passes" / "codegen" / "common" / "VectorMathTables.h"
 _GRID = 400
 _TINY = mpf(10) ** -9
-_HALF_LN2 = mp.log(2) / 2 * mpf("1.003")  # rounding to the nearest integer happens to a rounded product
+_HALF_LN2 = (
+    mp.log(2) / 2 * mpf("1.003")
+)  # margin, because the product that is rounded to an integer is itself rounded
 _EIGHTH_TURN = mp.pi / 4 * mpf("1.005")
 
 Function = Callable[[mpf], mpf]
@@ -51,14 +53,15 @@ def _powers(x: mpf, low: int, degree: int) -> list[mpf]:
 
 
 def _solve(points: Sequence[tuple[mpf, mpf, mpf]], low: int, degree: int) -> list[mpf]:
-    """Coefficients of the powers low..degree whose weighted error has one size and alternates at the points."""
+    """Returns the coefficients of the powers low..degree whose weighted error has one size and alternates at the
+    points."""
     rows = [[*_powers(x, low, degree), (-1) ** row / w] for row, (x, _, w) in enumerate(points)]
     solution = mp.lu_solve(mp.matrix(rows), mp.matrix([y for _, y, _ in points]))
     return list(solution)[:-1]
 
 
 def _extrema(errors: Sequence[mpf], count: int) -> list[int]:
-    """Where each run of one sign is largest; from the ends, the smallest of them are dropped down to `count`."""
+    """Returns where each run of one sign is largest; drops the smallest of the ends until `count` remain."""
     found: list[int] = []
     for index, error in enumerate(errors):
         if not found or (error > 0) != (errors[found[-1]] > 0):
@@ -71,7 +74,7 @@ def _extrema(errors: Sequence[mpf], count: int) -> list[int]:
 
 
 def _exchange(grid: Sequence[tuple[mpf, mpf, mpf]], low: int, degree: int) -> list[mpf]:
-    """Remez' exchange for the powers low..degree."""
+    """Runs Remez' exchange for the powers low..degree."""
     count = degree - low + 2
     chosen = [round(i * (len(grid) - 1) / (count - 1)) for i in range(count)]
     coefficients: list[mpf] = []
@@ -86,7 +89,8 @@ def _exchange(grid: Sequence[tuple[mpf, mpf, mpf]], low: int, degree: int) -> li
 
 
 def fit(problem: Fit) -> tuple[list[mpf], mpf]:
-    """Coefficients from the lowest, rounded to the element type, and the largest weighted error they leave."""
+    """Returns the coefficients from the lowest, rounded to the element type, and the largest weighted error they
+    leave."""
     middle, radius = (problem.low + problem.high) / 2, (problem.high - problem.low) / 2
     points = [middle - radius * mp.cos(mp.pi * i / (_GRID - 1)) for i in range(_GRID)]
     exact = [(x, problem.target(x), problem.weight(x)) for x in points]
@@ -101,12 +105,12 @@ def fit(problem: Fit) -> tuple[list[mpf], mpf]:
 
 
 def _at_zero(limit: mpf, function: Function) -> Function:
-    """The function with its limit where it cannot be evaluated."""
+    """Returns the function, with its limit where it cannot be evaluated."""
     return lambda x: limit if x == 0 else function(x)
 
 
 def _of_square(function: Function, limit: mpf) -> Function:
-    """An odd function divided by its argument, as a function of the argument's square."""
+    """Returns an odd function divided by its argument, as a function of the argument's square."""
     return _at_zero(limit, lambda s: function(mp.sqrt(s)) / mp.sqrt(s))
 
 
@@ -232,7 +236,7 @@ def _problems() -> list[Fit]:
 
 def _table(problem: Fit) -> str:
     coefficients, error = fit(problem)
-    # Nine and seventeen digits tell all f32 and f64 apart.
+    # Nine and seventeen digits distinguish all f32 and f64 values.
     digits = [f"{float(value):.{16 if problem.double else 8}e}" for value in coefficients]
     entries = ", ".join(value if problem.double else value + "f" for value in digits)
     bits = mp.nstr(mp.log(error, 2), 4)
@@ -241,7 +245,7 @@ def _table(problem: Fit) -> str:
 
 
 def _two_over_pi() -> str:
-    """Words of 2/pi: with the zeros before the binary point, enough for any f32."""
+    """Returns words of 2/pi, which with the zeros before the binary point are enough for any f32."""
     with mp.workdps(120):
         words = [int(mp.floor(mp.ldexp(2 / mp.pi, 32 * i))) & 0xFFFFFFFF for i in range(8)]
     entries = ", ".join(f"0x{word:08X}" for word in words)
@@ -264,7 +268,7 @@ def _half_pi() -> str:
 
 
 def header() -> str:
-    """The text of VectorMathTables.h."""
+    """Returns the text of VectorMathTables.h."""
     tables = "\n".join(_table(problem) for problem in _problems())
     return (
         "// Polynomials of the vector math, from the lowest coefficient. "

@@ -12,8 +12,8 @@ python=${PYTHON:-.venv/bin/python}
 cmake --preset sanitize -DPython_EXECUTABLE="$(command -v "$python")"
 ninja -C build-sanitize
 
-# MLIR's libraries are not instrumented. Arenas are shared with them, and what our side poisons theirs does not unpoison.
-# A bound on memory is the sanitizer's own: its shadow is larger than any that the system could set.
+# MLIR's libraries are not instrumented. They share arenas with our code and would not unpoison what our code poisons.
+# The sanitizer itself limits memory: its shadow is larger than any limit that the system could set.
 export ASAN_OPTIONS=allow_user_poisoning=0:detect_leaks=0:hard_rss_limit_mb=8192
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 build-sanitize/bin/tilewright-unit-tests --gtest_brief=1

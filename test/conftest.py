@@ -1,4 +1,4 @@
-"""What all Python tests share: the two tiers, and the feature levels of CPUs."""
+"""Fixtures and options of all Python tests: the two tiers, and the feature levels of CPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.api import stitch
 from tilewright.api.fallback import next_attempt
 
 _COUNTS = "counts"
-"""Property of a test: how many it counted of what, which the end of a run sums up."""
+"""Name of a test's property with its counts, which the end of a run sums up."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,7 +41,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says which feature levels ran on which processor, and what tests counted."""
+    """Reports which feature levels ran on which processor, and the counts of the tests."""
     kinds = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
     reports = [
         report
@@ -67,7 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_measured_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the user of this machine tuned must not change what tests compile."""
+    """Isolates the tests from plans that the user of this machine tuned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TILEWRIGHT_TUNING", str(tmp_path_factory.mktemp("tuning") / "none.db"))
         yield
@@ -75,16 +75,17 @@ def _no_measured_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def _kept_compilers(_no_measured_plans: None) -> Iterator[None]:
-    """Most of what tests compile is small, and starting the compilers' process takes a good part of that."""
+    """Keeps the compilers' processes alive, because starting them takes a large part of the time of small
+    compilations."""
     with tilewright.keep_compilers():
         yield
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cpu_target(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The feature level that target "cpu" means: see `cpu_levels`.
+    """Sets the feature level that target "cpu" means: see `cpu_levels`.
 
-    A fixture of a module that keeps compiled programs has to ask for this one, so that it is made anew for each level.
+    A module's fixture that keeps compiled programs must request this one, so that it is made anew for each level.
     """
     level: str = getattr(request, "param", cpu_levels.HOST)
     with cpu_levels.standing_for_cpu(level):
@@ -96,7 +97,8 @@ _may_fall_back = False
 
 @pytest.fixture(scope="session", autouse=True)
 def _failing_passes_are_errors() -> Iterator[None]:
-    """A compilation survives a pass that fails on one of its kernels. A test does not, unless it is about that."""
+    """Turns the failure of a pass into an error. Outside of tests, a compilation continues if a pass fails on one of
+    its kernels."""
 
     def next_or_raise(error: tilewright.PassError, *arguments: Any, **keywords: Any) -> Any:
         if not _may_fall_back:
@@ -110,7 +112,7 @@ def _failing_passes_are_errors() -> Iterator[None]:
 
 @pytest.fixture
 def may_fall_back() -> Iterator[None]:
-    """Lets compilations of a test go on where a pass fails on a kernel, as they do for users."""
+    """Lets compilations of a test continue if a pass fails on a kernel, as they do for users."""
     global _may_fall_back
     _may_fall_back = True
     yield

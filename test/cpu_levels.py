@@ -1,13 +1,13 @@
-"""Feature levels of x86-64: the instruction sets that kernels are tested for, whatever processor runs the tests.
+"""Feature levels of x86-64: the instruction sets for which kernels are tested, whichever processor runs the tests.
 
-A module or test with the marker `cpu_levels` runs once for each level: while it runs, target "cpu" means that level, so
-that tests need not name a target. `@pytest.mark.cpu_levels("cpu")` runs a test of such a module for this machine alone,
-which is for tests that name their targets themselves or compile for no CPU.
+A module or test with the marker `cpu_levels` runs once for each level: during the run, target "cpu" means that level,
+so tests need not name a target. `@pytest.mark.cpu_levels("cpu")` runs a test of such a module for this machine alone,
+which suits tests that name their targets themselves or compile for no CPU.
 
-Every test lands with one level, which the test's name draws, or with those that the marker names:
+Every test lands with one level, which is drawn by the test's name, or with those that the marker names:
 `cpu_levels(landing=("x86-64-avx2",))`. The other levels have the marker `full`, which `--all` selects.
 
-Where this machine lacks the instructions of a level, a test compiles down to the object and ends as skipped where it
+If this machine lacks the instructions of a level, a test compiles down to the object file and is skipped where it
 would call the program.
 """
 
@@ -30,7 +30,7 @@ from tilewright.runtime.session import missing_features
 
 HOST = "cpu"
 LEVELS = ("x86-64-v2", "x86-64-avx2", "x86-64-avx512", HOST)
-"""Names of `tilewright targets`, narrowest first, then this machine with all that it has."""
+"""Names as in `tilewright targets`, narrowest first, then this machine with all of its instructions."""
 
 _PROPERTY = "cpu_level"
 
@@ -40,29 +40,29 @@ _current = HOST
 
 
 def current() -> str:
-    """The level that target "cpu" means now."""
+    """Returns the level that target "cpu" means now."""
     return _current
 
 
 def missing_here(level: str) -> list[str]:
-    """Extensions of a level that this machine lacks."""
+    """Returns the extensions of a level that this machine lacks."""
     return missing_features(Target.lookup(level).features)
 
 
 def why_not_run(level: str) -> str:
-    """Why programs of a level are compiled and not called here; empty where they are called."""
+    """Returns why programs of a level are compiled but not called here, or "" if they are called."""
     missing = missing_here(level)
     return f"compiled for {level} and not run: this machine lacks {', '.join(missing)}" if missing else ""
 
 
 @contextmanager
 def standing_for_cpu(level: str) -> Iterator[None]:
-    """Has target "cpu" mean a level for whatever this process compiles."""
+    """Makes target "cpu" mean a level for every compilation of this process."""
     global _current
     compile_with, load, reason = compilation.compile_with, tilewright.Program.load, why_not_run(level)
 
     def compile_for_level(options: Any, model: Any, target: Any = HOST, **others: Any) -> tilewright.Program:
-        # A sequence or a `Target` is no "cpu" either.
+        # A sequence or a `Target` is not "cpu" either.
         return compile_with(options, model, level if target == HOST else target, **others)
 
     def load_or_skip(self: tilewright.Program) -> Any:
@@ -82,7 +82,7 @@ def standing_for_cpu(level: str) -> Iterator[None]:
 
 
 def cached(function: Callable[..., Result]) -> Callable[..., Result]:
-    """`functools.cache` that keeps results of each level apart."""
+    """Caches like `functools.cache`, separately for each level."""
     of_level = functools.cache(lambda level, *arguments, **named: function(*arguments, **named))
 
     @functools.wraps(function)
@@ -92,7 +92,7 @@ def cached(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
-# What the hooks of pytest need
+# The functions below serve the hooks of pytest.
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
@@ -104,13 +104,13 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 
 def level_of(item: pytest.Item) -> str | None:
-    """The level that a test runs for; None if it is no test of several."""
+    """Returns the level that a test runs for, or None if the test does not run for several."""
     params: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
     return params.get("cpu_target")
 
 
 def lands(item: pytest.Item) -> bool:
-    """Whether a test runs without `--all`, as far as levels go."""
+    """Returns True if the level of a test runs without `--all`."""
     level, mark = level_of(item), item.get_closest_marker("cpu_levels")
     if level is None or mark is None:
         return True
@@ -122,26 +122,26 @@ def lands(item: pytest.Item) -> bool:
 
 
 def _draw(item: pytest.Item) -> int:
-    """The same number for tests of a module with the same parameters, since they share what is compiled."""
+    """Returns the same number for tests of a module with the same parameters, because they share compiled programs."""
     assert isinstance(item, pytest.Function)
     return zlib.crc32(f"{item.path.name} {parameters(item) or item.originalname}".encode())
 
 
 def parameters(item: pytest.Function) -> str:
-    """What tells a case of a test from its others, but for its level."""
+    """Returns the text that distinguishes a case of a test from its other cases, without the level."""
     if not hasattr(item, "callspec"):
         return ""
     return item.callspec.id.replace(level_of(item) or "", "", 1).strip("-")
 
 
 def note_level(item: pytest.Item) -> None:
-    """Has the report of a test say which level it ran for; reports cross the processes of pytest-xdist."""
+    """Writes a test's level into its report, which crosses the processes of pytest-xdist."""
     if (level := level_of(item)) is not None:
         item.user_properties.append((_PROPERTY, level))
 
 
 def summary(reports: Sequence[pytest.TestReport]) -> list[str]:
-    """A line for each level that tests of this run ran for, and which processor that was on."""
+    """Returns a line for each level that tests of this run ran for, with the processor."""
     tests = Counter(dict(report.user_properties).get(_PROPERTY) for report in reports)
     lines = [f"processor: {_processor()}"]
     for level in LEVELS:

@@ -11,7 +11,7 @@ config.excludes = ["e2e", "python", "Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.join(config.tilewright_source_dir, "test")
 config.test_exec_root = os.path.join(config.tilewright_binary_dir, "test")
 
-# TILEWRIGHT_TOOLS puts other builds of the tools in front, say instrumented ones.
+# TILEWRIGHT_TOOLS puts other builds of the tools first, for example instrumented ones.
 tools = [
     os.environ.get("TILEWRIGHT_TOOLS", ""),
     os.path.join(config.tilewright_binary_dir, "bin"),

@@ -1,4 +1,4 @@
-"""The lit suite (passes, analyses, dialect, unit tests) as one test here, so that one command runs everything."""
+"""The lit suite (passes, analyses, dialect, unit tests) as one Python test, so that one command runs all tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which tests land, and which only `--all` runs: docs/testing.md.
+"""The two tiers of tests: those that land, and those that only `--all` runs; see docs/testing.md.
 
-What does not land has the marker `full`, by hand or from here: tests for the other feature levels (`cpu_levels`), and
-of a test with the marker `lands(one_in=n)` all but every nth of its cases. At least one case of every test lands.
+Tests that do not land have the marker `full`, by hand or from here: tests for the other feature levels (`cpu_levels`)
+and, for a test with the marker `lands(one_in=n)`, all but every nth of its cases. At least one case of every test
+lands.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 
 
 def mark_full(items: Iterable[pytest.Item]) -> None:
-    """Gives the marker to what does not land."""
+    """Marks the tests that do not land."""
     cases: dict[tuple[str, str], list[pytest.Function]] = {}
     for item in items:
         if not cpu_levels.lands(item):
@@ -31,5 +32,5 @@ def mark_full(items: Iterable[pytest.Item]) -> None:
 
 
 def _draw(item: pytest.Function) -> int:
-    """The same number for tests with the same parameters: they may share what is compiled."""
+    """Returns the same number for tests with the same parameters, because they may share compiled programs."""
     return zlib.crc32(cpu_levels.parameters(item).encode())

@@ -1,4 +1,4 @@
-"""A check of our kernels on a machine with a GPU, which has neither a network nor a compiler.
+"""Checks our kernels on a machine with a GPU but without network or compiler.
 
-`bundle` gathers here what it needs in one folder; `start`, which lies there as `run.py`, runs it there.
+`bundle` collects what it needs in one folder; `start`, which is copied there as `run.py`, runs it.
 """

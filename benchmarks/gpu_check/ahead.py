@@ -1,6 +1,6 @@
-"""Has the systems that compile for seconds do so in several processes at once, into caches that their own ones find.
+"""Compiles with the slow systems ahead of time, in several processes at once, into caches that the timed processes use.
 
-PyTorch's kernels are tuned meanwhile, on a GPU that others use as well: who wants its best takes one process at a time.
+PyTorch then tunes its kernels on a GPU that other processes use as well; for PyTorch's best kernels, use one process.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from benchmarks.client import Client, PeerError
 
 Work = tuple[str, Mapping[str, Any]]
-"""A system, and the workload that it compiles."""
+"""A system and the workload that it compiles."""
 
 
 def share_caches(folder: Path) -> None:
-    """Of this check alone: nobody else's cache is filled, and none helps."""
+    """Makes the systems use caches of this check alone, so that it neither fills nor uses other caches."""
     os.environ.update(
         TORCHINDUCTOR_CACHE_DIR=str(folder / "inductor"), TRITON_CACHE_DIR=str(folder / "triton")
     )
@@ -34,7 +34,7 @@ def compile_ahead(
     folder: Path,
     limit: Callable[[], float],
 ) -> None:
-    """Compiles and runs each once; what fails will fail again where it counts."""
+    """Compiles and runs each workload once; failures are ignored, because they repeat when the workload is timed."""
     waiting: queue.SimpleQueue[Work] = queue.SimpleQueue()
     for item in work:
         waiting.put(item)
@@ -69,5 +69,5 @@ def _work(
 
 
 def sent(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system is told of a workload."""
+    """Returns the part of a workload's entry that a system receives."""
     return {key: value for key, value in entry.items() if key != "suite"}

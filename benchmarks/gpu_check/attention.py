@@ -1,6 +1,7 @@
-"""Which attention a model is, for systems that have a function for attention.
+"""Recognises models that are one attention, for systems that have a function for it.
 
-A model is taken for one only if it is, node by node, what the workloads' builder makes of the sizes of its inputs.
+A model is recognised only if it is equal, node by node, to what the workloads' builder makes for the sizes of its
+inputs.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ class Attention:
     """softmax(query @ keyᵀ * scale) @ value of the three inputs, [batch, rows, size] or [batch, heads, rows, size]."""
 
     scale: float
-    """As the model has it, rounded to its type."""
+    """Scale in the model, rounded to its type."""
     is_causal: bool
     is_grouped: bool
-    """Whether several heads of queries share one of keys and values."""
+    """True if several query heads share one head of keys and values."""
 
 
 def recognize(model: ModelProto) -> Attention:
-    """The attention that the model is; UnsupportedError where it is anything else."""
+    """Returns the attention that the model is; raises UnsupportedError if it is anything else."""
     inputs = graph_inputs(model)
     shapes = [_shape(value) for value in inputs]
     if len(shapes) == 3 and all(all(shape) for shape in shapes):
@@ -45,7 +46,7 @@ def recognize(model: ModelProto) -> Attention:
 def _candidates(
     query: Sequence[int], key: Sequence[int], value: Sequence[int]
 ) -> Iterator[tuple[ModelProto, bool]]:
-    """What the builder makes of inputs of these shapes, and whether it is causal."""
+    """Yields the models that the builder makes for inputs of these shapes, and whether each is causal."""
     ranks = [len(query), len(key), len(value)]
     if ranks == [3, 3, 3]:
         batch, m, k = query
@@ -60,11 +61,11 @@ def _candidates(
 
 
 def _scale(graph: GraphProto) -> float:
-    """The only scalar that the builder makes."""
+    """Returns the only scalar that the builder makes."""
     [scale] = (tensor for tensor in graph.initializer if not tensor.dims)
     return float(numpy_helper.to_array(scale).item())
 
 
 def _shape(value: ValueInfoProto) -> tuple[int, ...]:
-    """With 0 for a dimension that is not known."""
+    """Returns the shape, with 0 for an unknown dimension."""
     return tuple(dimension.dim_value for dimension in value.type.tensor_type.shape.dim)

@@ -1,4 +1,4 @@
-"""Our kernels alone: launched through the driver one after another, as IREE would launch them."""
+"""Runs our kernels without IREE, launched through the driver one after another as IREE would launch them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from benchmarks.gpu_check.timing import Timing, host_seconds, median_of
 from benchmarks.peers import Array, UnsupportedError
 
 _SHARE_OF_LAUNCHES = 0.3
-"""Of the time for timing, where launches are timed one by one as well."""
+"""Share of the timing budget that is used to time single launches as well."""
 _LAUNCHES_PER_FLUSH = 10
-"""That the host is sure to have made before the GPU has overwritten the flushed buffer."""
+"""Launches that the host certainly makes before the GPU has overwritten the flush buffer."""
 _ROUNDS_OF_LAUNCHES = 20
 
 
 class BareKernels:
-    """Programs as nothing but our kernels."""
+    """System that runs programs as nothing but our kernels."""
 
     def __init__(self, library: Any = None) -> None:
         self._cuda = Cuda(library)
 
     def versions(self) -> dict[str, Any]:
-        """The GPU and its driver."""
+        """Returns the GPU and its driver version."""
         device = self._cuda.describe()
         return {
             "gpu": device.name,
@@ -42,11 +42,11 @@ class BareKernels:
         }
 
     def prepare(self, case: Case) -> BareProgram:
-        """Loads kernels and uploads what they read."""
+        """Loads kernels and uploads the buffers that they read."""
         return BareProgram(self._cuda, case)
 
     def copy_gb_per_s(self) -> float:
-        """Of a copy from memory to memory, read and written bytes both counted."""
+        """Measures a copy from memory to memory, in GB/s; read and written bytes both count."""
         source, target = self._cuda.allocate(FLUSHED_BYTES), self._cuda.allocate(FLUSHED_BYTES)
         source.fill(1)
         begin, end = self._cuda.event(), self._cuda.event()
@@ -88,7 +88,7 @@ class BareProgram:
             )
 
     def outputs(self) -> list[Array] | None:
-        """Of one run, into memory that held something else; None where one depends on what IREE computes."""
+        """Returns the outputs of one run in memory that held other data; None if one depends on what IREE computes."""
         for number in self._made:
             self._buffers[number].fill(0xFF)
         self._run()
@@ -98,7 +98,7 @@ class BareProgram:
         return [self._buffer(n).read(self._tensors.new(n)) for n in self._results]
 
     def time(self, *, seconds: float) -> Timing:
-        """With the cache cold before every sample."""
+        """Returns times with a cold cache before every sample."""
         cache = ColdCache(self._cuda)
 
         def flush() -> None:

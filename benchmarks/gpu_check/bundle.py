@@ -1,9 +1,10 @@
-"""Gathers in one folder what a machine with a GPU needs to check our kernels: `run.py` there does it.
+"""Collects in one folder what a machine with a GPU needs to check our kernels; `run.py` in it runs the check.
 
     python -m benchmarks.gpu_check.bundle OUT_DIR
     scp -r OUT_DIR there: && ssh there 'cd OUT_DIR && python3 run.py'
 
-Weights and inputs stay behind: they are drawn from their seeds there, and so are the packages that are installed there.
+The bundle has no weights or inputs, which that machine draws from their seeds, and no packages that are installed
+there.
 """
 
 from __future__ import annotations
@@ -49,17 +50,17 @@ _PYTHON = "3.12"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux2014_x86_64")
 _WHEELS = {
     "iree-base-runtime": PINNED_IREE,
-    # Of the rest, what the bundle is made with.
+    # the other packages in the versions that the bundle is made with
     **dict.fromkeys(("onnx", "ml_dtypes", "protobuf", "typing_extensions", "msgspec")),
 }
 
 
 class BundleError(RuntimeError):
-    """No bundle was made; the message says why."""
+    """No bundle was made; the message gives the reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command here."""
+    """Runs the command that makes a bundle."""
     options = _parser().parse_args(arguments)
     try:
         size = make_bundle(
@@ -81,17 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_check.bundle", description=__doc__)
-    parser.add_argument("folder", type=Path, help="to make, or to fill if it is empty")
-    parser.add_argument("--target", default="cuda:h200", help="what kernels are compiled for")
+    parser.add_argument("folder", type=Path, help="folder to make, or to fill if it is empty")
+    parser.add_argument("--target", default="cuda:h200", help="target that kernels are compiled for")
     parser.add_argument(
         "--suites",
         type=lambda text: text.split(","),
         default=["stitch", "bandwidth", "gemm", "gemm-square", "chains", "convolutions", "models"],
-        help=f"of {','.join(SUITES)}",
+        help=f"suites, of {','.join(SUITES)}",
     )
-    parser.add_argument("--workloads", default="*", metavar="PATTERN", help="names with * and ?, by commas")
+    parser.add_argument(
+        "--workloads", default="*", metavar="PATTERN", help="names with * and ?, separated by commas"
+    )
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
-    parser.add_argument("--wheels", type=Path, help="a folder of wheels, instead of what pip downloads")
+    parser.add_argument("--wheels", type=Path, help="folder of wheels to use instead of downloads by pip")
     parser.add_argument("--jobs", type=int, default=available_cores())
     return parser
 
@@ -99,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
 def make_bundle(
     folder: Path, *, target: str, names: Sequence[tuple[str, str]], wheels: Path | None, jobs: int
 ) -> int:
-    """Makes the bundle and gives its size in bytes; `names` are workloads and dtypes."""
+    """Makes the bundle and returns its size in bytes; `names` are workloads and dtypes."""
     if not names:
         raise BundleError("no workload has such a name")
     if (backend := resolve_targets(target, threads=1)[0].backend) != "cuda":
@@ -153,8 +156,11 @@ def _fill(
 
 
 def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
-    """What counts most comes first: models, chains and matmuls in f16, as GPUs are used, other patterns in f32; then
-    the same in other types, and chance."""
+    """Sort key that puts the most important workloads first.
+
+    These are models, chains and matmuls in f16, as GPUs are used, and other patterns in f32; then come the same in
+    other types, and random graphs.
+    """
     contracting = ("models", "convolutions", "chains", "gemm", "gemm-square")
     order = (*contracting, "stitch", "bandwidth", "random-stitch")
     first = "f16" if entry["suite"] in contracting else "f32"
@@ -163,7 +169,7 @@ def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
 
 
 def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dict[str, Any]:
-    """Compiles a workload into a folder of its own, and gives its entry in the manifest."""
+    """Compiles a workload into a folder of its own and returns its entry in the manifest."""
     workload, dtype = name
     model = build_model(workload, dtype)
     inputs = random_inputs(model, SEED)
@@ -209,7 +215,7 @@ def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dic
 
 
 def _is_all_ours(launches: Mapping[str, Any]) -> bool:
-    """Whether no kernel reads, and no result is, what IREE computes."""
+    """True if no kernel reads, and no result is, a tensor that IREE computes."""
     described = launches["tensors"]
     made = {number for launch in launches["launches"] for number in launch["outputs"]}
     return not any("op" in tensor for number, tensor in enumerate(described) if number not in made)
@@ -224,7 +230,7 @@ def _recipes(dump: Path) -> dict[str, Any]:
 def _check_weights(
     archives: Mapping[str, Path], weights: Mapping[str, np.ndarray], recipes: Mapping[str, Any]
 ) -> None:
-    """That the weights drawn there will be those of the program."""
+    """Checks that the weights that the GPU machine will draw are those of the program."""
     with WorkFolder("weights") as folder:
         written = write_weights(weights, recipes, folder)
         for scope, path in archives.items():
@@ -235,13 +241,13 @@ def _check_weights(
 
 
 def _gather_sources(folder: Path) -> None:
-    """The scripts, and the Python of the package: what it needs to run programs, without the compiler."""
+    """Copies the scripts, and those Python files of the package that run programs without the compiler."""
     for name, source in (
         ("tilewright", Path(tilewright.__file__).parent),
         ("benchmarks", ROOT / "benchmarks"),
     ):
         ignored = shutil.ignore_patterns("__pycache__", "_native*", "results", "*.md", "*.c")
-        # A build folder keeps links to sources that have moved.
+        # A build folder keeps links to sources that have since moved.
         shutil.copytree(source, folder / name, ignore=ignored, ignore_dangling_symlinks=True)
     shutil.copyfile(ROOT / "benchmarks" / "gpu_check" / "start.py", folder / "run.py")
 

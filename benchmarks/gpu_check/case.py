@@ -1,6 +1,6 @@
-"""One workload of a bundle, where it is run: inputs and weights drawn again, and what its results should be.
+"""One workload of a bundle on the GPU machine: draws its inputs and weights again and gives its expected results.
 
-What took long to draw is kept in the workload's folder, for the systems that come later.
+Arrays that took long to draw are stored in the workload's folder for the systems that run later.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from benchmarks.workloads import WORKLOADS
 
 SEED = 0
 SCOPE = "model"
-"""Of the weights, for the compiler."""
+"""Scope of the weights, for the compiler."""
 
 
 class DrawingError(RuntimeError):
-    """What is drawn here is not what the program was compiled for."""
+    """The arrays drawn here differ from those that the program was compiled for."""
 
 
 def build_model(name: str, dtype: str) -> ModelProto:
-    """A workload's model, in f32, f16 or bf16."""
+    """Builds a workload's model in f32, f16 or bf16."""
     return WORKLOADS[name].in_type(dtype).build()
 
 
 def digest(arrays: Sequence[Array]) -> str:
-    """Of the bytes of arrays."""
+    """Returns a hash of the bytes of arrays."""
     hashed = hashlib.sha256()
     for array in arrays:
         hashed.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -47,12 +47,12 @@ def digest(arrays: Sequence[Array]) -> str:
 
 
 def weights_of(model: ModelProto) -> dict[str, Array]:
-    """Every initializer by its name."""
+    """Returns every initializer, by name."""
     return {tensor.name: np.asarray(numpy_helper.to_array(tensor)) for tensor in model.graph.initializer}
 
 
 def write_weights(weights: Mapping[str, Array], recipes: Mapping[str, Any], folder: Path) -> dict[str, Path]:
-    """The program's parameter files, its weights stored as its kernels read them; none where it has no weights."""
+    """Writes the program's parameter files, in the layout that its kernels read; none if it has no weights."""
     if not weights:
         return {}
     index = runtime.ParameterIndex()
@@ -83,7 +83,7 @@ class Case:
 
     @functools.cached_property
     def inputs(self) -> list[Array]:
-        """Those that the expected results are of."""
+        """The inputs that the expected results belong to."""
         inputs = random_inputs(self.model, SEED)
         self._check("inputs", inputs, self._entry["inputs_digest"])
         return inputs
@@ -100,7 +100,7 @@ class Case:
 
     @functools.cached_property
     def program(self) -> Program:
-        """For IREE's runtime."""
+        """The module for IREE's runtime."""
         return Program(
             module=self._folder / "model.vmfb",
             parameters=self.parameters,
@@ -109,16 +109,16 @@ class Case:
 
     @property
     def launches(self) -> dict[str, Any]:
-        """What `tile-print-launches` says."""
+        """The output of `tile-print-launches`."""
         return self._json("launches.json")
 
     @property
     def ptx(self) -> bytes:
-        """Of our kernels."""
+        """PTX of our kernels."""
         return (self._folder / "kernels.ptx").read_bytes()
 
     def error(self, results: Sequence[Array]) -> float:
-        """Of the worst output; infinity where one has another number of elements."""
+        """Returns the error of the worst output; infinity if one has the wrong number of elements."""
         expected = self._entry["outputs"]
         if [np.size(r) for r in results] != [int(np.prod(out["shape"])) for out in expected]:
             return float("inf")

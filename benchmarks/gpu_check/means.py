@@ -1,4 +1,4 @@
-"""How our times compare with each peer's over many workloads: geometric means by suite, and matmuls by their size."""
+"""Compares our times with each peer's over many workloads: geometric means by suite, and matmuls by size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.tables import table
 
 PEERS = tuple(name for name in SYSTEMS if name not in (OURS_BARE, OURS_IREE))
 LARGE_SIZE = 1024
-"""Rows, columns and terms of a matmul from which on it is held to cuBLAS' speed."""
+"""Least M, N and K from which a matmul should reach cuBLAS' speed."""
 FEW_ROWS = 16
 
 _Workload = Mapping[str, Any]
@@ -20,19 +20,22 @@ _SIZES = re.compile(r"(?:dense|matmul)-(\d+)x(\d+)x(\d+)")
 
 
 def kernel_ratio(workload: _Workload, peer: str) -> float | None:
-    """The time of our kernels over that of a peer; None where one of the two was not timed or ours are a part only."""
+    """Returns the time of our kernels divided by a peer's.
+
+    It is None if one of the two was not timed or our kernels are only a part of the workload.
+    """
     theirs = workload["kernel_s"].get(peer)
     return workload["kernel_s"][OURS_BARE] / theirs if theirs and workload["ratio"] is not None else None
 
 
 def call_ratio(workload: _Workload, peer: str) -> float | None:
-    """The time of a whole call of ours over that of a peer."""
+    """Returns the time of our whole call divided by a peer's."""
     ours, theirs = workload["call_s"].get(OURS_IREE), workload["call_s"].get(peer)
     return ours / theirs if ours and theirs else None
 
 
 def means_by_suite(workloads: Sequence[_Workload]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By suite and peer the geometric means of both ratios, and over how many workloads, in all types together."""
+    """Returns the geometric means of both ratios by suite and peer, with the number of workloads, over all types."""
     means: dict[str, dict[str, dict[str, Any]]] = {}
     for suite in dict.fromkeys(w["suite"] for w in workloads):
         here = [w for w in workloads if w["suite"] == suite]
@@ -59,7 +62,7 @@ def _ratios(
 
 
 def matmul_figures(workloads: Sequence[_Workload]) -> dict[str, float | None]:
-    """Of the suites of matmuls beside PyTorch, which calls cuBLAS for them: how fast large ones are, and flat ones."""
+    """Returns figures of the matmul suites against PyTorch, which calls cuBLAS: how fast large and flat matmuls are."""
     sized = list(_sized(workloads))
     large = [w for w, sizes in sized if w["dtype"] == "f16" and min(sizes) >= LARGE_SIZE]
     flat = _ratios([w for w, (rows, _, _) in sized if rows <= FEW_ROWS], TORCH, kernel_ratio)
@@ -72,7 +75,7 @@ def matmul_figures(workloads: Sequence[_Workload]) -> dict[str, float | None]:
 
 
 def _sized(workloads: Sequence[_Workload]) -> Iterator[tuple[_Workload, tuple[int, int, int]]]:
-    """Matmuls with their rows, fan-in and fan-out, which their names end in."""
+    """Yields matmuls with their rows, fan-in and fan-out, which end their names."""
     for workload in workloads:
         sizes = _SIZES.fullmatch(workload["workload"])
         if sizes and workload["suite"].startswith("gemm"):
@@ -81,7 +84,7 @@ def _sized(workloads: Sequence[_Workload]) -> Iterator[tuple[_Workload, tuple[in
 
 
 def means_table(means: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
-    """Two rows a suite: kernels, then calls; in each cell the mean and how many workloads it is over."""
+    """Formats two rows per suite, for kernels and for calls; each cell has the mean and the number of workloads."""
     peers = [peer for peer in PEERS if any(peer in by_peer for by_peer in means.values())]
     rows = [
         [f"{suite}, {of}", *(_cell(by_peer.get(peer), of) for peer in peers)]

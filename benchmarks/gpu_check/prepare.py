@@ -1,6 +1,6 @@
-"""Does on all cores at once what every system would wait for: draws weights, and has the driver assemble kernels.
+"""Does on all cores at once what every system would wait for: draws weights and lets the driver assemble kernels.
 
-The driver keeps what it assembled in a cache, and a case keeps what it drew in its folder.
+The driver caches the assembled kernels, and a case stores the drawn arrays in its folder.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _CACHE_BYTES = 4 << 30
 
 
 def use_cache(folder: Path) -> None:
-    """Lets this process and those that it starts share a cache of assembled kernels, and nobody else's."""
+    """Makes this process and its children use a separate cache of assembled kernels."""
     os.environ.update(CUDA_CACHE_PATH=str(folder), CUDA_CACHE_MAXSIZE=str(_CACHE_BYTES))
 
 
 def prepare_all(folder: Path, entries: Iterable[Mapping[str, Any]], *, seconds: float) -> Iterator[str]:
-    """Prepares every workload; gives what went wrong, which whoever needs it next will meet again."""
-    # A process that is forked cannot use the driver that this one has opened.
+    """Prepares every workload; returns the failures, which the next user of the workload will meet again."""
+    # A forked process cannot use the driver that this one has opened.
     with multiprocessing.get_context("spawn").Pool(available_cores(), initializer=end_with_parent) as pool:
         failures = pool.imap_unordered(functools.partial(_prepare, folder), list(entries))
         try:
@@ -47,7 +47,7 @@ def _prepare(folder: Path, entry: Mapping[str, Any]) -> str:
         _ = case.parameters
         if entry["kernels"]:
             _cuda().load(case.ptx)
-    except Exception as error:  # of whatever kind: others go on
+    except Exception as error:  # any kind of failure leaves the others running
         return f"{entry['folder']}: {error}"
     return ""
 

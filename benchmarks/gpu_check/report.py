@@ -1,7 +1,7 @@
-"""What a check found, as data and as a page; both are ready for benchmarks/results/.
+"""The report of a check as data and as a page, both ready for benchmarks/results/.
 
-Whether whole programs are right comes first: our kernels may be, each for itself, where the program is not, because
-IREE computes the rest.
+The correctness of whole programs comes first: each of our kernels may be right while the program is wrong, because IREE
+computes the rest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, SYSTEMS
 from benchmarks.tables import table
 
 LARGE_BYTES = 64e6
-"""From here on a workload is held to the bandwidth of a copy."""
+"""Bytes from which a workload is compared with the bandwidth of a copy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A system on a workload."""
+    """Results of a system on a workload."""
 
     workload: str
     dtype: str
@@ -36,26 +36,26 @@ class Row:
     samples: int = 0
     launches_s: Sequence[float] = ()
     resources: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of our kernels, as the driver's assembler made them."""
+    """Resources of our kernels, as the driver's assembler reports them."""
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Whole programs, by what came of holding their results to float64, as "workload dtype"."""
+    """Results of comparing whole programs with float64, each as "workload dtype"."""
 
     right: tuple[str, ...]
     wrong: tuple[str, ...]
     unchecked: tuple[str, ...]
-    """They failed, or the time was over."""
+    """Programs that failed or that the time did not reach."""
 
     @property
     def is_right(self) -> bool:
-        """Whether every one was checked and right."""
+        """True if every program was checked and right."""
         return not self.wrong and not self.unchecked
 
 
 def judge_programs(rows: Sequence[Row], manifest: Mapping[str, Any]) -> Programs:
-    """Of a run that had whole programs to check."""
+    """Sorts the results of a run's whole programs."""
     status = {f"{r.workload} {r.dtype}": r.status for r in rows if r.system == OURS_IREE}
     names = [f"{entry['workload']} {entry['dtype']}" for entry in manifest["workloads"]]
     return Programs(
@@ -73,7 +73,7 @@ def to_json(
     versions: Mapping[str, Any],
     date: str,
 ) -> dict[str, Any]:
-    """The report: every row, and for every workload the figures that compare them."""
+    """Returns the report: every row, and for every workload the figures that compare them."""
     workloads = [_compare(entry, rows, gpu.get("copy_gb_per_s")) for entry in manifest["workloads"]]
     about = {key: manifest[key] for key in ("target", "revision", "bundled")}
     return {
@@ -89,11 +89,12 @@ def to_json(
 
 
 def _compare(entry: Mapping[str, Any], rows: Sequence[Row], copy: float | None) -> dict[str, Any]:
-    """One workload: our time over the best peer's, over the prediction, and over a copy's of the same bytes."""
+    """Compares one workload: our time over the best peer's, over the prediction, and over that of a copy of the same
+    bytes."""
     here = {r.system: r for r in rows if (r.workload, r.dtype) == (entry["workload"], entry["dtype"])}
     kernels = {name: r.kernel_s for name, r in here.items() if r.kernel_s is not None}
     calls = {name: r.call_s for name, r in here.items() if r.call_s is not None}
-    # Where IREE computes a part, our kernels alone are not the workload.
+    # If IREE computes a part, our kernels alone are not the workload.
     ours = kernels.get(OURS_BARE) if entry["is_all_ours"] else None
     peer = _best(kernels)
     call_peer = _best(calls)
@@ -164,7 +165,7 @@ def _summarize(workloads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def to_markdown(report: Mapping[str, Any]) -> str:
-    """The page: what the machine is, the summary, means by suite, a table of workloads, and what failed."""
+    """Returns the page: the machine, the summary, means by suite, a table of workloads, and the failures."""
     gpu = report["gpu"].get("gpu", "no GPU")
     conditions = [
         f"{gpu}: " + ", ".join(f"{name} {value}" for name, value in report["gpu"].items() if name != "gpu"),
@@ -200,7 +201,7 @@ def to_markdown(report: Mapping[str, Any]) -> str:
 
 
 def _programs(report: Mapping[str, Any]) -> str:
-    """A paragraph on whole programs, with the wrong ones by name."""
+    """Returns a paragraph on whole programs that names the wrong ones."""
     right, wrong, unchecked = (report["programs"][key] for key in ("right", "wrong", "unchecked"))
     errors = {f"{w['workload']} {w['dtype']}": w["errors"].get(OURS_IREE) for w in report["workloads"]}
     lines = [f"Whole programs: {len(right)} right, {len(wrong)} wrong, {len(unchecked)} not checked."]

@@ -1,9 +1,8 @@
-"""Runs a bundle: is everything right, then how long does it take, beside PyTorch, Triton and JAX.
+"""Runs a bundle: checks that everything is right, then times it beside PyTorch, Triton and JAX.
 
-It fails where a kernel of ours or a whole program is wrong, or a whole program was not checked. The most valuable comes
-first, and what the time does not reach is said to be missing: correctness and times of our kernels and of whole
-programs, PyTorch op by op and its attention, and then, workload by workload, the systems that
-compile for seconds.
+It fails if a kernel of ours or a whole program is wrong, or if a whole program was not checked. The most important work
+comes first: correctness and times of our kernels and of whole programs, then PyTorch op by op and its attention, and
+then, workload by workload, the systems that compile for seconds. The report lists what the time did not reach.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ MANIFEST, PROGRAMS = "manifest.json", "programs.zip"
 _OURS = (OURS_BARE, OURS_IREE)
 _TIMING_SECONDS = 0.2
 _WRITING_SECONDS = 10.0
-"""Between two versions of the report: a run that is cut short leaves what it had until then."""
+"""Seconds between two versions of the report, so that an interrupted run leaves most of its results."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     bundle: Path
     output: Path
@@ -61,13 +60,14 @@ class Options:
     limit: float
     systems: tuple[str, ...]
     ahead: int = 0
-    """Processes in which PyTorch compiles before anything is timed; 0: each workload is compiled when it is timed."""
+    """Processes in which PyTorch compiles before anything is timed; 0 compiles each workload when it is timed."""
     references: Mapping[str, str] = field(default_factory=lambda: SYSTEMS)
-    """The class of every system."""
+    """Class of every system, by name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command there; 1 if something is wrong, or a whole program was not checked though `--systems` has them."""
+    """Runs the command; returns 1 if something is wrong, or a whole program was not checked though `--systems` has
+    them."""
     options = _parse(arguments)
     try:
         open_driver()
@@ -101,18 +101,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
-    parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
+    parser.add_argument("bundle", type=Path, help="folder of the bundle")
     parser.add_argument(
-        "--output", type=Path, default=Path("gpu-check"), help="of the results, without suffix"
+        "--output", type=Path, default=Path("gpu-check"), help="path of the results, without suffix"
     )
-    parser.add_argument("--seconds", type=float, default=570.0, help="that all of it may take")
+    parser.add_argument("--seconds", type=float, default=570.0, help="seconds that the whole check may take")
     parser.add_argument(
         "--limit", type=float, default=120.0, help="seconds for a system to prepare a workload and run it"
     )
     parser.add_argument(
         "--ahead", type=int, default=0, metavar="N", help="first let PyTorch compile in N processes at once"
     )
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help=f"of {','.join(SYSTEMS)}")
+    parser.add_argument(
+        "--systems", default=",".join(SYSTEMS), help=f"systems to run, of {','.join(SYSTEMS)}"
+    )
     parsed = parser.parse_args(arguments)
     systems = tuple(parsed.systems.split(","))
     if unknown := set(systems) - set(SYSTEMS):
@@ -121,7 +123,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
 
 
 class Check:
-    """One run over a bundle; the report is written anew all the time."""
+    """One run over a bundle; the report is rewritten regularly."""
 
     def __init__(
         self, options: Options, manifest: Mapping[str, Any], folder: Path, *, seconds: float
@@ -135,7 +137,7 @@ class Check:
         self._absent: dict[str, str] = {}
 
     def run(self) -> dict[str, Any]:
-        """The report."""
+        """Runs the check and returns the report."""
         with ExitStack() as stack:
             self._compile_ahead()
             clients = {name: stack.enter_context(self._client(name)) for name in self._options.systems}
@@ -171,7 +173,8 @@ class Check:
         _say(f"PyTorch has compiled after {time.monotonic() - started:.0f} s")
 
     def _order(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Systems that are quick to prepare go through all workloads first, one system after another."""
+        """Yields the work in order: systems that prepare quickly go through all workloads first, one system after
+        another."""
         entries = self._manifest["workloads"]
         for name in (OURS_BARE, OURS_IREE, TORCH):
             yield from ((name, entry) for entry in entries)
@@ -181,7 +184,7 @@ class Check:
                 (TRITON, TORCH_COMPILE, JAX) if entry["suite"].startswith("gemm") else (TORCH_COMPILE, JAX)
             )
             yield from ((name, entry) for name in compiling)
-        # Tens of seconds a workload.
+        # These take tens of seconds per workload.
         yield from ((TORCH_AUTOTUNE, entry) for entry in entries)
 
     def _measure_copy(self, client: Client) -> None:
@@ -221,7 +224,7 @@ class Check:
             timed = client.ask("time", limit=self._limit(), seconds=_TIMING_SECONDS)["timing"]
             client.ask("forget", limit=self._limit())
         except PeerError as failure:
-            if failure.status != "unsupported":  # Whatever it was may have broken the GPU for its process.
+            if failure.status != "unsupported":  # any other failure may have broken the GPU for its process
                 client.stop()
             if failure.status == "not installed":
                 self._absent[name] = str(failure)

@@ -1,8 +1,9 @@
-"""What a result should be, in 8 KB: enough to tell how far another one is from it.
+"""Sketches a result in 8 KB, which is enough to estimate how far another result is from it.
 
 Elements get random signs and are added up in 1024 buckets. The difference of two sketches is the sketch of the
 difference, and the sum of its squares estimates ‖y − y64‖² without bias, within a few percent (a count sketch). So
-float64 results of any size travel with their kernels, and the machine that runs those needs no judge.
+float64 results of any size fit in a bundle with their kernels, and the machine that runs those needs no reference
+implementation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SEED = 20
 
 
 def sketch(array: Array) -> list[float]:
-    """Of an array of any shape and type of numbers."""
+    """Returns the sketch of an array of any shape and numeric type."""
     flat = np.ascontiguousarray(array).astype(np.float64).ravel()
     bits = np.frombuffer(np.random.default_rng(_SEED).bytes((flat.size + 7) // 8), np.uint8)
     signed = np.where(np.unpackbits(bits, count=flat.size).astype(bool), flat, -flat)
@@ -30,12 +31,13 @@ def sketch(array: Array) -> list[float]:
 
 
 def norm(array: Array) -> float:
-    """‖array‖, which a sketch only estimates."""
+    """Returns the exact ‖array‖, which a sketch only estimates."""
     return float(np.linalg.norm(np.asarray(array).astype(np.float64)))
 
 
 def relative_error(result: Array, expected: Sequence[float], expected_norm: float) -> float:
-    """‖y − y64‖ / ‖y64‖ of a result, y64 known by its sketch and norm; infinity where y has a nan or an infinity."""
+    """Returns ‖y − y64‖ / ‖y64‖ of a result, with y64 given by sketch and norm; infinity if y has a nan or an
+    infinity."""
     error = float(np.linalg.norm(np.subtract(sketch(result), expected)))
     error = error / expected_norm if expected_norm > 0 else error
     return error if math.isfinite(error) else math.inf

@@ -1,6 +1,6 @@
 """Checks our kernels on this machine's GPU: `python3 run.py`, with --output FILE for the results.
 
-Needs Python 3.12, numpy and an NVIDIA driver; PyTorch and JAX are compared with where they are installed. No network.
+It needs Python 3.12, numpy and an NVIDIA driver, but no network. It also times PyTorch and JAX if they are installed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# What each wheel is imported as; those that are installed are taken as they are.
+# Import name of each wheel; installed packages are used instead.
 _PACKAGES = {
     "iree_base_runtime": "iree.runtime",
     "ml_dtypes": "ml_dtypes",
@@ -26,7 +26,7 @@ _PACKAGES = {
 
 
 def main() -> int:
-    """Makes the packages that are missing importable, and starts the check."""
+    """Makes the missing packages importable and starts the check."""
     if importlib.util.find_spec("numpy") is None:
         return _error("numpy is not installed for this Python; use the one that PyTorch is installed for")
     with tempfile.TemporaryDirectory(prefix="tilewright-gpu-check-") as folder:
@@ -41,7 +41,7 @@ def main() -> int:
                 )
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(folder)
-        # JAX would take most of the GPU's memory before anybody else comes.
+        # By default, JAX takes most of the GPU's memory at once.
         environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(HERE), folder, os.environ.get("PYTHONPATH")])
@@ -51,19 +51,22 @@ def main() -> int:
 
 
 def _is_installed(name: str, version: str) -> bool:
-    if name == "iree_base_runtime":  # modules run in the release that they were compiled for
+    if name == "iree_base_runtime":  # modules run only in the release that they were compiled for
         try:
             return metadata.version(name) == version
         except metadata.PackageNotFoundError:
             return False
     try:
         return importlib.util.find_spec(_PACKAGES.get(name, name)) is not None
-    except ModuleNotFoundError:  # of the package around it
+    except ModuleNotFoundError:  # the surrounding package is missing
         return False
 
 
 def _runs_here(tag: str, interface: str) -> bool:
-    """Whether a wheel with the tags "cp312" and "abi3", "cp312" and "cp312", or "py3" and "none" is for this Python."""
+    """True if a wheel with these tags is for this Python.
+
+    Examples are "cp312" with "abi3", "cp312" with "cp312", and "py3" with "none".
+    """
     if tag.startswith("py"):
         return True
     made_for = (3, int(tag.removeprefix("cp3")))

@@ -1,4 +1,4 @@
-"""Our programs as users run them: by IREE's runtime."""
+"""Runs our programs in IREE's runtime, as users do."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from benchmarks.peers import Array
 
 
 class ThroughIree:
-    """Programs in IREE's runtime, on its CUDA driver."""
+    """System that runs programs in IREE's runtime, on its CUDA driver."""
 
     def __init__(self) -> None:
         check_iree("iree-base-runtime")
         self._cuda = Cuda()
 
     def versions(self) -> dict[str, Any]:
-        """Of the runtime."""
+        """Returns the version of the runtime."""
         return {"iree-base-runtime": PINNED_IREE}
 
     def prepare(self, case: Case) -> IreeProgram:
-        """Loads the module and its weights, and moves the inputs in."""
+        """Loads the module and its weights and moves the inputs to the GPU."""
         return IreeProgram(self._cuda, case)
 
 
 class IreeProgram:
-    """A loaded module. The runtime does not tell the GPU's time; a call ends when the results are there."""
+    """A loaded module. The runtime does not report GPU times; a call ends when the results are there."""
 
     def __init__(self, cuda: Cuda, case: Case) -> None:
         self._cuda, self._program = cuda, case.program
         self._call = self._program.bind(*case.inputs)
 
     def outputs(self) -> list[Array]:
-        """Of one call."""
+        """Returns the outputs of one call."""
         self._call()
         return self._call.outputs()
 
     def time(self, *, seconds: float) -> Timing:
-        """With the cache cold before every call."""
+        """Returns times with a cold cache before every call."""
         sample = host_seconds(self._call, self._cuda.synchronize, ColdCache(self._cuda))
         call, samples = median_of(sample, seconds=seconds)
         return Timing(kernel_s=None, call_s=call, samples=samples)

@@ -1,6 +1,6 @@
-"""JAX, compiled by XLA: the model as a function of `jax.numpy`, weights as constants.
+"""JAX, compiled by XLA: the model as a function of `jax.numpy`, with weights as constants.
 
-XLA's times by the GPU's clock are not asked for, so only whole calls are compared.
+GPU times of XLA are not measured, so only whole calls are compared.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ Function = Callable[..., Any]
 
 
 class Jax:
-    """Functions that XLA compiles."""
+    """System that runs functions compiled by XLA."""
 
     def __init__(self) -> None:
         if jax.default_backend() != "gpu":
             raise ImportError("this JAX has no CUDA")
-        jax.config.update("jax_enable_x64", True)  # ONNX counts in 64 bits
-        jax.config.update("jax_default_matmul_precision", "highest")  # f32, as all others
+        jax.config.update("jax_enable_x64", True)  # ONNX has 64-bit integers
+        jax.config.update(
+            "jax_default_matmul_precision", "highest"
+        )  # full f32 products, as in all other systems
 
     def versions(self) -> dict[str, Any]:
-        """Of the package."""
+        """Returns the package's version."""
         return {"jax": jax.__version__}
 
     def prepare(self, case: Case) -> JaxProgram:
-        """Compiles, and moves weights and inputs to the GPU."""
+        """Compiles the model and moves weights and inputs to the GPU."""
         return JaxProgram(case)
 
 
@@ -51,12 +53,12 @@ class JaxProgram:
         self._wait()
 
     def outputs(self) -> list[Array]:
-        """Of one call."""
+        """Returns the outputs of one call."""
         self._call()
         return [np.asarray(result) for result in self._results]
 
     def time(self, *, seconds: float) -> Timing:
-        """With the cache cold before every call."""
+        """Returns times with a cold cache before every call."""
         cuda = Cuda()
         flush = ColdCache(cuda)
 
@@ -75,7 +77,7 @@ class JaxProgram:
 
 
 def to_function(model: ModelProto) -> Function:
-    """The model as a function of its inputs in order."""
+    """Returns the model as a function of its inputs, in order."""
     initializers = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     names = [value.name for value in model.graph.input if value.name not in initializers]
     unknown = {node.op_type for node in model.graph.node} - OPERATORS.keys()
@@ -200,4 +202,4 @@ OPERATORS: Mapping[str, Function] = {
     "MatMul": jnp.matmul,
     "Gemm": _gemm,
 }
-"""ONNX operators, called with a node's inputs and attributes."""
+"""ONNX operators; each is called with a node's inputs and attributes."""

@@ -1,7 +1,7 @@
-"""Attention by one call of PyTorch's `scaled_dot_product_attention`, with all that it is told of it.
+"""Attention by one call of PyTorch's `scaled_dot_product_attention`, with all of its arguments.
 
-The models in `through_torch` call it, too, but as they are written: without a fourth dimension, which its fused kernels
-ask for, and with the heads of keys and values copied for each group. Only workloads that are one attention.
+The models in `through_torch` also call it, but as they are written: without a fourth dimension, which its fused kernels
+require, and with the heads of keys and values copied for each group. Only workloads that are one attention run here.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from benchmarks.gpu_check.through_torch import TorchEager, TorchProgram
 
 
 class TorchSdpa(TorchEager):
-    """PyTorch's attention, by whichever of its kernels it takes."""
+    """System that runs PyTorch's attention, with whichever kernel PyTorch selects."""
 
     def prepare(self, case: Case) -> TorchProgram:
-        """Moves inputs to the GPU."""
+        """Moves the inputs to the GPU."""
         return TorchProgram(_to_function(recognize(case.model)), case)
 
 
 def _to_function(attention: Attention) -> Callable[..., tuple[torch.Tensor]]:
     def call(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor]:
-        # A batch of matrices is taken for the heads of one sequence.
+        # A batch of matrices becomes the heads of one sequence.
         by_heads = (x if x.ndim == 4 else x[None] for x in (query, key, value))
         result = F.scaled_dot_product_attention(
             *by_heads, is_causal=attention.is_causal, scale=attention.scale, enable_gqa=attention.is_grouped

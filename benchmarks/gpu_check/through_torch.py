@@ -28,7 +28,7 @@ class TorchEager:
             raise ImportError("this PyTorch has no CUDA")
 
     def versions(self) -> dict[str, Any]:
-        """Of the package and the CUDA that it brings."""
+        """Returns the versions of the package and of its CUDA."""
         return {"torch": torch.__version__, "torch-cuda": torch.version.cuda}
 
     def prepare(self, case: Case) -> TorchProgram:
@@ -41,7 +41,7 @@ class TorchEager:
 
 
 class TorchCompile(TorchEager):
-    """PyTorch with torch.compile as it is by default."""
+    """PyTorch with torch.compile at its default settings."""
 
     _mode = "default"
 
@@ -52,7 +52,7 @@ class TorchCompile(TorchEager):
 
 
 class TorchMaxAutotune(TorchCompile):
-    """PyTorch with the kernels that were quickest here, launched as one CUDA graph."""
+    """PyTorch with the kernels that were fastest on this GPU, launched as one CUDA graph."""
 
     _mode = "max-autotune"
 
@@ -67,12 +67,12 @@ class TorchProgram:
         self._call()
 
     def outputs(self) -> list[Array]:
-        """Of one call."""
+        """Returns the outputs of one call."""
         self._call()
         return [_array(result.cpu()) for result in self._results]
 
     def time(self, *, seconds: float) -> Timing:
-        """With the cache cold before every call."""
+        """Returns times with a cold cache before every call."""
         cache = ColdCache(Cuda())
         turns = 1 + math.ceil(self._launching_seconds() / LEAST_SECONDS)
 
@@ -97,7 +97,7 @@ class TorchProgram:
         return Timing(kernel_s=kernel, call_s=call, samples=samples)
 
     def _launching_seconds(self) -> float:
-        """Of the host, which launches op by op: for so long the GPU is kept busy with something else."""
+        """Returns the host's seconds for launching op by op, during which the GPU is kept busy with other work."""
         started = time.perf_counter()
         self._call()
         launched = time.perf_counter()

@@ -1,6 +1,7 @@
-"""Matmuls in Triton as its users begin: tiles of the result, blocks in groups for the L2, a few shapes tried.
+"""Matmuls in Triton as in its tutorial: tiles of the result, blocks grouped for the L2, and a few tuned tile shapes.
 
-Only workloads that are one matmul of two matrices; sums are in f32, and f32 is multiplied in f32, as by everybody else.
+Only workloads that are one matmul of two matrices run here. Sums are in f32, and f32 is multiplied in f32, as in all
+other systems.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SHAPES = (
     (128, 256, 64, 3, 8), (128, 128, 64, 3, 8), (128, 128, 32, 4, 4), (64, 128, 64, 4, 4),
     (64, 64, 64, 4, 4), (16, 128, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 128, 5, 4),
 )  # fmt: skip
-"""Rows, columns and terms of a tile, stages, warps."""
+"""M, N and K of a tile, number of stages, number of warps."""
 
 
 @triton.autotune(
@@ -34,7 +35,7 @@ _SHAPES = (
     key=["m", "n", "k"],
 )
 @triton.jit
-def _multiply(  # noqa: ANN202 - Triton reads annotations as types of its own
+def _multiply(  # noqa: ANN202 - Triton interprets annotations
     a, b, c, m, n, k,  # noqa: ANN001
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, TERMS: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
@@ -60,14 +61,14 @@ def _multiply(  # noqa: ANN202 - Triton reads annotations as types of its own
 
 
 class TritonMatmul(TorchEager):
-    """Triton, for matmuls."""
+    """System that runs matmuls in Triton."""
 
     def versions(self) -> dict[str, Any]:
-        """Of the package, too."""
+        """Returns the versions of Triton and PyTorch."""
         return {**super().versions(), "triton": triton.__version__}
 
     def prepare(self, case: Case) -> TorchProgram:
-        """Tries the shapes at the first call."""
+        """Prepares the matmul; the first call tries the tile shapes."""
         return TorchProgram(_to_function(case), case)
 
 

@@ -1,4 +1,4 @@
-"""How times are taken on a GPU: by its own clock, with cold caches (see `cold`), and as a caller sees them."""
+"""Measures times on a GPU: by its own clock, with cold caches (see `cold`), and as a caller sees them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _SAMPLES = range(10, 201)
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Medians, in seconds."""
+    """Median times in seconds."""
 
     kernel_s: float | None
-    """Of the GPU, from the first kernel's start to the last one's end; None where the system does not tell."""
+    """GPU time from the first kernel's start to the last one's end; None if the system does not report it."""
     call_s: float
-    """Of the host, from the call until the results are there."""
+    """Host time from the call until the results are there."""
     samples: int
     launches_s: tuple[float, ...] = ()
-    """Of the GPU, each launch by itself."""
+    """GPU time of each launch by itself."""
 
 
 def median_of(sample: Callable[[], float], *, seconds: float) -> tuple[float, int]:
-    """Median and number of the samples that fit the time, between 10 and 200; the first one warms up."""
+    """Returns the median and number of the samples that fit the time, between 10 and 200; the first one warms up."""
     sample()
     samples: list[float] = []
     end = time.perf_counter() + seconds
@@ -36,7 +36,7 @@ def median_of(sample: Callable[[], float], *, seconds: float) -> tuple[float, in
 def host_seconds(
     call: Callable[[], None], wait: Callable[[], None], flush: Callable[[], None]
 ) -> Callable[[], float]:
-    """A sample of a whole call, the GPU idle and its cache cold when it starts."""
+    """Returns one sample of a whole call that starts with an idle GPU and a cold cache."""
 
     def sample() -> float:
         flush()

@@ -1,4 +1,4 @@
-"""The process that one system lives in: checks and times the workloads it is asked for (see `benchmarks.client`)."""
+"""The process of one system: checks and times the requested workloads (see `benchmarks.client`)."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ SYSTEMS = {
     TRITON: "benchmarks.gpu_check.through_triton:TritonMatmul",
     JAX: "benchmarks.gpu_check.through_jax:Jax",
 }
-"""By name the class as `module:name`, imported in the system's own process."""
+"""Class of each system as `module:name`, by its name; the system's own process imports it."""
 
 
 class Ready(Protocol):
-    """A workload with its inputs and weights on the GPU."""
+    """Protocol of a workload with its inputs and weights on the GPU."""
 
     def outputs(self) -> list[Array] | None:
-        """Of one run; None where the system computes only a part of them."""
+        """Returns the outputs of one run; None if the system computes only a part of them."""
 
     def time(self, *, seconds: float) -> Timing:
-        """What a run takes."""
+        """Returns the times of a run."""
 
 
 class System(Protocol):
-    """Somebody who runs workloads on a GPU."""
+    """Protocol of a system that runs workloads on a GPU."""
 
     def versions(self) -> dict[str, Any]:
-        """Of whatever matters."""
+        """Returns the versions of all relevant packages."""
 
     def prepare(self, case: Case) -> Ready:
         """Compiles and loads a workload."""
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class SystemServer(Server):
-    """One system and the workload that it has loaded."""
+    """Serves one system and the workload that it has loaded."""
 
     def __init__(self, reference: str) -> None:
         self._reference = reference

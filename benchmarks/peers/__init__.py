@@ -1,6 +1,6 @@
-"""The systems that are compared. Each is one small file here with a class that is a `Peer`.
+"""The systems that are compared. Each is one small file here with a class that implements `Peer`.
 
-A peer lives in a process of its own (`benchmarks.child`), so it may crash, hang or leak without harm to the rest.
+A peer runs in a process of its own (`benchmarks.child`), so that a crash, a hang or a leak does not affect the rest.
 """
 
 from __future__ import annotations
@@ -25,69 +25,70 @@ PEERS: dict[str, str] = {
     "torch": "benchmarks.peers.torch_eager:TorchEager",
     "torch-compile": "benchmarks.peers.torch_compile:TorchCompile",
 }
-"""By the name that `--peers` takes, the class as `module:name`; it is imported in the peer's own process."""
+"""Class of each peer as `module:name`, by the name that `--peers` takes; the peer's own process imports it."""
 
 LIMITS: dict[str, str] = {"copy": "benchmarks.peers.copy_loop:CopyLoop"}
-"""What takes turns with the peers in suites that memory binds, but computes nothing: never the best peer."""
+"""Limits that take turns with the peers in memory-bound suites but compute nothing; they never count as the best
+peer."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What every peer is told once."""
+    """Settings that every peer receives once."""
 
     threads: int
     target: str = "cpu"
-    """A target of ours; peers run on this machine as it is."""
+    """Our target; peers always run on this machine as it is."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a system knows of a program beyond its time; None where it has no such figure."""
+    """Figures of a program beyond its time; None if the system has no such figure."""
 
     kernels: int | None = None
     """Kernels that a call launches."""
     bytes_moved: int | None = None
     """Bytes that the kernels of a call load and store."""
     detail: str = ""
-    """Flags, for the report."""
+    """Compiler flags, for the report."""
     barrier_seconds: float = 0.0
-    """Time of what stands between two repetitions, which is not the system's own."""
+    """Seconds of a barrier between two repetitions, which do not count for the system."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Program(Protocol):
-    """A workload that is ready to be called, its inputs in the system's own memory."""
+    """Protocol of a workload that is ready to be called, with its inputs in the system's own memory."""
 
     facts: Facts
 
     def call(self) -> None:
-        """Runs it to the end; results stay in the system's own memory."""
+        """Runs the program to the end; the results stay in the system's own memory."""
 
     def outputs(self) -> list[Array]:
-        """The results of the last call."""
+        """Returns the results of the last call."""
 
 
 class Peer(Protocol):
-    """A system that runs ONNX models."""
+    """Protocol of a system that runs ONNX models."""
 
     def __init__(self, settings: Settings) -> None: ...
 
     def versions(self) -> dict[str, str]:
-        """Of the packages that matter, by name."""
+        """Returns the versions of the relevant packages, by name."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Program:
         """Compiles and loads a model.
 
-        `repetitions` is how often the workload is in the model, with barriers in between. `cache` is a folder for
-        what the next process needs not to compile it again; it is the same for all repetitions of a workload.
+        `repetitions` is how often the model contains the workload, with barriers in between. `cache` is a folder for
+        files that spare the next process the compilation; all repetitions of a workload share it.
         """
 
 
 class UnsupportedError(Exception):
-    """The system cannot run this model; the message says why."""
+    """The system cannot run this model; the message gives the reason."""
 
 
 def load_peer(reference: str, settings: Settings) -> Peer:
-    """The peer at `module:name`; ImportError where its package is not installed."""
+    """Returns the peer at `module:name`; raises ImportError if its package is not installed."""
     module, _, name = reference.partition(":")
     return cast(Peer, getattr(import_module(module), name)(settings))

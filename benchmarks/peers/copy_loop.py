@@ -1,6 +1,6 @@
-"""The machine's best copy of a workload's largest input: no peer, but the limit where memory binds.
+"""The machine's fastest copy of a workload's largest input; not a peer, but the limit of memory-bound workloads.
 
-It takes turns with the systems, so a noisy hour slows it as it slows them.
+It takes turns with the systems, so that other load slows all of them alike.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class _Copy:
 
 
 def _ordinary(size: int) -> Array:
-    """Memory in ordinary pages, as the runtimes have it: NumPy's own would be in huge ones."""
+    """Returns memory in ordinary pages, which the runtimes use; NumPy's own would be in huge pages."""
     memory = np.frombuffer(mmap.mmap(-1, size), np.uint8)
-    memory[:] = 0  # Pages are there from now on.
+    memory[:] = 0  # makes all pages resident
     return memory
 
 

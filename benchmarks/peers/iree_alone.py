@@ -1,4 +1,4 @@
-"""Stock IREE on the same runtime as ours, at the fastest of the flags in `tilewright.compare.comparison`."""
+"""Stock IREE on the same runtime as ours, with the fastest of the flags in `tilewright.compare.comparison`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class IreeAlone:
             described.write_text(json.dumps({**best[1], "kernels": count_dispatches(stream)}))
 
     def _candidates(self, cache: Path) -> Sequence[Sequence[str]]:
-        """Repetitions are compiled with the flags that were best for the workload itself."""
+        """Returns the candidate flags; repetitions are compiled with those that were best for the workload itself."""
         single = cache / "1.json"
         return [json.loads(single.read_text())["flags"]] if single.exists() else IREE_CANDIDATES
 
@@ -113,7 +113,7 @@ def load_program(description: dict[str, Any], inputs: Sequence[Array], *, thread
 
 
 def quickest(program: IreeProgram) -> float:
-    """The fastest of a few calls."""
+    """Returns the fastest time of a few calls."""
     program.call()
     seconds = []
     for _ in range(_TRIALS):

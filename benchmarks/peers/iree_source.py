@@ -1,8 +1,8 @@
 """A repeated workload as MLIR for IREE, with barriers that nothing is fused across.
 
-`iree_tensor_ext.compute_barrier.start` is IREE's own: no op moves or fuses across it, and it is gone before commands
-are formed, so all repetitions are dispatches of one command buffer. (`util.optimization_barrier` would do the same but
-stays, and makes the host wait at every one.)
+`iree_tensor_ext.compute_barrier.start` is IREE's own op: no op moves or fuses across it, and it disappears before
+commands are formed, so that all repetitions are dispatches of one command buffer. (`util.optimization_barrier` would
+also prevent fusion, but it stays and makes the host wait at every one.)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IDENTITY = re.compile(
 
 
 def import_repeated(model: Path, *, iree: IreeCompiler, folder: Path) -> ImportedModel:
-    """Imports an ONNX file, its barriers as IREE's."""
+    """Imports an ONNX file and turns its barriers into IREE's."""
     imported = import_model(model, compiler=iree, directory=folder)
     barriers = sum(map(is_barrier, onnx.load(model, load_external_data=False).graph.node))
     if not barriers:
@@ -37,7 +37,7 @@ def import_repeated(model: Path, *, iree: IreeCompiler, folder: Path) -> Importe
 
 
 def _barrier(identity: re.Match[str]) -> str:
-    # torch.operator knows !torch.vtensor only, the barrier builtin tensors only.
+    # torch.operator accepts only !torch.vtensor, and the barrier accepts only builtin tensors.
     name, operand, vtensor = identity["result"], identity["operand"], identity["type"]
     dims = "".join(f"{dim}x" for dim in identity["dims"].split(",") if dim)
     element = identity["element"].replace("si", "i")

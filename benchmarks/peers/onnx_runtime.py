@@ -1,4 +1,4 @@
-"""ONNX Runtime's CPU provider, all graph optimisations on."""
+"""ONNX Runtime's CPU provider with all graph optimisations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _ort_value(array: Array, kind: str) -> onnxruntime.OrtValue:
 def _array(value: onnxruntime.OrtValue) -> Array:
     if value.data_type() != "tensor(bfloat16)":
         return np.asarray(value.numpy())
-    # As an array it cannot be had, for numpy has no bfloat16 of its own.
+    # It cannot be returned as an array, because numpy has no bfloat16 of its own.
     shape = value.shape()
     bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
     return np.frombuffer(bits, ml_dtypes.bfloat16).reshape(shape)

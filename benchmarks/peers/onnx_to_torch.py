@@ -1,7 +1,7 @@
-"""ONNX to PyTorch, as a user of PyTorch would write the model.
+"""Converts ONNX to PyTorch, as a user of PyTorch would write the model.
 
-Every operator is written in torch's own terms and traced into one flat `torch.fx.GraphModule`, so that running it costs
-what hand-written code costs. Weights are buffers, scalars are Python numbers, shapes are known. Where ONNX spells out
+Every operator becomes torch operations, traced into one flat `torch.fx.GraphModule`, so that running it costs what
+hand-written code costs. Weights are buffers, scalars are Python numbers, and shapes are known. Where ONNX spells out
 what torch has a function for (gelu, silu, attention), the function is called: see `_Idioms`.
 """
 
@@ -35,19 +35,20 @@ _TYPES = {
     TensorProto.BOOL: torch.bool,
 }
 
-# Added to a score, this hides it.
+# An additive mask value that hides a score.
 _HIDDEN = -65504.0
 
 
 def to_tensor(array: Array) -> Tensor:
-    """A tensor on the array's memory; torch cannot take numpy's bfloat16 as it is."""
+    """Returns a tensor on the array's memory; torch does not accept numpy's bfloat16 directly."""
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
 
 def to_module(model: ModelProto, *, barrier: Barrier) -> fx.GraphModule:
-    """The model as a module that takes its inputs in order and returns a tuple; `barrier` stands at every barrier."""
+    """Returns the model as a module that takes its inputs in order and returns a tuple; calls `barrier` at every
+    barrier."""
     return _Tracer(model, barrier).module()
 
 
@@ -96,13 +97,13 @@ class _Tracer:
         return fx.Proxy(node, self._tracer)
 
     def static(self, name: str) -> Array:
-        """A value that is known: a shape, axes, split sizes."""
+        """Returns a value that is known at compile time: a shape, axes or split sizes."""
         if name not in self._static:
             raise UnsupportedError(f"the translation to torch needs '{name}' as a constant")
         return self._static[name]
 
     def tensor(self, name: str) -> Any:
-        """A value as a tensor."""
+        """Returns a value as a tensor."""
         if name not in self._values:
             identifier = _identifier(name)
             self._root.register_buffer(identifier, to_tensor(np.array(self.static(name))))
@@ -110,7 +111,7 @@ class _Tracer:
         return self._values[name]
 
     def operand(self, name: str) -> Any:
-        """A value as a tensor or, a scalar constant, as a number, as in x * 0.5."""
+        """Returns a value as a tensor or, if it is a scalar constant, as a number, as in x * 0.5."""
         constant = self._static.get(name)
         is_scalar = constant is not None and constant.size == 1 and constant.ndim == 0
         return constant.item() if is_scalar and constant is not None else self.tensor(name)
@@ -312,7 +313,7 @@ _OPERATORS: dict[str, Operator] = {
     "Slice": _slice,
     "Gather": _gather,
     "LessOrEqual": _arithmetic(lambda a, b: a <= b),
-    # In place, as caches are kept.
+    # caches are updated in place
     "ScatterElements": lambda node: node[0].scatter_(node.attribute("axis", 0), node[1], node[2]),
     "Where": lambda node: torch.where(*node.operands()),
     "MatMul": _matmul,
@@ -324,14 +325,15 @@ _OPERATORS: dict[str, Operator] = {
 
 
 class _Idioms:
-    """Nodes that end what torch calls by one name, spelled as exporters spell it; what leads there is dead then."""
+    """Finds nodes that end a pattern for which torch has one function, as exporters spell it; the other nodes become
+    dead."""
 
     def __init__(self, model: ModelProto) -> None:
         self._producers = {name: node for node in model.graph.node for name in node.output}
         self._constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
 
     def at(self, node: NodeProto) -> tuple[Callable[..., Any], list[str]] | None:
-        """The function and the values that it is called on; None if nothing ends here."""
+        """Returns the function and the values that it is called on; None if no pattern ends here."""
         if node.op_type == "MatMul":
             return self._attention(node)
         if node.op_type != "Mul":
@@ -347,7 +349,7 @@ class _Idioms:
         return None
 
     def _attention(self, node: NodeProto) -> tuple[Callable[..., Any], list[str]] | None:
-        """softmax(query @ keyᵀ [* or / a scalar] [+ mask]) @ value, where keyᵀ is a transposed key"""
+        """Matches softmax(query @ keyᵀ [* or / a scalar] [+ mask]) @ value, where keyᵀ is a transposed key."""
         softmax = self._producer(node.input[0], "Softmax")
         if softmax is None or self._attribute(softmax, "axis", -1) != -1:
             return None
@@ -371,7 +373,7 @@ class _Idioms:
         return attend, operands + ([mask] if mask is not None and not is_causal else [])
 
     def _scaled(self, name: str) -> tuple[NodeProto | None, float]:
-        """The MatMul that the value is a multiple of, and the factor."""
+        """Returns the MatMul of which the value is a multiple, and the factor."""
         for op_type, sign in (("Mul", 1), ("Div", -1)):
             node = self._producer(name, op_type)
             constant = self._constants.get(node.input[1]) if node else None
@@ -384,12 +386,12 @@ class _Idioms:
         return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
     def _silu(self, node: NodeProto) -> str | None:
-        """x * sigmoid(x)"""
+        """Matches x * sigmoid(x)."""
         x = node.input[0]
         return x if self._is(node.input[1], "Sigmoid", x) else None
 
     def _gelu_erf(self, node: NodeProto) -> str | None:
-        """(x * (erf(x / sqrt 2) + 1)) * 0.5"""
+        """Matches (x * (erf(x / sqrt 2) + 1)) * 0.5."""
         product = self._producer(node.input[0], "Mul")
         total = self._producer(product.input[1], "Add") if product else None
         erf = self._producer(total.input[0], "Erf") if total else None
@@ -400,7 +402,7 @@ class _Idioms:
         return product.input[0] if all(self._equals(*constant) for constant in constants) else None
 
     def _gelu_tanh(self, node: NodeProto) -> str | None:
-        """(x * 0.5) * (tanh(...) + 1), the rest of which is taken on trust"""
+        """Matches (x * 0.5) * (tanh(...) + 1); the argument of tanh is not checked."""
         half, total = self._producer(node.input[0], "Mul"), self._producer(node.input[1], "Add")
         tanh = self._producer(total.input[0], "Tanh") if total else None
         inner = self._producer(tanh.input[0], "Mul") if tanh else None
@@ -425,7 +427,7 @@ class _Idioms:
 
 
 def _is_causal(mask: Array | None) -> bool:
-    """Whether an additive mask hides exactly what comes later."""
+    """True if an additive mask hides exactly the later positions."""
     if mask is None or mask.shape[-1] != mask.shape[-2] or mask.size != mask.shape[-1] ** 2:
         return False
     square = mask.reshape(mask.shape[-2:]).astype(np.float64)

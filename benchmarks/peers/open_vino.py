@@ -29,13 +29,13 @@ class OpenVino:
         return {"openvino": openvino.__version__.partition("-")[0]}
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> _Program:
-        # By default float32 may be computed as bfloat16 where the processor has it.
+        # By default, OpenVINO may compute float32 in bfloat16 if the processor has it.
         is_narrow = any(array.dtype == ml_dtypes.bfloat16 for array in inputs)
         program = self._compile(self._core.read_model(model), inputs, "bf16" if is_narrow else "f32")
         kernels = program.facts.kernels or 0
         if repetitions == 1 and kernels == 1:
-            # Elementwise repetitions would be fused, and nothing keeps them apart that costs nothing. So the fixed cost
-            # of a call is measured apart, on a single element.
+            # OpenVINO would fuse elementwise repetitions, and every barrier would cost time. So the fixed cost of a
+            # call is measured separately, on a single element.
             program.facts = Facts(kernels=kernels, extra={"fixed_seconds": self._fixed()})
         return program
 
@@ -88,6 +88,6 @@ def _tensor(array: Array) -> openvino.Tensor:
 
 
 def _array(tensor: openvino.Tensor) -> Array:
-    # OpenVINO shows bfloat16 as float16 of the same bits, for numpy has none.
+    # OpenVINO returns bfloat16 as float16 with the same bits, because numpy has no bfloat16.
     is_narrow = tensor.element_type == openvino.Type.bf16
     return np.array(tensor.data.view(ml_dtypes.bfloat16) if is_narrow else tensor.data)

@@ -1,4 +1,4 @@
-"""Ours: compiled as a user does, with the better of the flags for what stays with IREE."""
+"""Tilewright, compiled as a user does, with the better of the flags for the ops that stay with IREE."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Tilewright:
                     )
                     program.save(saved)
                 if kernels == len(program.kernels):
-                    break  # Flags change only what stays with IREE.
+                    break  # the flags only affect ops that stay with IREE
             return facts
 
     def _program(
@@ -72,7 +72,7 @@ class Tilewright:
         dump: Path,
         repetitions: int,
     ) -> tilewright.Program:
-        """As users compile it; a part of a larger program runs on as many threads as that does."""
+        """Compiles as users do; a part of a larger program runs on as many threads as that program."""
         threads = self._settings.threads
         return tilewright.compile(
             source,
@@ -85,7 +85,7 @@ class Tilewright:
         )
 
     def _candidates(self, cache: Path) -> Sequence[Sequence[str]]:
-        """Repetitions are compiled with the flags that were best for the workload itself."""
+        """Returns the candidate flags; repetitions are compiled with those that were best for the workload itself."""
         single = cache / "1.facts.json"
         if single.exists():
             return [json.loads(single.read_text())["extra"]["iree_flags"]]
@@ -99,7 +99,7 @@ def _bound(program: tilewright.Program, inputs: Sequence[Array], facts: Facts) -
 def _facts(
     program: tilewright.Program, kernels: int, dump: Path, extra: Sequence[str], *, allowed: int
 ) -> Facts:
-    # What IREE's own kernels move is not counted, so only a program that is all ours has a sum.
+    # The traffic of IREE's own kernels is not measured, so only a program of our kernels has a sum.
     is_all_ours = kernels == len(program.kernels)
     moved = sum(kernel.loaded + kernel.stored for kernel in measure_traffic(dump)) if is_all_ours else None
     threads = program.metadata.threads

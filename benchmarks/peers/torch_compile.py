@@ -1,4 +1,4 @@
-"""PyTorch through torch.compile (Inductor), weights frozen, as its documentation advises for inference on CPUs."""
+"""PyTorch with torch.compile (Inductor) and frozen weights, as its documentation recommends for inference on CPUs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from benchmarks.peers.torch_eager import TorchProgram
 
 _CALLS = 2000
 
-# Between repetitions: an op that may write its argument, of which Inductor knows nothing else. Nothing moves across it.
+# Barrier between repetitions: an op that may write its argument and is opaque to Inductor, so that nothing moves across
+# it.
 _library = torch.library.Library("tilewright_benchmarks", "DEF")
 _library.define("barrier(Tensor(a!) x) -> ()")
 _library.impl("barrier", lambda x: None, "CPU")
@@ -27,7 +28,7 @@ torch.library.register_fake("tilewright_benchmarks::barrier", lambda x: None, li
 class TorchCompile:
     def __init__(self, settings: Settings) -> None:
         torch.set_num_threads(settings.threads)
-        # One workload at a time: a pool of compiling processes costs more than it saves.
+        # Workloads compile one at a time; a pool of compiling processes costs more than it saves.
         torch._inductor.config.compile_threads = 1
         torch._inductor.config.freezing = True
         self._barrier_seconds = _seconds_of_barrier()
@@ -52,7 +53,7 @@ def _barrier(x: torch.Tensor) -> torch.Tensor:
 
 
 def _seconds_of_barrier() -> float:
-    """Of one barrier, called from Python, as Inductor's code does."""
+    """Returns the seconds of one barrier when called from Python, as in Inductor's code."""
     x = torch.zeros(1)
     barrier = torch.ops.tilewright_benchmarks.barrier.default
     barrier(x)

@@ -1,4 +1,4 @@
-"""PyTorch, op by op."""
+"""PyTorch, executed op by op."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ __all__ = [
 
 
 class WorkloadError(ValueError):
-    """A workload was asked for that does not exist."""
+    """The requested workload does not exist."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,21 +91,21 @@ class Workload:
     suite: str
     dtype: str = "f32"
     is_large: bool = False
-    """Too large for tests that need not measure anything."""
+    """True if the workload is too large for tests that do not measure."""
 
     def in_type(self, dtype: str) -> Workload:
-        """The same in f32, bf16 or f16; it keeps its name."""
+        """Returns the same workload in f32, bf16 or f16; it keeps its name."""
         if dtype == self.dtype:
             return self
         return replace(self, build=lambda: to_narrow(self.build(), dtype), dtype=dtype)
 
 
-# Token-major activations of a transformer layer and its MLP, and a decode step.
+# Token-major activations of a transformer layer and its MLP, and a decode step
 _ROWS = (512, 768)
 _WIDE_ROWS = (128, 3072)
-# Out of the caches, so that memory is what limits.
+# Sizes beyond the caches, so that memory bandwidth is the limit
 _LARGE = (2048, 4096)
-# 256 MB of float32.
+# 256 MB of float32
 _BANDWIDTH = (65536, 1024)
 _LARGE_ELEMENTS = 1 << 22
 _LARGE_MODELS = ("bert", "vit-base", "swin-t", "gpt2", "gpt2-decode", "gpt2-decode-128")
@@ -144,40 +144,40 @@ _OUT_OF_CACHE: tuple[tuple[str, _Builder, _Shapes], ...] = (
     ("softmax", stitch.softmax, (_BANDWIDTH,)),
 )
 
-# Rows, fan-in and fan-out of matmuls.
+# M, K and N of matmuls
 _GEMMS: tuple[tuple[int, int, int], ...] = (
-    # BERT's layers, and the same matrix at every number of rows.
+    # BERT's layers, and the same matrix with every number of rows
     *((rows, 768, 768) for rows in (1, 4, 16, 64, 128, 256, 512)),
     (128, 768, 3072),
     (128, 3072, 768),
     (512, 768, 3072),
-    # GPT-2: the fused projection of a prompt and of one token, and the vocabulary.
+    # GPT-2: the fused projection of a prompt and of one token, and the vocabulary
     (128, 768, 2304),
     (1, 768, 2304),
     (1, 768, 50257),
-    # Llama, prompt and token.
+    # Llama: prompt and token
     (128, 4096, 4096),
     (1, 4096, 4096),
     (16, 4096, 11008),
-    # MLP-Mixer: tokens and channels.
+    # MLP-Mixer: tokens and channels
     (768, 196, 384),
     (768, 384, 196),
     (196, 768, 3072),
-    # Skinny.
+    # Skinny shapes
     (512, 64, 512),
     (512, 512, 64),
     (512, 768, 2),
     (512, 16, 768),
-    # Odd.
+    # Odd shapes
     (77, 321, 123),
     (33, 1027, 65),
     (7, 1000, 1000),
 )
 
-# As many rows as columns and terms: what a GPU is full with.
+# Square matmuls, which fill a GPU
 _SQUARE_GEMMS = tuple((size,) * 3 for size in (1024, 2048, 4096))
 
-# Batch, M, N, K and L of the paper's table IV.
+# batch, M, N, K and L of the paper's table IV
 _CHAINS: dict[str, tuple[int, int, int, int, int]] = {
     "g1": (8, 512, 64, 64, 512),
     "g2": (12, 512, 64, 64, 512),
@@ -193,7 +193,7 @@ _CHAINS: dict[str, tuple[int, int, int, int, int]] = {
     "g12": (1, 1024, 64, 64, 512),
 }
 
-# Heads, heads of keys and values, sequence, size of a head, causal.
+# heads, key-value heads, sequence, head size, causal
 _ATTENTIONS: tuple[tuple[int, int, int, int, bool], ...] = (
     (12, 12, 128, 64, True),
     (12, 12, 512, 64, True),
@@ -201,7 +201,7 @@ _ATTENTIONS: tuple[tuple[int, int, int, int, bool], ...] = (
     (8, 2, 512, 64, True),
     (32, 8, 256, 128, True),
 )
-# Convolutions alone, in the forms that networks are made of.
+# Single convolutions in the forms that networks consist of
 _CONVOLUTIONS: dict[str, ConvolutionOptions] = {
     "conv-1x1": ConvolutionOptions(channels=64, filters=128, kernel=1),
     "conv-1x1-stride-2": ConvolutionOptions(channels=64, filters=128, kernel=1, stride=2),
@@ -221,14 +221,14 @@ _CONVOLUTIONS: dict[str, ConvolutionOptions] = {
     "conv-transposed": ConvolutionOptions(channels=32, filters=16, kernel=4, stride=2, is_transposed=True),
 }
 
-# The operator, channels, size of the image, kernel and stride.
+# operator, channels, image size, kernel and stride
 _POOLINGS: dict[str, tuple[str, int, int, int, int]] = {
     "max-pool-3x3": ("MaxPool", 64, 28, 3, 2),
     "max-pool-2x2": ("MaxPool", 64, 28, 2, 2),
     "average-pool-2x2": ("AveragePool", 64, 28, 2, 2),
     "global-average-pool": ("GlobalAveragePool", 64, 28, 28, 1),
 }
-# Multiply-adds above which float64 takes a test too long.
+# Multiply-adds above which float64 takes too long for a test.
 _LARGE_PRODUCT = 1 << 27
 
 
@@ -389,7 +389,7 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def build(name: str) -> onnx.ModelProto:
-    """The model of the workload called `name`."""
+    """Builds the model of the workload called `name`."""
     if name not in WORKLOADS:
         raise WorkloadError(
             f"no workload is called '{name}'; `python -m benchmarks.workloads --list` names them all"

@@ -42,6 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # `--list | head` ends it quietly.
+    # `--list | head` ends without an error.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Multi-head self-attention as vision and speech encoders have it: one projection to queries, keys and values."""
+"""Multi-head self-attention as in vision and speech encoders: one projection to queries, keys and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.workloads.builder import GraphBuilder, linear, merge_heads, spli
 def self_attention(
     g: GraphBuilder, x: str, *, batch: int, sequence: int, hidden: int, heads: int, biases: Sequence[str] = ()
 ) -> str:
-    """Attention of [batch, sequence, hidden] to itself; `biases` are added to the scores."""
+    """Adds self-attention on [batch, sequence, hidden]; `biases` are added to the scores."""
     head_size = hidden // heads
     parts = g.ops("Split", linear(g, x, hidden, 3 * hidden), g.ints([hidden] * 3), results=3, axis=2)
     query, key, value = (
@@ -30,7 +30,7 @@ def self_attention(
 
 
 def windows(count: int, *, hidden: int = 96, heads: int = 3) -> onnx.ModelProto:
-    """An attention inside windows of 49 points, whose keys are multiplied transposed."""
+    """Builds attention inside windows of 49 points, which multiplies with transposed keys."""
     g = GraphBuilder("windows")
     shape = (count, 49, hidden)
     bias = g.weight((1, heads, 49, 49), fan_in=4)

@@ -1,6 +1,7 @@
-"""A small graph builder, so that a workload reads like the model it describes.
+"""A small graph builder, with which a workload reads like the model that it describes.
 
-Values are plain ONNX value names. Weights come from one seeded generator, so a workload is the same bytes every time.
+Values are plain ONNX value names. Weights come from one seeded generator, so that a workload has the same bytes every
+time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 # Opset 17 is the first with LayerNormalization; reductions other than ReduceSum still take `axes` as an attribute.
 OPSET = 17
-# Old enough for every reader of opset 17 to 20.
+# An IR version that every reader of opsets 17 to 20 accepts.
 IR_VERSION = 9
 
 Attribute = float | str | Sequence[int]
@@ -58,16 +59,17 @@ class GraphBuilder:
         return self.constant(np.array(value, dtype=np.float32), "scalar")
 
     def ints(self, values: Sequence[int]) -> str:
-        """A 1-D i64 constant: a shape, axes, starts or split sizes."""
+        """Adds a 1-D i64 constant: a shape, axes, starts or split sizes."""
         return self.constant(np.array(values, dtype=np.int64), "ints")
 
     def weight(self, shape: Sequence[int], *, fan_in: int, hint: str = "weight") -> str:
-        """Normal weights with deviation 1/sqrt(fan_in): unit inputs give unit outputs, so activations stay O(1)."""
+        """Adds normal weights with deviation 1/sqrt(fan_in): unit inputs give unit outputs, so activations stay
+        O(1)."""
         values = self.rng.standard_normal(tuple(shape), dtype=np.float32) / np.float32(math.sqrt(fan_in))
         return self.constant(values, hint)
 
     def vector(self, size: int, *, mean: float = 0.0, deviation: float = 0.1, hint: str = "bias") -> str:
-        """A bias (mean 0) or a norm's gain (mean 1)."""
+        """Adds a bias (mean 0) or a norm's gain (mean 1)."""
         values = mean + deviation * self.rng.standard_normal(size, dtype=np.float32)
         return self.constant(values.astype(np.float32), hint)
 
@@ -76,7 +78,7 @@ class GraphBuilder:
         return self.ops(op_type, *inputs, results=1, **attributes)[0]
 
     def ops(self, op_type: str, *inputs: str, results: int, **attributes: Attribute) -> list[str]:
-        """Appends a node with `results` results, as Split has."""
+        """Appends a node with `results` results, such as Split, and returns them."""
         names = [self._fresh(op_type.lower()) for _ in range(results)]
         node = helper.make_node(op_type, list(inputs), names)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
@@ -93,36 +95,36 @@ class GraphBuilder:
         )
 
 
-# Fragments shared by several workloads, spelled as exporters spell them.
+# Fragments that several workloads share, spelled as exporters spell them
 
 
 def linear(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, bias: bool = True) -> str:
-    """torch.nn.Linear on a rank 3 value: MatMul with the transposed weight, then Add(bias, x)."""
+    """Adds torch.nn.Linear on a rank 3 value: MatMul with the transposed weight, then Add(bias, x)."""
     product = g.op("MatMul", x, g.weight((fan_in, fan_out), fan_in=fan_in))
     return g.op("Add", g.vector(fan_out), product) if bias else product
 
 
 def gelu_erf(g: GraphBuilder, x: str) -> str:
-    """x * (1 + erf(x / sqrt 2)) * 0.5"""
+    """Adds x * (1 + erf(x / sqrt 2)) * 0.5."""
     erf = g.op("Erf", g.op("Div", x, g.scalar(math.sqrt(2.0))))
     return g.op("Mul", g.op("Mul", x, g.op("Add", erf, g.scalar(1.0))), g.scalar(0.5))
 
 
 def gelu_tanh(g: GraphBuilder, x: str) -> str:
-    """0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))"""
+    """Adds 0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))."""
     cubic = g.op("Mul", g.op("Pow", x, g.scalar(3.0)), g.scalar(0.044715))
     inner = g.op("Mul", g.op("Add", x, cubic), g.scalar(math.sqrt(2.0 / math.pi)))
     return g.op("Mul", g.op("Mul", x, g.scalar(0.5)), g.op("Add", g.op("Tanh", inner), g.scalar(1.0)))
 
 
 def layer_norm(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-5) -> str:
-    """The LayerNormalization operator over the last axis."""
+    """Adds the LayerNormalization operator over the last axis."""
     gain, bias = g.vector(size, mean=1.0, hint="gain"), g.vector(size)
     return g.op("LayerNormalization", x, gain, bias, axis=-1, epsilon=epsilon)
 
 
 def layer_norm_decomposed(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-5) -> str:
-    """Layer normalisation as exporters wrote it before opset 17: two dependent means."""
+    """Adds layer normalisation as exporters wrote it before opset 17: two dependent means."""
     centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[-1], keepdims=1))
     variance = g.op("ReduceMean", g.op("Pow", centred, g.scalar(2.0)), axes=[-1], keepdims=1)
     normal = g.op("Div", centred, g.op("Sqrt", g.op("Add", variance, g.scalar(epsilon))))
@@ -130,21 +132,22 @@ def layer_norm_decomposed(g: GraphBuilder, x: str, size: int, *, epsilon: float 
 
 
 def rms_norm(g: GraphBuilder, x: str, size: int, *, epsilon: float = 1e-6) -> str:
-    """gain * (x * (1 / sqrt(mean(x^2) + epsilon)))"""
+    """Adds gain * (x * (1 / sqrt(mean(x^2) + epsilon)))."""
     mean_square = g.op("ReduceMean", g.op("Pow", x, g.scalar(2.0)), axes=[-1], keepdims=1)
     scale = g.op("Reciprocal", g.op("Sqrt", g.op("Add", mean_square, g.scalar(epsilon))))
     return g.op("Mul", g.vector(size, mean=1.0, hint="gain"), g.op("Mul", x, scale))
 
 
 def causal_mask(g: GraphBuilder, sequence: int) -> str:
-    """An additive f32 mask [1, 1, sequence, sequence]: 0 on and below the diagonal, the lowest f32 above it."""
+    """Adds an additive f32 mask [1, 1, sequence, sequence]: 0 on and below the diagonal, the lowest f32 above it."""
     lowest = np.finfo(np.float32).min
     mask = np.triu(np.full((sequence, sequence), lowest, dtype=np.float32), k=1)
     return g.constant(mask[None, None], "causal_mask")
 
 
 def rotary_tables(g: GraphBuilder, *, sequence: int, head_size: int, rank: int) -> tuple[str, str]:
-    """cos and sin of position * base^(-2i/head_size), the frequencies repeated in both halves: [..., seq, head]."""
+    """Adds cos and sin of position * base^(-2i/head_size), with the frequencies repeated in both halves: [..., seq,
+    head]."""
     frequency = 10000.0 ** (-np.arange(0, head_size, 2) / head_size)
     angle = np.arange(sequence)[:, None] * np.concatenate([frequency, frequency])[None, :]
     angle = angle.reshape([1] * (rank - 2) + [sequence, head_size])
@@ -154,7 +157,7 @@ def rotary_tables(g: GraphBuilder, *, sequence: int, head_size: int, rank: int) 
 
 
 def rotate(g: GraphBuilder, x: str, cosine: str, sine: str, *, head_size: int, axis: int) -> str:
-    """x * cos + concat(-x[half:], x[:half]) * sin"""
+    """Adds x * cos + concat(-x[half:], x[:half]) * sin."""
     half = head_size // 2
     low = g.op("Slice", x, g.ints([0]), g.ints([half]), g.ints([axis]), g.ints([1]))
     high = g.op("Slice", x, g.ints([half]), g.ints([np.iinfo(np.int64).max]), g.ints([axis]), g.ints([1]))
@@ -163,14 +166,14 @@ def rotate(g: GraphBuilder, x: str, cosine: str, sine: str, *, head_size: int, a
 
 
 def split_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, heads: int, head_size: int) -> str:
-    """[batch, sequence, heads * head_size] to [batch, heads, sequence, head_size]"""
+    """Reshapes [batch, sequence, heads * head_size] to [batch, heads, sequence, head_size]."""
     return g.op(
         "Transpose", g.op("Reshape", x, g.ints([batch, sequence, heads, head_size])), perm=[0, 2, 1, 3]
     )
 
 
 def merge_heads(g: GraphBuilder, x: str, *, batch: int, sequence: int, hidden: int) -> str:
-    """The inverse of split_heads."""
+    """Adds the inverse of split_heads."""
     return g.op("Reshape", g.op("Transpose", x, perm=[0, 2, 1, 3]), g.ints([batch, sequence, hidden]))
 
 

@@ -1,4 +1,4 @@
-"""Contractions alone and in chains: matmuls by constant and by given matrices, Chimera's GEMM chains, attention."""
+"""Single contractions and chains: matmuls with constant and with given matrices, Chimera's GEMM chains, attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.workloads.builder import GraphBuilder, causal_mask, repeat_heads
 
 
 def dense(rows: int, fan_in: int, fan_out: int) -> onnx.ModelProto:
-    """x @ weights"""
+    """Builds x @ weights."""
     g = GraphBuilder("dense")
     x = g.input("x", (rows, fan_in))
     g.output(g.op("MatMul", x, g.weight((fan_in, fan_out), fan_in=fan_in)), (rows, fan_out))
@@ -19,7 +19,7 @@ def dense(rows: int, fan_in: int, fan_out: int) -> onnx.ModelProto:
 
 
 def matmul(rows: int, inner: int, columns: int) -> onnx.ModelProto:
-    """a @ b, both given"""
+    """Builds a @ b, both given."""
     g = GraphBuilder("matmul")
     a, b = g.input("a", (rows, inner)), g.input("b", (inner, columns))
     g.output(g.op("MatMul", a, b), (rows, columns))
@@ -38,7 +38,7 @@ class ChainOptions:
 
 
 def gemm_chain(o: ChainOptions) -> onnx.ModelProto:
-    """(a @ b) @ d"""
+    """Builds (a @ b) @ d."""
     g = GraphBuilder("gemm_chain")
     a, b = g.input("a", (o.batch, o.m, o.k)), g.input("b", (o.batch, o.k, o.l))
     d = g.input("d", (o.batch, o.l, o.n))
@@ -47,7 +47,7 @@ def gemm_chain(o: ChainOptions) -> onnx.ModelProto:
 
 
 def softmax_chain(o: ChainOptions) -> onnx.ModelProto:
-    """softmax(query @ keyᵀ / √k) @ value, which is the same chain with a softmax between."""
+    """Builds softmax(query @ keyᵀ / √k) @ value, which is the same chain with a softmax in between."""
     g = GraphBuilder("softmax_chain")
     query, key = g.input("query", (o.batch, o.m, o.k)), g.input("key", (o.batch, o.l, o.k))
     value = g.input("value", (o.batch, o.l, o.n))
@@ -59,7 +59,7 @@ def softmax_chain(o: ChainOptions) -> onnx.ModelProto:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions:
-    """Sizes of an attention; `key_value_heads` below `heads` groups the heads of queries."""
+    """Sizes of an attention; if `key_value_heads` is below `heads`, query heads are grouped."""
 
     heads: int
     key_value_heads: int
@@ -69,7 +69,7 @@ class AttentionOptions:
 
 
 def attention(o: AttentionOptions) -> onnx.ModelProto:
-    """softmax(query @ keyᵀ / √head_size + mask) @ value by heads"""
+    """Builds softmax(query @ keyᵀ / √head_size + mask) @ value per head."""
     g = GraphBuilder("attention")
     query = g.input("query", (1, o.heads, o.sequence, o.head_size))
     shape = (1, o.key_value_heads, o.sequence, o.head_size)

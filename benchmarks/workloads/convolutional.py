@@ -22,7 +22,7 @@ class CnnOptions:
 
 
 def cnn(options: CnnOptions = CnnOptions()) -> onnx.ModelProto:
-    """conv/affine/relu/maxpool stem, a plain and a strided residual stage, global average pool and Gemm."""
+    """Builds a conv/affine/relu/maxpool stem, a plain and a strided residual stage, global average pool and Gemm."""
     o = options
     g = GraphBuilder("cnn", seed=o.seed)
     x = g.input("image", (o.batch, 3, o.image, o.image))
@@ -37,7 +37,7 @@ def cnn(options: CnnOptions = CnnOptions()) -> onnx.ModelProto:
 
 
 def _conv(g: GraphBuilder, x: str, channels: int, filters: int, *, kernel: int, stride: int = 1) -> str:
-    # Twice the variance of a linear layer: the relu before (or after) it drops half the signal.
+    # The variance is twice that of a linear layer, because the relu before (or after) it drops half of the signal.
     fan_in = channels * kernel * kernel / 2
     weight = g.weight((filters, channels, kernel, kernel), fan_in=max(1, int(fan_in)))
     pad = kernel // 2
@@ -47,7 +47,7 @@ def _conv(g: GraphBuilder, x: str, channels: int, filters: int, *, kernel: int, 
 
 
 def _affine(g: GraphBuilder, x: str, channels: int) -> str:
-    """An inference-time batch normalisation: scale and shift per channel."""
+    """Adds an inference-time batch normalisation: scale and shift per channel."""
     scale = 1.0 + 0.1 * g.rng.standard_normal((1, channels, 1, 1), dtype=np.float32)
     shift = 0.1 * g.rng.standard_normal((1, channels, 1, 1), dtype=np.float32)
     scaled = g.op("Mul", x, g.constant(scale.astype(np.float32), "gain"))
@@ -66,7 +66,8 @@ def _residual(g: GraphBuilder, x: str, channels: int, filters: int, *, stride: i
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionOptions:
-    """One convolution; `image` is the input's size along each of its `rank` dims, `groups` 0 a filter per channel."""
+    """One convolution. `image` is the input's size in each of its `rank` dims; `groups` 0 means one filter per
+    channel."""
 
     channels: int
     filters: int
@@ -80,7 +81,7 @@ class ConvolutionOptions:
 
 
 def convolution(options: ConvolutionOptions) -> onnx.ModelProto:
-    """Conv or ConvTranspose alone, with a bias, padded by half the kernel."""
+    """Builds a single Conv or ConvTranspose with a bias, padded by half the kernel."""
     o = options
     groups = o.groups or o.channels
     g = GraphBuilder("convolution", seed=o.seed)
@@ -100,7 +101,7 @@ def convolution(options: ConvolutionOptions) -> onnx.ModelProto:
 
 
 def pooling(op: str, channels: int, image: int, *, kernel: int, stride: int) -> onnx.ModelProto:
-    """MaxPool or AveragePool alone, or GlobalAveragePool, which has neither kernel nor stride."""
+    """Builds a single MaxPool or AveragePool, or GlobalAveragePool, which has neither kernel nor stride."""
     g = GraphBuilder("pooling")
     x = g.input("image", (1, channels, image, image))
     if op == "GlobalAveragePool":
@@ -115,7 +116,7 @@ def pooling(op: str, channels: int, image: int, *, kernel: int, stride: int) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class BottleneckOptions:
-    """Sizes of a ResNet of bottlenecks, or, with more than one group, of a ResNeXt; one entry of `widths` a stage."""
+    """Sizes of a ResNet of bottlenecks or, with more than one group, of a ResNeXt; `widths` has one entry per stage."""
 
     image: int = 64
     widths: tuple[int, ...] = (32, 64)
@@ -126,7 +127,7 @@ class BottleneckOptions:
 
 
 def bottlenecks(options: BottleneckOptions = BottleneckOptions()) -> onnx.ModelProto:
-    """conv 7x7/max pool stem, two bottlenecks a stage, of which the first strides, average pool and Gemm."""
+    """Builds a conv 7x7/max pool stem, two bottlenecks per stage, the first of which strides, average pool and Gemm."""
     o = options
     g = GraphBuilder("bottlenecks", seed=o.seed)
     channels = o.widths[0]
@@ -168,7 +169,7 @@ class InvertedOptions:
 
 
 def inverted_residuals(options: InvertedOptions = InvertedOptions()) -> onnx.ModelProto:
-    """conv 3x3 stem, expand/depthwise/project blocks with ReLU6, average pool and Gemm."""
+    """Builds a conv 3x3 stem, expand/depthwise/project blocks with ReLU6, average pool and Gemm."""
     o = options
     g = GraphBuilder("inverted-residuals", seed=o.seed)
     x = g.input("image", (1, 3, o.image, o.image))
@@ -194,8 +195,8 @@ def _relu6(g: GraphBuilder, x: str) -> str:
 def _normal_conv(
     g: GraphBuilder, x: str, channels: int, filters: int, *, kernel: int = 1, stride: int = 1, groups: int = 1
 ) -> str:
-    """A convolution with its batch normalisation folded in, as exporters leave it."""
-    fan_in = channels // groups * kernel * kernel / 2  # a relu in front drops half the signal
+    """Adds a convolution with its batch normalisation folded in, as exporters leave it."""
+    fan_in = channels // groups * kernel * kernel / 2  # the relu before it drops half of the signal
     weight = g.weight((filters, channels // groups, kernel, kernel), fan_in=max(1, int(fan_in)))
     return g.op(
         "Conv", x, weight, g.vector(filters),

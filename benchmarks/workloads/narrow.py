@@ -1,4 +1,4 @@
-"""Any float32 workload in a narrower type: inputs, weights, outputs and casts; the same operators and shapes."""
+"""Converts any float32 workload to a narrower type: inputs, weights, outputs and casts; operators and shapes stay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def to_narrow(model: ModelProto, dtype: str) -> ModelProto:
-    """A copy of the model in which every float32 is a "bf16" or an "f16"."""
+    """Returns a copy of the model in which every float32 is "bf16" or "f16"."""
     kind = _TYPES[dtype]
     narrow = ModelProto()
     narrow.CopyFrom(model)
@@ -42,6 +42,6 @@ def to_narrow(model: ModelProto, dtype: str) -> ModelProto:
 
 
 def _narrowed(tensor: TensorProto, kind: _Narrow) -> TensorProto:
-    # float32's lowest value, which masks are made of, would round to minus infinity.
+    # The lowest float32 value, which masks contain, would round to minus infinity.
     values = np.maximum(numpy_helper.to_array(tensor), np.float32(kind.lowest))
     return numpy_helper.from_array(values.astype(kind.dtype), tensor.name)

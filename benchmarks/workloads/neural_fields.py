@@ -11,7 +11,7 @@ from benchmarks.workloads.builder import GraphBuilder
 
 @dataclass(frozen=True, kw_only=True)
 class NerfOptions:
-    """Sizes of the MLP; the defaults are six hidden layers of 64, as fully fused ones have."""
+    """Sizes of the MLP; the defaults are six hidden layers of 64, as in fully fused MLPs."""
 
     points: int = 16384
     width: int = 64
@@ -20,12 +20,12 @@ class NerfOptions:
 
 
 def nerf(options: NerfOptions = NerfOptions()) -> onnx.ModelProto:
-    """Encoded points through layers of one width to three colours."""
+    """Builds an MLP of equally wide layers from encoded points to three colours."""
     o = options
     g = GraphBuilder("nerf", seed=o.seed)
     x = g.input("points", (o.points, o.width))
     for _ in range(o.layers):
-        # A relu halves the square of what it is given.
+        # A relu halves the mean square of its input.
         x = g.op("Relu", g.op("MatMul", x, g.weight((o.width, o.width), fan_in=o.width // 2)))
     g.output(g.op("MatMul", x, g.weight((o.width, 3), fan_in=o.width)), (o.points, 3))
     return g.build()

@@ -1,11 +1,11 @@
 """Random stitching problems: elementwise chains around two or more dependent reductions.
 
-Every graph is a chain of stages `v -> elementwise -> reduce(keepdims) -> combine with a full-shape value -> v`, so each
-reduction depends on the one before. Three rules keep results comparable between compilers:
-- sums and means only see positive values, so no reduction cancels;
-- exp only sees bounded values, divisors and radicands are at least 0.5;
+Every graph is a chain of stages `v -> elementwise -> reduce(keepdims) -> combine with a full-shape value -> v`, so that
+each reduction depends on the one before. Three rules keep results comparable between compilers:
+- sums and means have only positive inputs, so no reduction cancels;
+- exp has only bounded inputs, and divisors and radicands are at least 0.5;
 - a value that may have grown is squashed before it is used again.
-Attempts whose results hardly vary (a wrong reduction would go unnoticed in them) are drawn again.
+Attempts whose results hardly vary, in which a wrong reduction would go unnoticed, are drawn again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _MAX_ATTEMPTS = 100
 
 @dataclass(frozen=True)
 class _Value:
-    """A full-shape or reduced value. `bound` is its typical largest magnitude, `positive` that it never is below 0."""
+    """A full-shape or reduced value.
+
+    `bound` is its typical largest magnitude; `positive` is True if it is never below 0.
+    """
 
     name: str
     bound: float
@@ -40,7 +43,8 @@ class _Value:
 
 
 def random_stitch(seed: int) -> onnx.ModelProto:
-    """The stitching problem of this seed. Every fourth seed reduces over differing axes, the others over one set."""
+    """Returns the stitching problem of this seed. Every fourth seed reduces over differing axes, the others over one
+    set."""
     for attempt in range(_MAX_ATTEMPTS):
         model = _Stitcher(seed, attempt).build()
         if _varies(model):
@@ -49,7 +53,7 @@ def random_stitch(seed: int) -> onnx.ModelProto:
 
 
 def _varies(model: onnx.ModelProto) -> bool:
-    """Whether every result spreads over a fair part of its magnitude, on standard normal inputs."""
+    """True if every result spreads over a fair part of its magnitude, on standard normal inputs."""
     rng = np.random.default_rng(0)
     inputs = {}
     for value in model.graph.input:
@@ -81,7 +85,7 @@ class _Stitcher:
                 return self.g.build()
             if stage == self.stages - 2 and self.rng.random() < 0.2:
                 self.g.output(reduced.name, self._reduced_shape(axes))
-            # The value itself is the common partner; an earlier one makes a long-lived tensor.
+            # The value itself is the usual partner; an earlier one makes a long-lived tensor.
             partner = (
                 value if self.rng.random() < 0.6 else full_values[int(self.rng.integers(len(full_values)))]
             )
@@ -91,7 +95,7 @@ class _Stitcher:
         self.g.output(value.name, self.shape)
         return self.g.build()
 
-    # Choices of shape and axes.
+    # Choices of shape and axes
 
     def _pick_shape(self) -> list[int]:
         rank = int(self.rng.integers(2, 5))
@@ -115,13 +119,13 @@ class _Stitcher:
         return [1 if axis in axes else size for axis, size in enumerate(self.shape)]
 
     def _other_inputs(self) -> list[_Value]:
-        """Up to two more inputs: a full one, a vector of the last axis, or one that broadcasts over inner axes."""
+        """Adds up to two more inputs: a full one, a vector of the last axis, or one that broadcasts over inner axes."""
         outer = [size if axis == 0 else 1 for axis, size in enumerate(self.shape)]
         forms = [("y", self.shape), ("bias", self.shape[-1:]), ("row", outer)]
         picked = self.rng.permutation(len(forms))[: int(self.rng.integers(0, 3))]
         return [_Value(self.g.input(forms[int(i)][0], forms[int(i)][1]), 4.0) for i in picked]
 
-    # Steps. Each returns the value it made.
+    # Steps; each returns the value that it made
 
     def _scaled(self, value: _Value, factor: float, offset: float = 0.0) -> _Value:
         name = self.g.op("Mul", value.name, self.g.scalar(factor))
@@ -149,7 +153,7 @@ class _Stitcher:
         if kind == "abs":
             return _Value(g.op("Abs", value.name), value.bound, True)
         if kind == "relu":
-            # Shifted, so that a value that is negative throughout does not become all zeros.
+            # The shift keeps a value that is negative everywhere from becoming all zeros.
             shifted = self._scaled(value, 1.0, 0.25)
             return self._scaled(_Value(g.op("Relu", shifted.name), shifted.bound, True), 1.0, 0.125)
         if kind == "scale":

@@ -1,4 +1,4 @@
-"""Recommendation models: many small operators, which launches dominate."""
+"""Recommendation models: many small operators, whose time is mostly that of launches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DienOptions:
 
 
 def mmoe(options: MmoeOptions = MmoeOptions()) -> onnx.ModelProto:
-    """Experts that all tasks share, a softmax gate over them and a tower for every task."""
+    """Builds experts that all tasks share, a softmax gate over them, and a tower for every task."""
     o = options
     g = GraphBuilder("mmoe", seed=o.seed)
     x = g.input("features", (o.batch, o.features))
@@ -54,7 +54,8 @@ def mmoe(options: MmoeOptions = MmoeOptions()) -> onnx.ModelProto:
 
 
 def dien(options: DienOptions = DienOptions()) -> onnx.ModelProto:
-    """Attention of the target to each interest, then a GRU whose update gate it scales, unrolled over the steps."""
+    """Builds attention of the target to each interest, then a GRU whose update gate it scales, unrolled over the
+    steps."""
     o = options
     g = GraphBuilder("dien", seed=o.seed)
     interests = g.input("interests", (o.batch, o.steps, o.hidden))
@@ -82,7 +83,7 @@ def _dense(g: GraphBuilder, x: str, fan_in: int, fan_out: int) -> str:
 
 
 def _attention(g: GraphBuilder, interests: str, target: str, o: DienOptions) -> str:
-    """softmax over the steps of interest · W · target"""
+    """Adds a softmax over the steps of interest · W · target."""
     projected = g.op("MatMul", interests, g.weight((o.hidden, o.hidden), fan_in=o.hidden))
     products = g.op("Mul", projected, g.op("Unsqueeze", target, g.ints([1])))
     return g.op("Softmax", g.op("ReduceMean", products, axes=[2], keepdims=0), axis=-1)

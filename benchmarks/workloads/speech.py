@@ -49,7 +49,8 @@ def _silu(g: GraphBuilder, x: str) -> str:
 
 
 def _convolution(g: GraphBuilder, x: str, o: ConformerOptions) -> str:
-    """Pointwise to a gated linear unit, depthwise over time, batch norm folded to an affine map, silu, pointwise."""
+    """Adds a pointwise gated linear unit, a depthwise convolution over time, a folded batch norm, silu, and
+    pointwise."""
     doubled = linear(g, x, o.hidden, 2 * o.hidden)
     value, gate = g.ops("Split", doubled, g.ints([o.hidden] * 2), results=2, axis=2)
     gated = g.op("Transpose", g.op("Mul", value, g.op("Sigmoid", gate)), perm=[0, 2, 1])

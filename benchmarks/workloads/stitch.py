@@ -1,7 +1,7 @@
-"""Single-pattern workloads: the memory-bound chains around reductions that fusion is about.
+"""Single-pattern workloads: the memory-bound chains around reductions that fusion targets.
 
-Each builder takes the shape and returns a model with one or two full-shape inputs. `SHAPES` in the registry names the
-shapes measured; tests use smaller ones.
+Each builder takes the shape and returns a model with one or two full-shape inputs. `SHAPES` in the registry lists the
+measured shapes; tests use smaller ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def softmax(shape: Shape, *, axis: int = -1) -> onnx.ModelProto:
 
 
 def masked_softmax(shape: Shape) -> onnx.ModelProto:
-    """Scaled scores plus an additive mask that broadcasts over all but the last axis."""
+    """Builds a softmax of scaled scores plus an additive mask that broadcasts over all but the last axis."""
     g = GraphBuilder("masked_softmax")
     x = g.input("x", shape)
     mask = g.input("mask", [1] * (len(shape) - 1) + [shape[-1]])
@@ -45,7 +45,7 @@ def masked_softmax(shape: Shape) -> onnx.ModelProto:
 
 
 def causal_softmax(shape: Shape) -> onnx.ModelProto:
-    """Scaled scores of attention heads, [heads, sequence, sequence], plus the causal mask."""
+    """Builds a softmax of scaled attention scores, [heads, sequence, sequence], plus the causal mask."""
     g = GraphBuilder("causal_softmax")
     scaled = g.op("Mul", g.input("x", shape), g.scalar(0.125))
     mask = g.op("Reshape", causal_mask(g, shape[-1]), g.ints([1, shape[-1], shape[-1]]))
@@ -72,7 +72,8 @@ def rms_norm_chain(shape: Shape) -> onnx.ModelProto:
 
 
 def bias_residual_layer_norm(shape: Shape) -> onnx.ModelProto:
-    """The tail of every transformer sub-layer: norm(x + bias + residual); both the sum and the norm are live."""
+    """Builds the tail of every transformer sub-layer: norm(x + bias + residual); both the sum and the norm are
+    results."""
     g = GraphBuilder("bias_residual_layer_norm")
     x, residual = g.input("x", shape), g.input("residual", shape)
     total = g.op("Add", g.op("Add", x, g.vector(shape[-1])), residual)
@@ -94,7 +95,7 @@ def gelu_tanh_chain(shape: Shape) -> onnx.ModelProto:
 
 
 def silu_product(shape: Shape) -> onnx.ModelProto:
-    """SwiGLU's elementwise part: gate * sigmoid(gate) * up."""
+    """Builds SwiGLU's elementwise part: gate * sigmoid(gate) * up."""
     g = GraphBuilder("silu_product")
     gate, up = g.input("gate", shape), g.input("up", shape)
     g.output(g.op("Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), up), shape)
@@ -108,7 +109,7 @@ def log_softmax(shape: Shape) -> onnx.ModelProto:
 
 
 def l2_normalise(shape: Shape) -> onnx.ModelProto:
-    """x / max(||x||, epsilon) over the last axis, as torch.nn.functional.normalize exports."""
+    """Builds x / max(||x||, epsilon) over the last axis, as torch.nn.functional.normalize exports it."""
     g = GraphBuilder("l2_normalise")
     x = g.input("x", shape)
     norm = g.op("Max", g.op("ReduceL2", x, axes=[-1], keepdims=1), g.scalar(1e-12))
@@ -117,7 +118,7 @@ def l2_normalise(shape: Shape) -> onnx.ModelProto:
 
 
 def batch_statistics(shape: Shape, *, channel: int = 1) -> onnx.ModelProto:
-    """Training-time batch norm over all axes but the channel axis: normalised value, mean and variance."""
+    """Builds training-time batch norm over all axes but the channel axis: normalised value, mean and variance."""
     g = GraphBuilder("batch_statistics")
     x = g.input("x", shape)
     axes = [axis for axis in range(len(shape)) if axis != channel]
@@ -133,14 +134,14 @@ def batch_statistics(shape: Shape, *, channel: int = 1) -> onnx.ModelProto:
 
 
 def argmax(shape: Shape) -> onnx.ModelProto:
-    """Greedy decoding: the index of each row's largest value."""
+    """Builds greedy decoding: the index of each row's largest value."""
     g = GraphBuilder("argmax")
     g.output(g.op("ArgMax", g.input("x", shape), axis=-1, keepdims=0), shape[:-1], TensorProto.INT64)
     return g.build()
 
 
 def transpose_cast(shape: Shape) -> onnx.ModelProto:
-    """Heads to tokens, scaled by an input and narrowed to float16."""
+    """Builds a transpose from heads to tokens, scaled by an input and narrowed to float16."""
     g = GraphBuilder("transpose_cast")
     x, scale = g.input("x", shape), g.input("scale", [1])
     scaled = g.op("Mul", g.op("Transpose", x, perm=[1, 0, 2]), scale)
@@ -151,7 +152,7 @@ def transpose_cast(shape: Shape) -> onnx.ModelProto:
 
 
 def rotary(shape: Shape) -> onnx.ModelProto:
-    """Rotary embedding of queries, [heads, sequence, head size]."""
+    """Builds the rotary embedding of queries, [heads, sequence, head size]."""
     g = GraphBuilder("rotary")
     cosine, sine = rotary_tables(g, sequence=shape[1], head_size=shape[2], rank=3)
     g.output(rotate(g, g.input("x", shape), cosine, sine, head_size=shape[2], axis=2), shape)
@@ -159,7 +160,7 @@ def rotary(shape: Shape) -> onnx.ModelProto:
 
 
 def scaled_copy(shape: Shape) -> onnx.ModelProto:
-    """x * s: what a copy costs."""
+    """Builds x * s, which costs as much as a copy."""
     g = GraphBuilder("scaled_copy")
     g.output(g.op("Mul", g.input("x", shape), g.scalar(1.5)), shape)
     return g.build()

@@ -64,7 +64,7 @@ class DecodeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaOptions:
-    """Sizes of one Llama block. `key_value_heads` below `heads` gives grouped-query attention."""
+    """Sizes of one Llama block. If `key_value_heads` is below `heads`, query heads are grouped."""
 
     hidden: int = 512
     heads: int = 8
@@ -76,7 +76,7 @@ class LlamaOptions:
 
 
 def bert(options: BertOptions = BertOptions()) -> onnx.ModelProto:
-    """A BERT encoder after its embeddings: inputs `hidden_states` and the 0/1 `attention_mask`."""
+    """Builds a BERT encoder after its embeddings, with inputs `hidden_states` and the 0/1 `attention_mask`."""
     o = options
     g = GraphBuilder("bert", seed=o.seed)
     shape = (o.batch, o.sequence, o.hidden)
@@ -90,14 +90,14 @@ def bert(options: BertOptions = BertOptions()) -> onnx.ModelProto:
 
 
 def gpt2_block(options: Gpt2Options = Gpt2Options()) -> onnx.ModelProto:
-    """One pre-norm GPT-2 block: fused qkv projection and Split, causal mask, tanh Gelu."""
+    """Builds one pre-norm GPT-2 block: fused qkv projection and Split, causal mask, tanh Gelu."""
     return gpt2(options, layers=1, final_norm=False, name="gpt2_block")
 
 
 def gpt2(
     options: Gpt2Options = Gpt2Options(), *, layers: int = 12, final_norm: bool = True, name: str = "gpt2"
 ) -> onnx.ModelProto:
-    """GPT-2 on a prompt, after its embeddings and before its vocabulary."""
+    """Builds GPT-2 on a prompt, after its embeddings and before its vocabulary."""
     o = options
     g = GraphBuilder(name, seed=o.seed)
     shape = (o.batch, o.sequence, o.hidden)
@@ -110,8 +110,11 @@ def gpt2(
 
 
 def gpt2_decode(options: DecodeOptions = DecodeOptions()) -> onnx.ModelProto:
-    """GPT-2 on one more token: each layer's keys and values are written at `position` of its two caches, which are
-    inputs and outputs [batch, heads, maximum, size of a head], and attention reads the caches up to there."""
+    """Builds GPT-2 on one more token.
+
+    Each layer writes its keys and values at `position` of its two caches, which are inputs and outputs [batch, heads,
+    maximum, head size]; attention reads the caches up to there.
+    """
     o = options
     g = GraphBuilder("gpt2_decode", seed=o.seed)
     x = g.input("hidden_states", (o.batch, 1, o.hidden))
@@ -140,13 +143,13 @@ def gpt2_decode(options: DecodeOptions = DecodeOptions()) -> onnx.ModelProto:
 
 
 def state_of(decode: onnx.ModelProto) -> dict[str, str]:
-    """Of a decode step, the outputs that continue inputs."""
+    """Returns those outputs of a decode step that continue inputs."""
     past = [value.name for value in decode.graph.input if value.name.startswith("past_")]
     return dict(zip([value.name for value in decode.graph.output[1:]], past, strict=True))
 
 
 def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
-    """One Llama block: RMS norm, rotary embedding, (grouped-query) causal attention, SwiGLU."""
+    """Builds one Llama block: RMS norm, rotary embedding, (grouped-query) causal attention, SwiGLU."""
     o = options
     head_size = o.hidden // o.heads
     g = GraphBuilder("llama_block", seed=o.seed)
@@ -184,7 +187,7 @@ def llama_block(options: LlamaOptions = LlamaOptions()) -> onnx.ModelProto:
 
 
 def _additive_mask(g: GraphBuilder, mask: str) -> str:
-    """[batch, sequence] of 0/1 to [batch, 1, 1, sequence] of lowest f32/0."""
+    """Turns a 0/1 mask [batch, sequence] into an additive one [batch, 1, 1, sequence] of the lowest f32 and 0."""
     broadcast = g.op("Unsqueeze", mask, g.ints([1, 2]))
     ignored = g.op("Sub", g.scalar(1.0), g.op("Cast", broadcast, to=TensorProto.FLOAT))
     return g.op("Mul", ignored, g.scalar(float(np.finfo(np.float32).min)))
@@ -214,7 +217,7 @@ def _bert_layer(g: GraphBuilder, x: str, additive_mask: str, o: BertOptions) -> 
 def _gpt2_layer(
     g: GraphBuilder, x: str, o: Gpt2Options, extend: Callable[[str, str], tuple[str, str, str]]
 ) -> str:
-    """A pre-norm layer; `extend` makes of its keys and values those that are attended to, and their mask."""
+    """Adds a pre-norm layer; `extend` maps its keys and values to those that are attended to, and their mask."""
     head_size = o.hidden // o.heads
     normed = layer_norm(g, x, o.hidden)
     qkv = _conv1d(g, normed, o.hidden, 3 * o.hidden, batch=o.batch, sequence=o.sequence)
@@ -237,7 +240,7 @@ def _gpt2_layer(
 
 
 def _conv1d(g: GraphBuilder, x: str, fan_in: int, fan_out: int, *, batch: int, sequence: int) -> str:
-    """GPT-2's Conv1D, which exports as Reshape, Gemm, Reshape."""
+    """Adds GPT-2's Conv1D, which exports as Reshape, Gemm, Reshape."""
     flat = g.op("Reshape", x, g.ints([-1, fan_in]))
     product = g.op(
         "Gemm", flat, g.weight((fan_in, fan_out), fan_in=fan_in), g.vector(fan_out), alpha=1.0, beta=1.0

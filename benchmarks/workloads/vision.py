@@ -11,7 +11,7 @@ import onnx
 from benchmarks.workloads.attention import self_attention
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf, layer_norm, linear
 
-_MASKED = -100.0  # What Swin adds to scores between tokens that were not neighbours before the shift.
+_MASKED = -100.0  # Swin's mask value for tokens that were not neighbours before the shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class SwinOptions:
 
 
 def vit(options: VitOptions = VitOptions()) -> onnx.ModelProto:
-    """Patches, class token and positions, pre-norm layers, classifier."""
+    """Builds patches, class token and positions, pre-norm layers and the classifier."""
     o = options
     g = GraphBuilder("vit", seed=o.seed)
     side = o.image // o.patch
@@ -61,7 +61,7 @@ def vit(options: VitOptions = VitOptions()) -> onnx.ModelProto:
 
 
 def swin(options: SwinOptions = SwinOptions()) -> onnx.ModelProto:
-    """Stages of window attention, every second layer's windows shifted; patches merge between stages."""
+    """Builds stages of window attention; every second layer shifts its windows, and patches merge between stages."""
     o = options
     g = GraphBuilder("swin", seed=o.seed)
     side, hidden = o.image // o.patch, o.hidden
@@ -80,7 +80,7 @@ def swin(options: SwinOptions = SwinOptions()) -> onnx.ModelProto:
 
 
 def _patches(g: GraphBuilder, image: str, hidden: int, patch: int, count: int) -> str:
-    """[1, 3, height, width] to [1, patches, hidden]"""
+    """Splits [1, 3, height, width] into patches [1, patches, hidden]."""
     weight = g.weight((hidden, 3, patch, patch), fan_in=3 * patch * patch)
     convolved = g.op(
         "Conv", image, weight, g.vector(hidden), kernel_shape=[patch] * 2, strides=[patch] * 2, pads=[0] * 4
@@ -122,7 +122,7 @@ def _swin_layer(
 
 
 def _roll(g: GraphBuilder, grid: str, shift: int, side: int) -> str:
-    """torch.roll by -shift along both sides, as it is exported."""
+    """Adds torch.roll by -shift along both sides, as it is exported."""
     for axis in (1, 2):
         head = g.op("Slice", grid, g.ints([0]), g.ints([shift]), g.ints([axis]))
         tail = g.op("Slice", grid, g.ints([shift]), g.ints([side]), g.ints([axis]))
@@ -131,7 +131,7 @@ def _roll(g: GraphBuilder, grid: str, shift: int, side: int) -> str:
 
 
 def _to_windows(g: GraphBuilder, grid: str, side: int, window: int, hidden: int) -> str:
-    """[1, side, side, hidden] to [windows, tokens of a window, hidden]"""
+    """Splits [1, side, side, hidden] into windows [windows, tokens of a window, hidden]."""
     count = side // window
     split = g.op("Reshape", grid, g.ints([count, window, count, window, hidden]))
     ordered = g.op("Transpose", split, perm=[0, 2, 1, 3, 4])
@@ -139,7 +139,7 @@ def _to_windows(g: GraphBuilder, grid: str, side: int, window: int, hidden: int)
 
 
 def _from_windows(g: GraphBuilder, windows: str, side: int, window: int, hidden: int) -> str:
-    """The inverse of _to_windows."""
+    """Adds the inverse of _to_windows."""
     count = side // window
     split = g.op("Reshape", windows, g.ints([count, count, window, window, hidden]))
     ordered = g.op("Transpose", split, perm=[0, 2, 1, 3, 4])
@@ -147,7 +147,8 @@ def _from_windows(g: GraphBuilder, windows: str, side: int, window: int, hidden:
 
 
 def _shift_mask(side: int, window: int, shift: int) -> np.ndarray:
-    """[windows, 1, tokens, tokens]: where two tokens of a shifted window come from different regions."""
+    """Returns an additive mask [windows, 1, tokens, tokens] that hides tokens of a shifted window from different
+    regions."""
     region = np.zeros((side, side), dtype=np.int64)
     ends = (slice(0, -window), slice(-window, -shift), slice(-shift, None))
     for number, (rows, columns) in enumerate((rows, columns) for rows in ends for columns in ends):

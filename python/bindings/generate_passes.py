@@ -1,4 +1,4 @@
-"""Writes a Python module with one typed function for every pass in Passes.td."""
+"""Generator of the Python module that has one typed function for every pass in Passes.td."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-_HEADER = '''"""Every pass as a function. Generated from Passes.td; do not edit."""
+_HEADER = '''"""Functions that run one pass each. Generated from Passes.td; do not edit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilewright.pipelines import run_pass
 
 '''
 
-# C++ type of an option to annotation; list options are sequences of these.
+# Python annotation for the C++ type of an option; list options become sequences of these.
 _TYPES = {
     "bool": "bool",
     "std::string": "str",
@@ -41,7 +41,7 @@ _ANCHORS = {"": "builtin.module", "::mlir::ModuleOp": "builtin.module", "::mlir:
 
 
 class GenerationError(Exception):
-    """A pass that the generator cannot express."""
+    """A pass that the generator cannot express in Python."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def generate(records: dict[str, Any]) -> str:
-    """The module's text for TableGen's records."""
+    """Returns the text of the module, for TableGen's records as JSON data."""
     passes = [records[name] for name in records["!instanceof"]["PassBase"]]
     functions = [_function(record, records) for record in passes]
     names = ",\n    ".join(f'"{_snake(record["!name"])}"' for record in passes)
@@ -104,7 +104,7 @@ class _Option:
             self.name += "_"
         base = record["type"].removeprefix("::")
         if base not in _TYPES:
-            # Enums are written by name.
+            # Enums are passed by name.
             base = "std::string"
         annotation = _TYPES[base]
         if "ListOption" in record["!superclasses"]:
@@ -121,13 +121,13 @@ def _with_default(annotation: str, value: str) -> str:
         return f"str = {value}"
     if annotation in ("int", "float") and re.fullmatch(r"-?[\d.]+(e-?\d+)?", value):
         return f"{annotation} = {value}"
-    # No default, or a C++ expression: the pass knows it.
+    # The option has no default, or a C++ expression as default, which the pass itself evaluates.
     return f"{annotation} | None = None"
 
 
 def _anchor(record: dict[str, Any]) -> str:
-    """The name of the op that the pass runs on; any op means the module."""
-    # The base class carries it: "::mlir::OperationPass<::mlir::func::FuncOp>".
+    """Returns the name of the op that the pass runs on; a pass that takes any op runs on the module."""
+    # The name of the base class says it, as in "::mlir::OperationPass<::mlir::func::FuncOp>".
     match = re.fullmatch(r"(?:::mlir::)?(?:OperationPass|InterfacePass)<(.*)>", record["baseClass"])
     operation = match[1] if match else ""
     if operation in _ANCHORS:

@@ -7,7 +7,7 @@
     print(program.explain())
     program.save("model.vmfb")
 
-Errors that a user can cause are `TilewrightError`s.
+Every error that a user can cause is a `TilewrightError`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ __all__ = [
     "tune",
 ]
 
-# Imported at first use: the worker process and `tilewright --help` need none of it.
+# These are imported at first use, because the worker process and `tilewright --help` need none of them.
 _LAZY = {
     "CompileOptions": "records.options",
     "Diagnostic": "ir.module",

@@ -1,4 +1,4 @@
-"""`python -m tilewright` is `tilewright`."""
+"""Makes `python -m tilewright` run the command line `tilewright`."""
 
 from tilewright.cli.main import main
 

@@ -1,7 +1,7 @@
-"""Every error that Tilewright raises on purpose.
+"""The errors that Tilewright raises on purpose.
 
-A message says what was wrong, where, and what to do; `str(error)` is one line. Anything that is not a
-`TilewrightError` is a bug in Tilewright.
+A message says what is wrong, where, and what to do; `str(error)` is one line. Any other exception is a bug in
+Tilewright.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 
 class TilewrightError(Exception):
-    """Base of the family: what was wrong, where (in the model or the file system), what to do."""
+    """Base class of all errors; it holds what is wrong, where (in the model or the file system), and a hint what to
+    do."""
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -26,13 +27,13 @@ class TilewrightError(Exception):
 
 
 class ModelError(TilewrightError):
-    """The model cannot be read, is malformed, or is of a kind that no front end takes."""
+    """The model cannot be read, is malformed, or is of a kind that no front end supports."""
 
 
 class CompileError(TilewrightError):
     """A compiler stage refused the model or failed on it.
 
-    `operation` is the op at fault and `location` where it is in the model, as far as the compiler knows.
+    `operation` is the op at fault and `location` its position in the model, as far as the compiler knows them.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class CompileError(TilewrightError):
         self.operation = operation
         self.location = location
         self.details = details
-        """Everything that the compiler said, for a bug report; may be long."""
+        """All output of the compiler, for a bug report; it may be long."""
 
 
 class CompileTimeoutError(CompileError):
-    """A compilation took longer than `timeout`; the message names the step, and the pass or phase, that it was in."""
+    """A compilation took longer than `timeout`; the message names the step, and the pass or phase, that was
+    running."""
 
 
 class IreeError(CompileError):
@@ -60,7 +62,7 @@ class IreeError(CompileError):
 
 
 class PassError(CompileError):
-    """One of Tilewright's own passes failed; `reproducer` is the command line that shows it again."""
+    """One of Tilewright's own passes failed; `reproducer` is the command line that reproduces the failure."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class TuningError(TilewrightError):
 
 
 class TargetError(TilewrightError):
-    """No such target, or its description is malformed."""
+    """There is no such target, or its description is malformed."""
 
 
 class InputError(TilewrightError):
@@ -106,7 +108,7 @@ class OutputError(TilewrightError):
 
 @contextlib.contextmanager
 def temporary_files() -> Iterator[None]:
-    """Around whatever keeps its files in the system's temporary folder: says so where they cannot be written."""
+    """Turns an `OSError` inside the `with` block, which writes temporary files, into an `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -118,7 +120,7 @@ def temporary_files() -> Iterator[None]:
 
 
 class VersionError(TilewrightError):
-    """An installed package is not of the version that this release was built for."""
+    """The version of an installed package is not the one that this release was built for."""
 
 
 class NativeError(TilewrightError):

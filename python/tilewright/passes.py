@@ -1,4 +1,4 @@
-"""Every pass of Tilewright as a function over a `Module`, with typed options: see `help(tilewright.passes)`.
+"""Functions that run a single pass of Tilewright on a `Module`, with typed options: see `help(tilewright.passes)`.
 
     from tilewright import Module, passes
 
@@ -20,5 +20,5 @@ from tilewright._passes_generated import __all__ as __all__
 if TYPE_CHECKING:
     from tilewright.ir.module import Diagnostic
 
-    # For checking this source alone, where the generated module does not exist yet.
+    # This declaration serves to type-check the source alone, where the generated module does not exist yet.
     def __getattr__(name: str) -> Callable[..., list[Diagnostic]]: ...

@@ -1,4 +1,4 @@
-"""Pass pipelines as text.
+"""Textual pass pipelines.
 
 module.run(pipeline("canonicalize", nested("func.func", "tile-raise", "tile-compose")))
 """
@@ -15,18 +15,18 @@ OptionValue: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[in
 
 
 def pass_text(argument: str, options: Mapping[str, OptionValue] | None = None) -> str:
-    """One pass with its options: `tile-splice-iree{object=kernels.o}`; None and "" leave a default."""
+    """Returns one pass with its options: `tile-splice-iree{object=kernels.o}`; None and "" mean the default."""
     written = [f"{name}={_value(value)}" for name, value in (options or {}).items() if not _is_default(value)]
     return f"{argument}{{{' '.join(written)}}}" if written else argument
 
 
 def nested(operation: str, *passes: str) -> str:
-    """Passes that run on every operation of a name, one level down."""
+    """Returns text that runs passes on every operation of a name, one level down."""
     return f"{operation}({','.join(passes)})"
 
 
 def pipeline(*passes: str, operation: str = "builtin.module") -> str:
-    """A whole pipeline, anchored on the operation that it runs on."""
+    """Returns a whole pipeline, anchored on the operation that it runs on."""
     return nested(operation, *passes)
 
 
@@ -37,7 +37,7 @@ def run_pass(
     anchor: str = "builtin.module",
     options: Mapping[str, OptionValue] | None = None,
 ) -> list[Diagnostic]:
-    """Runs one pass on every operation that it is for; gives its remarks."""
+    """Runs one pass on every operation that it is anchored on; returns its remarks."""
     return module.run(pipeline(pass_text(argument, options), operation=anchor))
 
 
@@ -51,7 +51,7 @@ def _value(value: OptionValue) -> str:
     if isinstance(value, int | float):
         return str(value)
     assert value is not None
-    # A list is quoted as a whole: it is taken apart after the quotes are gone.
+    # A list is quoted as a whole, because MLIR splits it after it has removed the quotes.
     text = value if isinstance(value, str) else ",".join(str(item) for item in value)
     # Quotes keep spaces and braces of a path together.
     return text if re.fullmatch(r"[\w,.-]*", text) else f"'{text}'"

@@ -1,4 +1,4 @@
-"""What is measured: each function as a kernel's body, its exact counterpart, and the error it may have."""
+"""The measured functions: each as a kernel's body, with its exact counterpart and its error bound."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ class Function:
     name: str
     body: str
     bound: float
-    """In ulp of the result, or of the argument."""
+    """Bound in ulp of the result, or of the argument."""
     exact: str
-    """What mpmath calls it, as an expression of x and y."""
+    """Exact function as an mpmath expression of x and y."""
     binary: bool = False
     of_argument: bool = False
-    """Where the composition itself cancels, only an error relative to the argument can be stated."""
+    """True if the error is bounded relative to the argument, because the composition itself cancels."""
     domain: tuple[float, float] = (-math.inf, math.inf)
-    """Beyond it a composition overflows inside, and gives the limit of its result."""
+    """Range of arguments outside of which the composition overflows inside and returns the limit of its result."""
     critical: tuple[float, ...] = field(default=())
-    """Where the code changes its ways; neighbourhoods are tested beside zero, one, and the ends of the range."""
+    """Arguments at which the code changes its method; their neighbourhoods are tested, as are those of 0, 1 and the
+    range's ends."""
 
     def expected(self, x: float, y: float) -> mpmath.mpf:
-        """The exact result, to 60 digits more than are lost in the largest reduction."""
+        """Returns the exact result, to 60 digits more than the largest reduction loses."""
         with mpmath.workdps(120):
             scope = {"x": mpmath.mpf(x), "y": mpmath.mpf(y), "mp": mpmath}
             return eval(self.exact, scope)

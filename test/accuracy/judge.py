@@ -1,4 +1,4 @@
-"""Compiles a function with the compiler's own pipeline, and compares its results with the exact ones."""
+"""Compiles a function with the compiler's own pipeline and compares its results with the exact ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Verdict(ctypes.Structure):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The largest error of a function, and how often a special value is wrong."""
+    """The largest error of a function, and the number of wrong special values."""
 
     worst: float
     at: tuple[float, float]
@@ -72,7 +72,7 @@ class Verdict:
     judged: int
 
     def confirmed(self, function: Function) -> float:
-        """The error at the worst argument again, against mpmath."""
+        """Returns the error at the worst argument, recomputed against mpmath."""
         exact = function.expected(*self.at)
         size = float(abs(mpmath.mpf(self.at[0]))) if function.of_argument else float(abs(exact))
         exponent = max(min(math.frexp(size)[1] - 1, 127), -126) if size > 0 else -126
@@ -95,7 +95,7 @@ def _merged(parts: list[_Verdict]) -> Verdict:
 
 
 def kernel_text(function: Function, size: int = CHUNK) -> str:
-    """A module with the function applied to `size` elements."""
+    """Returns a module that applies the function to `size` elements."""
     tensor = f"tensor<{size}xf32>"
     inputs, scalars, maps = "%x: " + tensor, "%a: f32, ", "affine_map<(i) -> (i)>, "
     names, types = "%x", tensor
@@ -116,7 +116,7 @@ func.func @f({inputs}) -> {tensor} {{
 
 
 class Judge:
-    """The reference library, and kernels compiled into one folder."""
+    """The reference library, and kernels that are compiled into one folder."""
 
     def __init__(self, folder: Path, *, target: str, flush: bool) -> None:
         self._folder, self._target, self._flush = folder, target, flush
@@ -127,7 +127,7 @@ class Judge:
         self._library = ctypes.CDLL(str(path))
 
     def kernel(self, function: Function) -> Kernel:
-        """The function, compiled."""
+        """Returns the compiled function."""
         files = {"object-path": f"{function.name}.o", "manifest": f"{function.name}.json"}
         written = {option: str(self._folder / name) for option, name in files.items()}
         module = Module.parse(kernel_text(function))
@@ -136,7 +136,7 @@ class Judge:
         return kernel
 
     def every(self, function: Function, *, stride: int, threads: int) -> Verdict:
-        """Every `stride`th f32, in order of bits; of two-argument functions, as many drawn pairs."""
+        """Judges every `stride`th f32 in order of bits; for two-argument functions, as many random pairs."""
         kernel = self.kernel(function)
         count = _ALL // stride if not function.binary else 100_000_000 // stride
         starts = range(0, count, CHUNK)
@@ -160,7 +160,7 @@ class Judge:
             return _merged(list(pool.map(part, range(threads))))
 
     def points(self, function: Function) -> Verdict:
-        """Special values (of two-argument functions, all pairs of them) and the neighbourhoods of critical points."""
+        """Judges special values (all pairs for two-argument functions) and the neighbourhoods of critical points."""
         arena = _Arena(self, self.kernel(function), function)
         values = _points(function)
         pairs = itertools.product(values, values) if function.binary else zip(values, values, strict=True)
@@ -190,7 +190,7 @@ class _Arena:
         self.verdict = _Verdict()
 
     def judge(self) -> None:
-        """Runs the kernel on the arguments and adds to the verdict."""
+        """Runs the kernel on the arguments and adds the errors to the verdict."""
         library, function = self._judge._library, self._function
         flush = self._judge._flush
         library.set_flush(int(flush))
@@ -222,6 +222,6 @@ def _points(function: Function) -> list[float]:
 
 @contextmanager
 def judge(*, target: str = "cpu", flush: bool = False) -> Iterator[Judge]:
-    """A judge whose files last as long as the context."""
+    """Yields a judge whose files exist as long as the context."""
     with tempfile.TemporaryDirectory(prefix="tilewright-accuracy-") as folder:
         yield Judge(Path(folder), target=target, flush=flush)

@@ -1,4 +1,4 @@
-"""Every function keeps its stated error on a sample of f32, and all special values are right.
+"""Tests that every function keeps its stated error on a sample of f32, and that all special values are right.
 
 `measure.py` does the same for all of f32; docs/math.md has its table.
 """
@@ -15,7 +15,7 @@ import pytest
 from functions import FUNCTIONS
 from judge import Judge, judge
 
-_STRIDE = 4099  # a prime: all exponents and signs, and low bits of every kind
+_STRIDE = 4099  # a prime, so that the sample has all exponents, all signs and varied low bits
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +44,14 @@ def test_error_is_as_stated(bench: Judge, name: str, cpu_target: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_flushed_denormals_do_no_harm(flushing: Judge, name: str) -> None:
-    """The runtime treats denormals as zeros; all other results are as good as without."""
+    """The runtime treats denormals as zeros; all other results must be as accurate as without that."""
     verdict = flushing.points(FUNCTIONS[name])
     assert verdict.wrong == 0, f"{name}{verdict.wrong_at} = {verdict.wrong_got}"
     assert verdict.worst <= FUNCTIONS[name].bound, f"{name}{verdict.at}: {verdict.worst} ulp"
 
 
 def test_reference_agrees_with_more_digits(bench: Judge) -> None:
-    """The judge's own reference is double precision; at its worst arguments mpmath must say the same."""
+    """The reference has double precision; at its worst arguments, mpmath must give the same error."""
     for name in ("exp", "log1p", "sin", "pow"):
         verdict = bench.every(FUNCTIONS[name], stride=_STRIDE * 16, threads=1)
         assert verdict.confirmed(FUNCTIONS[name]) == pytest.approx(verdict.worst, abs=1e-3)
@@ -59,7 +59,7 @@ def test_reference_agrees_with_more_digits(bench: Judge) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("exp", "exp2"), ("log", "sqrt")])
 def test_judge_finds_a_wrong_function(name: str, other: str) -> None:
-    """A function judged as another one fails by far, and where special values differ, there too."""
+    """A function that is judged as another one must fail clearly, also at special values that differ."""
     with judge() as bench:
         verdict = bench.points(replace(FUNCTIONS[name], body=f"%r = math.{other} %a : f32"))
     assert verdict.worst > 1000
@@ -67,7 +67,7 @@ def test_judge_finds_a_wrong_function(name: str, other: str) -> None:
 
 
 def test_document_states_the_bounds_that_are_asserted() -> None:
-    """And the largest error that it gives for all of f32 keeps them."""
+    """The documented bounds are the asserted ones, and the documented largest errors over all f32 are within them."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "math.md").read_text()
     rows = re.findall(r"^\| (\w+)[^|]*\| ([\d.]+) ulp( of the argument)? \| ([\d.]+) \|", text, re.MULTILINE)
     stated = {name: (float(bound), bool(argument)) for name, bound, argument, _ in rows}

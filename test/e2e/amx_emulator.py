@@ -1,4 +1,5 @@
-"""AMX on any x86-64 machine: what `amx_emulator.c` executes in place of the processor, in this process."""
+"""Emulation of AMX on any x86-64 machine: `amx_emulator.c` executes its instructions in this process, in place of the
+processor."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ _folder = tempfile.TemporaryDirectory(prefix="tilewright-amx-")
 
 @dataclass
 class Emulated:
-    """What was executed."""
+    """Counts of the executed instructions."""
 
     counts: dict[str, int] = field(default_factory=dict)
     error: str = ""
-    """What the processor would have refused first."""
+    """The first thing that the processor would have refused."""
 
 
 @cache
 def build(source: Path, *flags: str) -> ctypes.CDLL:
-    """A library of C code."""
+    """Builds a library from C code."""
     library = Path(_folder.name) / f"{source.stem}.so"
     command = [
         CLANG,
@@ -49,7 +50,8 @@ def build(source: Path, *flags: str) -> ctypes.CDLL:
 
 @contextmanager
 def emulated() -> Iterator[Emulated]:
-    """Inside, AMX's instructions work; afterwards, the result says what was executed. Errors are left to the caller."""
+    """Makes AMX's instructions work inside the `with` block; afterwards, the result has their counts. The caller
+    checks for errors."""
     emulator = build(_SOURCE)
     emulator.emulator_error.restype = ctypes.c_char_p
     emulator.emulator_count.restype = ctypes.c_long

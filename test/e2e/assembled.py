@@ -1,4 +1,4 @@
-"""What `ptxas` says of kernels that were dumped."""
+"""Checks of dumped kernels with `ptxas`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright.system.ptxas import find_ptxas
 
 
 def check_warpgroups(folder: Path) -> None:
-    """Nothing is spilled, and products of warpgroups go on by themselves: the assembler warns where they cannot."""
+    """Checks that nothing is spilled, and that wgmma runs asynchronously: the assembler warns where it cannot."""
     if find_ptxas() is None:
         pytest.skip("no ptxas")
     command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(folder / "kernels.ptx"), "-o", "/dev/null"]

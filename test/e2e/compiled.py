@@ -1,7 +1,7 @@
-"""Compiles models for the end-to-end tests and looks at what became of them, whatever the compiler's report says.
+"""Compilation of models for the end-to-end tests, and inspection of the result independently of the compiler's report.
 
-A program is judged by what a call launches: in the module at IREE's `stream` phase every kernel, copy and fill is one
-line, and what is not of our executable there is IREE's own work.
+A program is judged by what a call launches: in the module at IREE's `stream` phase, every kernel, copy and fill is one
+line, and those that are not of our executable are IREE's own work.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tilewright.runtime.session import missing_features
 from tilewright.simulator.traffic import KernelTraffic, measure_traffic
 from tilewright.worker.process import Worker
 
-# As many as the tests' machine may have; fixed, because plans depend on it.
+# At most the threads of the tests' machine; the number is fixed because plans depend on it.
 THREADS = 2
-# How the splice names the executable that holds our kernels.
+# The splice gives this name to the executable that holds our kernels.
 _OUR_EXECUTABLE = "tilewright_kernels"
 _KINDS = {"copy": "copies", "fill": "fills"}
 _LAUNCH = re.compile(r'^\s+(?:%\S+ = )?"stream\.cmd\.(dispatch|copy|fill)"(?:.*entry_points = \[@(\w+)::)?')
@@ -40,15 +40,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Launches:
-    """What one call of a program has IREE's runtime do."""
+    """Operations of IREE's runtime in one call of a program."""
 
     ours: int
     """Dispatches of our kernels."""
     others: int
-    """Dispatches of IREE's."""
+    """Dispatches of IREE's kernels."""
     copies: int
     fills: int
-    """Of constants, and of what IREE's own kernels accumulate in."""
+    """Fills of constants, and of the accumulators of IREE's own kernels."""
 
     @property
     def dispatches(self) -> int:
@@ -57,21 +57,21 @@ class Launches:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A program, and the folder with the intermediate forms that it was made through."""
+    """A program, and the folder with its intermediate forms."""
 
     program: tilewright.Program
     folder: Path
 
     def launches(self) -> Launches:
-        """Of the program, with our kernels."""
+        """Returns the launches of the program, with our kernels."""
         return self._launches("3-stitched.mlir" if self.program.kernels else "2-preprocessing.mlir")
 
     def launches_of_iree_alone(self) -> Launches:
-        """Of the same model with the same flags, but without our stage."""
+        """Returns the launches of the same model with the same flags, but without our stage."""
         return self._launches("2-preprocessing.mlir")
 
     def traffic(self) -> list[KernelTraffic]:
-        """Bytes that our kernels move, measured on the instrumented build of the same plan."""
+        """Measures the bytes that our kernels move, with the instrumented build of the same plan."""
         return measure_traffic(self.folder)
 
     def _launches(self, name: str) -> Launches:
@@ -82,14 +82,15 @@ class Compiled:
 
 @contextmanager
 def compiled(model: ModelProto, *, target: str = "cpu") -> Iterator[Compiled]:
-    """Compiles the model; nothing of it is kept."""
+    """Compiles the model in a temporary folder, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="tilewright-e2e-") as folder:
         program = tilewright.compile(model, target, threads=[THREADS], dump_dir=Path(folder), strict=True)
         yield Compiled(program=program, folder=Path(folder))
 
 
 def count_launches(stream: str) -> Launches:
-    """Reads IREE's generic text of the stream phase. Initializers, which run once at load, do not count."""
+    """Counts the launches in IREE's generic text of the stream phase. Initializers, which run once at load, do not
+    count."""
     counts = {"ours": 0, "others": 0, "copies": 0, "fills": 0}
     in_function = False
     for line in stream.splitlines():
@@ -105,10 +106,11 @@ def count_launches(stream: str) -> Launches:
 def ahead(
     request: pytest.FixtureRequest, parameter: str, work: Callable[[Key], Result]
 ) -> Iterator[Callable[[Key], Result]]:
-    """For a module's fixture: does the work of all selected tests ahead, on all cores; a test then takes its result.
+    """Serves a module's fixture: does the work of all selected tests ahead, on all cores; a test then takes its
+    result.
 
-    Compiling is one process per model, most of it on one core, so this halves the time on two cores. The work is for
-    one feature level, so the fixture has to ask for `cpu_target`, which makes it anew for the next level.
+    Compiling a model takes one process, most of the time on one core, so this halves the time on two cores. The work
+    is for one feature level, so the fixture must request `cpu_target`, which makes it anew for the next level.
     """
     wanted = dict.fromkeys(selected(request, parameter))
     pool = ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0)))
@@ -127,7 +129,7 @@ def ahead(
 
 
 def selected(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]:
-    """The values of a parameter that tests of the module run with, for the feature level that it runs for now."""
+    """Returns the values of a parameter with which tests of the module run at the current feature level."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     calls = [
         item.callspec.params for item in items if item.module is request.module and hasattr(item, "callspec")
@@ -140,7 +142,7 @@ def selected(request: pytest.FixtureRequest, parameter: str) -> Sequence[Any]:
     ]
 
 
-# A worker process per thread of the pool, for the questions that the tests have for IREE.
+# Each thread of the pool has a worker process, for the tests' requests to IREE.
 _local = threading.local()
 _workers: list[Worker] = []
 _scratch = tempfile.TemporaryDirectory(prefix="tilewright-e2e-")
@@ -161,6 +163,6 @@ def _close_workers() -> None:
 
 
 def runs_here(target: str) -> bool:
-    """Whether this machine has the instructions of a target for CPUs."""
+    """Returns True if this machine has the instructions of a CPU target."""
     (known,) = resolve_targets(target, threads=1)
     return not missing_features(known.features)

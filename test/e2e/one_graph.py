@@ -1,4 +1,4 @@
-"""A small ONNX model from its nodes, and bytes to feed it."""
+"""Builder of a small ONNX model from its nodes, and random bytes as its input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def one_graph(
     *,
     opset: int = 17,
 ) -> onnx.ModelProto:
-    """Of inputs with the shapes and types of the arrays, and one output `y`, of that type and shape."""
+    """Builds a model whose inputs have the shapes and types of the arrays, with one output `y` of the given type and
+    shape."""
     graph = helper.make_graph(
         list(nodes),
         "quantised",
@@ -37,7 +38,7 @@ def one_graph(
 
 
 def random_bytes(rng: np.random.Generator, dtype: type, *shape: int) -> Array:
-    """With both ends of the type among them."""
+    """Returns random bytes that include both ends of the type's range."""
     info = np.iinfo(dtype)
     value = rng.integers(info.min, info.max + 1, shape).astype(dtype)
     value.flat[0], value.flat[-1] = info.min, info.max

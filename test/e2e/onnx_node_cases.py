@@ -1,4 +1,4 @@
-"""The process that judges ONNX's own node tests: `python -m onnx_node_cases`. It may die of one.
+"""The process that judges ONNX's own node tests: `python -m onnx_node_cases`. A test may kill it.
 
 The onnx package makes the tests when the file of an operator is imported: a model of one node, its inputs and outputs.
 """
@@ -22,7 +22,7 @@ from tilewright.worker import serving as worker
 
 Array = np.ndarray[Any, Any]
 
-# Two runs of these draw other numbers.
+# Two runs of these operators draw different numbers.
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -30,16 +30,17 @@ _THREADS = 1
 
 
 def operators() -> list[str]:
-    """Names of the files with tests, which are named after operators. A package has those of another domain."""
+    """Returns the names of the files with tests, which are named after operators. Those of another domain are in a
+    package."""
     modules = pkgutil.iter_modules(node_tests.__path__)
     return sorted(m.name for m in modules if not m.ispkg and not m.name.startswith("_"))
 
 
 def cases_of(operator: str) -> dict[str, TestCase]:
-    """The tests of a file by name."""
+    """Returns the tests of a file by name."""
     made = node_tests._NodeTestCases
     before = len(made)
-    np.random.seed(0)  # what onnx draws inputs with
+    np.random.seed(0)  # onnx draws inputs with it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         importlib.import_module(f"{node_tests.__name__}.{operator}")
@@ -47,7 +48,8 @@ def cases_of(operator: str) -> dict[str, TestCase]:
 
 
 def judge(case: TestCase) -> tuple[str, str]:
-    """A verdict and its reason: "right", "refused", "wrong", or "not judged" where a test has no numbers of its own."""
+    """Returns a verdict and its reason: "right", "refused", "wrong", or "not judged" for a test without expected
+    numbers."""
     model = case.model
     assert model is not None and case.data_sets
     if reason := _why_not_judged(model):
@@ -55,14 +57,15 @@ def judge(case: TestCase) -> tuple[str, str]:
     given, expected = ([_array(value) for value in values] for values in case.data_sets[0])
     verdict = _judge_model(model, given, expected, case)
     if verdict[0] == "refused" and (fixed := _with_constants(model, given)):
-        # The reason of the model as it is says more.
+        # The reason for the unchanged model says more.
         again = _judge_model(*fixed, expected, case)
         verdict = again if again[0] != "refused" else verdict
     return verdict
 
 
 def _with_constants(model: ModelProto, given: Sequence[Array]) -> tuple[ModelProto, list[Array]] | None:
-    """The model with axes, shapes, pads and the like as initializers, which most models have them as."""
+    """Returns the model with axes, shapes, pads and the like as initializers, as in most models; None if it has none
+    of them."""
     fixed = ModelProto()
     fixed.CopyFrom(model)
     left: list[Array] = []
@@ -111,10 +114,10 @@ def _array(value: Any) -> Array:
 
 
 def _difference(ours: Array, theirs: Array, case: TestCase) -> str:
-    """What differs by more than the test allows; empty if nothing.
+    """Describes the differences that exceed the test's tolerance; "" if there are none.
 
-    The test allows a relative error. Two units in the last place are allowed besides where the type is so coarse, and
-    of the largest element, since a sum of such elements rounds by as much.
+    The test allows a relative error. In addition, two units in the last place are allowed for coarse types, also of
+    the largest element, because a sum of such elements rounds by as much.
     """
     if ours.shape != theirs.shape:
         return f"shape {ours.shape} instead of {theirs.shape}"

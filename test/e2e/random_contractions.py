@@ -1,4 +1,4 @@
-"""Random contractions as linalg, any layout, type, start and epilogue, and in float64."""
+"""Random contractions in linalg with any layout, type, initial value and epilogue, and their results in float64."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 Array = np.ndarray
 Rng = np.random.Generator
 
-# Around register blocks (6 rows, 16 lanes and multiples), steps of two and four terms, and single points.
+# The sizes lie around those of register blocks (6 rows, 16 lanes and multiples) and K steps of two and four, and
+# include single points.
 _SIZES = (1, 2, 3, 5, 6, 7, 13, 16, 17, 31, 33, 64, 65)
 _MOST_POINTS = 200_000
-# Of the factors, of the sums, and how factors are widened.
+# Each entry has the types of the operands and of the accumulators, and the ops that widen the operands.
 _TYPES = (
     ("f32", "f32", "f32", "", ""),
     ("f32", "f32", "f32", "", ""),
@@ -34,7 +35,7 @@ _ROUNDING = {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}  # half of a uni
 
 @dataclass(frozen=True, kw_only=True)
 class Contraction:
-    """A linalg.generic and what stands around it. Tensors are named by their dims, in the order in which they lie."""
+    """A linalg.generic and the ops around it. Each tensor is named by its dims, in the order of its layout."""
 
     sizes: dict[str, int]
     left: str
@@ -49,7 +50,7 @@ class Contraction:
         return self.types[2]
 
     def operands(self) -> list[tuple[str, str]]:
-        """Dims and types of what it is given."""
+        """Returns the dims and types of the inputs."""
         found = [(self.left, self.types[0]), (self.right, self.types[1])]
         if self.start in ("tensor", "bias"):
             found.append((self.result if self.start == "tensor" else self.result[-1:], self.sum_type))
@@ -68,7 +69,8 @@ class Contraction:
 
 
 def random_contraction(rng: Rng) -> Contraction:
-    """A dim is of both operands and the result (a batch), of one and the result, or of both and summed."""
+    """Draws a contraction. A dim belongs to both operands and the result (batch), to one operand and the result (M,
+    N), or to both operands alone (K)."""
     while True:
         counts = [
             int(rng.choice(4, p=p)) for p in ((0.5, 0.3, 0.2, 0), (0.1, 0.6, 0.2, 0.1), (0.1, 0.6, 0.2, 0.1))
@@ -95,7 +97,7 @@ def random_contraction(rng: Rng) -> Contraction:
 
 
 def module_of(contractions: Sequence[Contraction]) -> str:
-    """One function with the results of all, each with operands of its own."""
+    """Returns one function with the results of all contractions, each of which has its own operands."""
     parts = [_text(each, f"{number}") for number, each in enumerate(contractions)]
     arguments = [
         f"%a{number}_{place}: {each.tensor(*operand)}"
@@ -112,7 +114,7 @@ def module_of(contractions: Sequence[Contraction]) -> str:
 
 
 def in_float64(what: Contraction, inputs: Sequence[Array]) -> tuple[Array, Array]:
-    """The result, and how far from it a sum in f32 that is rounded at most twice may be."""
+    """Returns the result, and the error that a sum in f32 with at most two more roundings may have."""
     is_integer = what.sum_type == "i32"
     wide = np.int64 if is_integer else np.float64
     factors = [_widened(value, what.types[3 + place], wide) for place, value in enumerate(inputs[:2])]
@@ -186,7 +188,7 @@ def _text(what: Contraction, number: str) -> str:
 
 
 def _epilogue(what: Contraction, number: str, others: Sequence[tuple[str, str]]) -> list[str]:
-    """Each element of the sums by itself."""
+    """Returns the ops that follow, which change each element separately."""
     kind, result = what.sum_type, what.tensor(what.result, what.sum_type)
     suffix, maximum, zero = ("i", "maxsi", "0") if kind == "i32" else ("f", "maximumf", "0.0")
     steps = {

@@ -1,8 +1,8 @@
-"""Contractions in AMX's tile registers, which an emulator executes where the processor has none, and the question that
-kernels ask before they use them.
+"""Tests of contractions in AMX's tile registers, which an emulator executes if the processor has none, and of the
+permission that kernels request before they use them.
 
-Programs are compiled for what this machine has, and AMX besides. `assume-tiles` is what leaves the question out: it is
-an option of the pass that no caller of the compiler sets.
+Programs are compiled for this machine with AMX added. The option `assume-tiles` omits the request; it is an option of
+the pass that no caller of the compiler sets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FLAGS = tuple(f"-m{feature}" for feature in _AMX)
 
 
 def _plain_target() -> tilewright.Target:
-    """The widest of the table that this machine has."""
+    """Returns the widest known target that runs on this machine."""
     names = ("x86-64-avx512bf16", "x86-64-avx512", "x86-64-avx2", "x86-64-v2")
     targets = [tilewright.Target.lookup(name) for name in names]
     return next(target for target in targets if not missing_features(target.features))
@@ -53,7 +53,7 @@ def _amx_target() -> tilewright.Target:
 
 @pytest.fixture
 def _granted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that are compiled from here on do not ask for tile registers."""
+    """Makes kernels that are compiled from here on use tile registers without asking for permission."""
     stitch = importlib.import_module("tilewright.api.stitch")
 
     def assuming(argument: str, options: dict[str, Any]) -> str:
@@ -63,7 +63,7 @@ def _granted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _session(program: tilewright.Program) -> Session:
-    """Although this machine lacks what the program is compiled for."""
+    """Loads a program although this machine lacks instructions that it was compiled for."""
     meta = program.metadata
     return Session(program.module_path, program.parameter_paths, entry=meta.entry, threads=meta.threads)
 
@@ -85,7 +85,7 @@ def _compile(model: onnx.ModelProto, **options: Any) -> tilewright.Program:
 
 
 def _run_on_tiles(model: onnx.ModelProto, *inputs: Array, kernel: str) -> list[Array]:
-    """Of a model that is one kernel, all of whose contractions are in tiles."""
+    """Runs a model that must be one kernel with all of its contractions in tiles."""
     program = _compile(model)
     (only,) = program.kernels
     names = [op.micro_kernel for op in only.ops if op.micro_kernel]
@@ -117,7 +117,7 @@ def _assert_rounded_once(got: Array, left: Array, right: Array) -> None:
     exact = left.astype(np.float64) @ right.astype(np.float64)
     terms = np.abs(left.astype(np.float64)) @ np.abs(right.astype(np.float64))
     error = np.abs(got.astype(np.float64) - exact)
-    # One rounding of the result, and one of f32 for each of the terms.
+    # The result has one rounding, and each of its terms one of f32.
     assert (error <= np.abs(exact) * _BF16_STEP + terms * left.shape[-1] * 2.0**-23 + 1e-37).all()
 
 
@@ -148,7 +148,7 @@ def test_bf16_batches(left: tuple[int, ...], right: tuple[int, ...]) -> None:
 
 @pytest.mark.usefixtures("_granted")
 def test_infinities_and_nan_stay_in_their_rows() -> None:
-    """Terms that fill the last step up, and lanes that fill up a panel, are zero on both sides."""
+    """The padding of the last K step, and of the last panel's columns, is zero on both sides."""
     left, right = np.ones((9, 37), ml_dtypes.bfloat16), np.ones((37, 70), ml_dtypes.bfloat16)
     left[3, 36], left[6, 0] = np.inf, np.nan
     (got,) = _run_on_tiles(_matmul(left, right, weight=True), left, kernel="amx_bf16")
@@ -159,7 +159,8 @@ def test_infinities_and_nan_stay_in_their_rows() -> None:
 
 @pytest.mark.usefixtures("_granted")
 def test_an_epilogue_reads_the_sums() -> None:
-    """A layer with bias, residual and activation; 45 rows by 70 lanes of sums are whole blocks of tiles and rests."""
+    """This is a layer with bias, residual and activation; its 45 x 70 accumulators are whole tile blocks and
+    remainders."""
     rng = np.random.default_rng(6)
     x, w, bias = _bf16(rng, 45, 96), _bf16(rng, 96, 70), _bf16(rng, 70)
     residual = _bf16(rng, 45, 70)
@@ -206,7 +207,7 @@ def _layers(rows: int, terms: int, hidden: int, lanes: int) -> tuple[onnx.ModelP
     ids=["attention", "layers"],
 )
 def test_chains_are_one_kernel_on_tiles(chain: Any, sizes: tuple[int, ...]) -> None:
-    """What the first contraction gives is in bf16 for the second: one rounding of each of its terms."""
+    """The first contraction's result is in bf16 for the second, so each of its terms has one rounding."""
     model, inputs, exact = chain(*sizes)
     (got,) = _run_on_tiles(model, *inputs, kernel="amx_bf16")
     np.testing.assert_allclose(got.astype(np.float64), exact, atol=3 * _BF16_STEP * np.abs(exact).max())
@@ -257,9 +258,9 @@ def test_bytes_are_exact(left: type, right: type, sizes: tuple[int, int, int], *
 
 @pytest.mark.skipif(_HAS_AMX, reason="this machine grants AMX")
 def test_without_tiles_another_variant_runs(tmp_path: Path) -> None:
-    """At last the processor is said to have AMX: it is the system that does not grant it.
+    """In the last step the processor reports AMX, but the operating system does not grant it.
 
-    Weights are as tiles read them: pairs of terms, in blocks of 32 lanes, filled up to steps of 32 terms.
+    Weights are packed as tiles read them: pairs along K, in blocks of 32 columns, padded to K steps of 32.
     """
     rng = np.random.default_rng(9)
     a, b = _bf16(rng, 13, 67), _bf16(rng, 67, 75)
@@ -282,7 +283,7 @@ def test_without_tiles_another_variant_runs(tmp_path: Path) -> None:
 
 
 def _kernel(folder: Path, targets: Sequence[tilewright.Target], *, assume: bool) -> Any:
-    """The only kernel of the program whose intermediate forms are there, alone."""
+    """Returns the only kernel of the program whose intermediate forms are in the folder, separate from the program."""
     module = Module.parse(from_iree((folder / "dump" / "2-preprocessing.mlir").read_text()))
     files = [folder / f"{target.name}.json" for target in targets]
     for file, target in zip(files, targets, strict=True):
@@ -301,7 +302,7 @@ def _kernel(folder: Path, targets: Sequence[tilewright.Target], *, assume: bool)
 
 
 def _call(kernel: Any, a: Array, packed: Array, *, columns: int) -> tuple[Array, dict[str, int]]:
-    """On a processor that has all that the runtime can report."""
+    """Calls the kernel as on a processor that has all features that the runtime can report."""
     shape = (a.shape[0], columns)
     size = 2 * a.shape[0] * columns
     storage, address = buffer(size)
@@ -334,7 +335,7 @@ def _instructions() -> Iterator[ctypes.CDLL]:
 
 
 def _product(library: ctypes.CDLL, name: str, sums: Array, a: Array, b: Array) -> None:
-    """`a` is rows by terms; `b` is groups of terms by lanes by the terms of a group."""
+    """Runs one instruction: `a` is [M, K]; `b` is [K / group, N, group]."""
     getattr(library, name)(
         sums.ctypes.data_as(ctypes.c_void_p),
         a.ctypes.data_as(ctypes.c_void_p),
@@ -346,10 +347,11 @@ def _product(library: ctypes.CDLL, name: str, sums: Array, a: Array, b: Array) -
 
 
 def test_emulated_pairs(_instructions: ctypes.CDLL) -> None:
-    """Even and odd terms are summed apart, each product fused with its sum; subnormal numbers count as zero."""
+    """Even and odd elements along K have separate accumulators, and each product is fused with its sum; subnormal
+    numbers count as zero."""
     rng = np.random.default_rng(11)
     a, b = _bf16(rng, 3, 10), _bf16(rng, 5, 7, 2)
-    a[0, 0], b[0, 0, 0] = 1e-39, 1e38  # subnormal: their product would not be
+    a[0, 0], b[0, 0, 0] = 1e-39, 1e38  # subnormal: the product would not be
     sums = rng.standard_normal((3, 7)).astype(np.float32)
     sums[1, 1] = 1e-40
     expected = np.where(np.abs(sums) < 2.0**-126, 0, sums)
@@ -357,7 +359,7 @@ def test_emulated_pairs(_instructions: ctypes.CDLL) -> None:
     parts = np.zeros((2, 3, 7), np.float32)
     for group in range(5):
         for odd in (0, 1):
-            # Exact in f64, so this is rounded once.
+            # The product is exact in f64, so it is rounded once.
             products = flushed[:, None, 2 * group + odd] * b[group, None, :, odd].astype(np.float64)
             parts[odd] = (parts[odd] + products).astype(np.float32)
     expected = expected.astype(np.float32) + (parts[0] + parts[1])

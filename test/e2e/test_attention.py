@@ -1,4 +1,5 @@
-"""Attention from plain operators, however it is written: one kernel, its scores never in global memory."""
+"""Tests of attention written with plain operators in many ways: it is one kernel, whose scores are never in global
+memory."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
 
 
 def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
-    """The model with every float32 as `dtype`."""
+    """Returns the model with `dtype` in place of every float32."""
     if dtype == "bf16":
         return to_narrow(model, "bf16")
     if dtype == "f16":
@@ -37,7 +38,7 @@ def narrowed(model: onnx.ModelProto, dtype: str) -> onnx.ModelProto:
 
 
 def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The array as `dtype`, whose lowest number stands for lower ones that are finite."""
+    """Returns the array as `dtype`; its lowest number replaces finite numbers that are lower."""
     types: dict[str, tuple[Any, float]] = {
         "f32": (np.float32, _LOWEST),
         "bf16": (ml_dtypes.bfloat16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).min)),
@@ -52,7 +53,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """softmax(query @ keyᵀ · scale + mask) @ value; the ways in which models write it."""
+    """A model of softmax(query @ keyᵀ · scale + mask) @ value, in one of the forms in which models write it."""
 
     heads: int = 3
     key_heads: int = 3
@@ -61,18 +62,18 @@ class Attention:
     head_size: int = 24
     value_size: int = 20
     mask: str = "none"
-    """none, causal, infinite (causal, and the first rows have nothing), before (causal, written with indices),
-    keys (which of them count, for all queries), rows (of which one is masked whole)"""
+    """none, causal, infinite (causal, and the first rows have no keys), before (causal, written with indices), keys
+    (hides some keys from all queries), rows (hides all keys from one query)"""
     scale: str = "scores"
-    """of the scores, or the query"""
+    """operand that is scaled: the scores or the query"""
     transposed_key: bool = False
-    """the key comes as [head size, keys]"""
+    """True if the key comes as [head size, keys]"""
     dtype: str = "f32"
-    """or bf16, f16"""
+    """f32, bf16 or f16"""
     heads_inside: bool = False
-    """[sequence, heads · size], as a projection gives it, and split here"""
+    """True if inputs are [sequence, heads · size], as from a projection, and are split in the model"""
     four: bool = True
-    """[batch, heads, …], or [heads, …]"""
+    """True for [batch, heads, …], False for [heads, …]"""
     batch: int = 1
 
     def build(self) -> onnx.ModelProto:
@@ -172,7 +173,7 @@ def test_is_one_kernel(attention: Attention) -> None:
     program = tilewright.compile(model, threads=[3])
     inputs = attention.inputs(program)
     (expected,) = float64_reference(model, inputs)
-    # A row is a weighted mean of values of size one; its weights err by the roundings of scores of size one.
+    # A row is a weighted mean of values around one; its weights have the rounding errors of scores around one.
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6)
     assert len(_kernels(program)) == 1, _kernels(program)
     assert not [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
@@ -204,7 +205,8 @@ def test_is_one_kernel_in_narrow_types(way: str, dtype: str) -> None:
 
 
 def test_large_scores_in_bf16_leave_no_infinity() -> None:
-    """A score and the maximum of its row are rounded alike: half a unit of such scores is more than exp can take."""
+    """A score and the maximum of its row must be rounded alike, because half a unit of such scores would overflow
+    exp."""
     attention = replace(_PLAIN, dtype="bf16")
     program = tilewright.compile(attention.build(), threads=[2])
     query, key, value = attention.inputs(program)
@@ -237,7 +239,7 @@ def test_large_scores_of_a_softmax_op_by_op_in_bf16_leave_no_infinity() -> None:
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     expected = weights / weights.sum(-1, keepdims=True) @ value
     result = program(*inputs.values())[0].astype(np.float64)
-    # Scores are hundreds apart, so that each row takes one value.
+    # Scores differ by hundreds, so each row selects one value.
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
@@ -254,7 +256,7 @@ def test_strict_numerics_divide_where_the_graph_does() -> None:
 
 
 def test_a_masked_row_is_what_onnx_says() -> None:
-    """Nothing to weigh gives NaN, in its own row alone."""
+    """A row without any key gives NaN, and no other row is affected."""
     attention = replace(_PLAIN, mask="rows")
     program = tilewright.compile(attention.build(), threads=[2])
     inputs = attention.inputs(program)
@@ -277,7 +279,7 @@ def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:
 def _in_blocks(
     model: onnx.ModelProto, keys: int, block: int, *, form: str = "online softmax of blocks", rows: int = 0
 ) -> tilewright.Program:
-    """The model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
+    """Returns the model's kernel with tiles that walk the keys in blocks, whatever the planner prefers."""
     plan = tilewright.compile(model, threads=[3]).plan
     (kernel,) = (kernel for kernel in plan.kernels if kernel.name.startswith("contract"))
     part = kernel.groups[0]
@@ -285,7 +287,7 @@ def _in_blocks(
     part.tiles[dim] = block
     if rows:
         part.tiles[part.grid[-1]] = rows
-    # Along the keys there are a maximum and a sum; the maximum comes first.
+    # A maximum and a sum run along the keys; the maximum comes first.
     maximum = next(
         op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
     )
@@ -305,7 +307,7 @@ def _in_blocks(
     ids=["f32", "f32 masked", "bf16 masked", "f16 masked", "bf16 causal grouped, odd blocks"],
 )
 def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
-    """Also where whole blocks of a row, the first ones or all, are masked, and the last block is shorter."""
+    """The mask hides whole blocks of a row, the first ones or all, and the last block is shorter."""
     model = attention.build()
     program = _in_blocks(model, attention.keys, block)
     inputs = attention.inputs(program)
@@ -341,7 +343,7 @@ def test_blocks_of_keys_add_up(attention: Attention, block: int) -> None:
     ],
 )
 def test_blocks_that_a_mask_hides_are_left_out(attention: Attention) -> None:
-    """What is beyond the last key that counts is never read: NaN there, which would show, does not."""
+    """Keys behind the last one that counts are never read: they are NaN, which would show in the result."""
     model = attention.build()
     program = _in_blocks(model, attention.keys, 16, form="online softmax with a causal bound", rows=6)
     inputs = attention.inputs(program)
@@ -382,11 +384,11 @@ def _one_right_kernel(attention: Attention, *, threads: int) -> tilewright.Progr
     return program
 
 
-# With SSE4.2 two kernels are predicted to be faster: there the sums take longer than what moves.
+# With SSE4.2, two kernels are predicted to be faster, because arithmetic takes longer than the memory traffic.
 @pytest.mark.cpu_levels("x86-64-avx2", "x86-64-avx512", "cpu")
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_long_rows_of_scores_are_never_held_whole(dtype: str) -> None:
-    """By its own choice, where the scores of a few queries are more than a core's cache holds."""
+    """The planner itself chooses to walk if the scores of a few queries exceed a core's cache."""
     attention = Attention(
         heads=1, key_heads=1, queries=150, keys=4099, head_size=64, value_size=64, dtype=dtype
     )
@@ -400,7 +402,7 @@ _LONG = ((2, 64, 32), (2, 4099, 32), (2, 4099, 32))
 def _weighted_mean(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | np.float32
 ) -> np.ndarray:
-    """In float64; rows of which everything is masked are zero."""
+    """Returns the weighted mean in float64; rows in which everything is masked are zero."""
     query, key, value = (array.astype(np.float64) for array in (query, key, value))
     scores = query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + bias
     largest = scores.max(axis=-1, keepdims=True)
@@ -412,7 +414,8 @@ def _weighted_mean(
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_heads_laid_apart_in_other_ways_at_either_end(batch: int) -> None:
-    """Batch and heads as one dim, laid apart at the end; groups of heads as a dim of their own, laid together there."""
+    """Batch and heads are one dim that is split at the end, or groups of heads are a dim of their own that is merged
+    at the beginning."""
     together, apart = (3 * batch * 2, 37, 24), (batch, 6, 37, 24)
     g = GraphBuilder("attention")
     query, key, value = (g.input(name, apart) for name in ("query", "key", "value"))
@@ -440,14 +443,15 @@ def _check_ways(model: onnx.ModelProto, shapes: list[tuple[int, ...]], *, group:
     assert len(_kernels(program)) == 1, _kernels(program)
     rng = np.random.default_rng(11)
     query, key, value = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
-    scaled = query * np.float32(math.sqrt(query.shape[-1]))  # what the reference divides by
+    scaled = query * np.float32(math.sqrt(query.shape[-1]))  # the reference divides by this
     expected = _weighted_mean(scaled, key.repeat(group, 1), value.repeat(group, 1), np.float32(0))
     np.testing.assert_allclose(program(query, key, value)[0], expected, rtol=1e-5, atol=4e-6)
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
-    """Its definition chooses zero for rows of which all is masked, between the division and the second matmul."""
+    """The definition of the op selects zero for rows that are masked completely, between the division and the second
+    matmul."""
     g = GraphBuilder("attention", opset=23)
     names = [g.input(name, (1, *shape)) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)]
     shape = (_LONG[0][1], _LONG[1][1])
@@ -459,13 +463,15 @@ def test_onnx_attention_walks_long_rows(*, masked: bool) -> None:
     bias[3] = -np.inf if masked else 0
     (result,) = program(*inputs, *([bias] if masked else []))
     np.testing.assert_allclose(result, _weighted_mean(*inputs, bias), rtol=1e-5, atol=2e-6)
-    if not masked:  # what is masked is a maximum of its own dim of keys, which is not walked with the scores'
+    if (
+        not masked
+    ):  # the maximum of a mask has its own dim of keys, which is not walked with that of the scores
         assert len(_kernels(program)) == 1, _kernels(program)
         assert "online softmax of blocks" in program.explain()
 
 
 def test_zeros_for_what_is_nan_walk_long_rows() -> None:
-    """As PyTorch's exporter to ONNX writes attention with a mask of booleans."""
+    """PyTorch's exporter to ONNX writes attention with a boolean mask like this."""
     g = GraphBuilder("attention")
     query, key, value = (
         g.input(name, shape) for name, shape in zip(("query", "key", "value"), _LONG, strict=True)
@@ -485,7 +491,7 @@ def test_zeros_for_what_is_nan_walk_long_rows() -> None:
     np.testing.assert_allclose(result, _weighted_mean(*inputs, mask), rtol=1e-5, atol=2e-6)
     assert not result[:, 3].any()
     assert len(_kernels(program)) == 1, _kernels(program)
-    inputs[1][0, 7] = np.nan  # every row of one head sees it, if it is not masked for all
+    inputs[1][0, 7] = np.nan  # every row of one head reads it, unless it is masked for all
     result = program(*inputs, np.zeros_like(mask))[0]
     assert not result[0].any()
     assert np.isfinite(result).all()

@@ -1,5 +1,5 @@
-"""Plans count what blocks take of shared memory: code generation refuses a kernel that takes more than the target has,
-so that a graph compiles whatever that is, at the first attempt."""
+"""Tests that plans count all shared memory of a block: code generation refuses a kernel that exceeds the target's, and
+then a graph would not compile at the first attempt."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def _compiles(model: onnx.ModelProto, target: str, block_bytes: int) -> None:
 
 @pytest.mark.parametrize("block_bytes", [50_000, 53_248])
 def test_walked_heads(block_bytes: int) -> None:
-    """Several heads a block, whose sums grow from block to block of keys."""
+    """A block has several heads, whose accumulators grow over the blocks of keys."""
     _compiles(windows(64, hidden=96, heads=3), "cuda:rtx3090", block_bytes)
 
 
 def test_heads_of_a_projection() -> None:
-    """Their sums are read by the next product."""
+    """The next contraction reads the accumulators of the heads."""
     _compiles(windows(16, hidden=192, heads=6), "cuda:rtx3090", 101_376)
 
 
 def test_gated_products() -> None:
-    """Two contractions are joined in one part, which keeps the sums of one for the other."""
+    """Two contractions share a fusion group, which keeps the accumulators of one for the other."""
     _compiles(WORKLOADS["llama-block"].build(), "cuda:rtx3090", 65_536)
 
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests take for a launch."""
+"""Tests of how the end-to-end tests count launches."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ _STREAM = """
 
 
 def test_counts_what_a_call_launches() -> None:
-    """Not what an initializer launches, once, at load."""
+    """Launches of an initializer, which runs once at load, are not counted."""
     assert count_launches(_STREAM) == Launches(ours=1, others=2, copies=1, fills=1)

@@ -1,4 +1,4 @@
-"""Contractions in our kernels: every shape, layout and neighbour against float64."""
+"""Tests of contractions in our kernels with every shape, layout and neighbour, against float64."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAYER_NORM_EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """left @ right, where `right` may be a weight, and either may come transposed in its two innermost dims."""
+    """A model of left @ right; `right` may be a weight, and the two innermost dims of either may be transposed."""
 
     left: Shape
     right: Shape
@@ -68,7 +68,8 @@ def _following(g: GraphBuilder, x: str, then: str, shape: Shape) -> str:
     return x
 
 
-# Rows around the register block (6), columns around its lanes (16 and 64), single points, and tiles that do not divide.
+# The rows lie around the register block (6), the columns around its lanes (16 and 64); there are single points, and
+# sizes that tiles do not divide.
 _SIZES = [
     (1, 1, 1),
     (1, 64, 7),
@@ -95,7 +96,8 @@ def _check(
     (got,) = program(*inputs)
     (expected,) = float64_reference(model, inputs)
     depth = product.left[-2 if product.transpose_left else -1]
-    # Each of the sums has `depth` roundings of terms of size one, and their number grows with its root.
+    # Each element sums `depth` terms around one, with one rounding each; the total error grows with the square root of
+    # their number.
     bound = 1e-6 * max(1.0, np.sqrt(depth)) * max(1.0, float(np.abs(expected).max()))
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=bound)
     return program
@@ -132,7 +134,7 @@ def test_batches_and_transposes(product: Product) -> None:
     _check(product, ours=product.weight or not product.transpose_right)
 
 
-# More than the caches of a core hold, in widths and lengths that leave a rest, with what follows in the same kernel.
+# The operands exceed the caches of a core, their sizes leave remainders, and the following op is in the same kernel.
 @pytest.mark.parametrize("then", ["", "softmax"])
 @pytest.mark.parametrize("rows", [1, 4, 6])
 def test_few_rows_stream_a_given_matrix(cpu_target: str, rows: int, then: str) -> None:
@@ -189,7 +191,7 @@ def test_threads_share_tiles(threads: int) -> None:
 
 @pytest.mark.cpu_levels("cpu")
 def test_variants_find_their_blocks_in_the_weights_of_the_widest() -> None:
-    """The first of several targets decides how weights are packed."""
+    """The first of several targets determines how weights are packed."""
     _check(
         Product(left=(13, 65), right=(65, 75), weight=True),
         then="norm",
@@ -198,7 +200,7 @@ def test_variants_find_their_blocks_in_the_weights_of_the_widest() -> None:
 
 
 def test_infinities_and_nan_go_where_they_must() -> None:
-    """A product with zero is NaN for an infinite factor, in its row alone; padding of packed weights adds none."""
+    """An infinite factor times zero gives NaN in its row alone; the padding of packed weights adds none."""
     g = GraphBuilder("product")
     x = g.input("x", (9, 20))
     g.output(g.op("MatMul", x, g.weight((20, 70), fan_in=1)), (9, 70))
@@ -212,7 +214,7 @@ def test_infinities_and_nan_go_where_they_must() -> None:
 
 
 def test_reading_an_input_twice() -> None:
-    """x @ x, and a contraction whose result another contraction of the same kernel may read."""
+    """The models are x @ x, and a contraction whose result another contraction of the same kernel may read."""
     g = GraphBuilder("square")
     x = g.input("x", (40, 40))
     square = g.op("MatMul", x, x)
@@ -226,7 +228,7 @@ def test_reading_an_input_twice() -> None:
 @pytest.mark.parametrize("dtype", [TensorProto.BFLOAT16, TensorProto.FLOAT16], ids=["bf16", "f16"])
 @pytest.mark.parametrize("weight", [True, False], ids=["weight", "input"])
 def test_narrow_types_accumulate_in_f32(dtype: int, *, weight: bool) -> None:
-    """Within one rounding of the stored result, whatever the depth."""
+    """The error is within one rounding of the stored result, whatever the depth."""
     rows, depth, columns = 13, 700, 75
     narrow = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     rng = np.random.default_rng(5)
@@ -258,7 +260,7 @@ def test_explain_names_the_micro_kernel() -> None:
     ids=str,
 )
 def test_dims_of_zero_and_one(left: Shape, right: Shape, then: str) -> None:
-    """A sum of no terms is zero, and what follows is computed with it."""
+    """An empty sum is zero, and the following op reads it."""
     model = Product(left=left, right=right).build(then=then)
     program = tilewright.compile(model)
     inputs = [np.ones(spec.shape, np.float32) for spec in program.signature.inputs]
@@ -268,7 +270,7 @@ def test_dims_of_zero_and_one(left: Shape, right: Shape, then: str) -> None:
 
 
 def test_sizes_that_overflow_are_refused() -> None:
-    """IREE counts the elements in 64 bits, and takes the matmul for one without any."""
+    """IREE counts the elements in 64 bits, so it would treat the matmul as empty."""
     side = 2**40
     matrix = f"tensor<{side}x{side}xf32>"
     text = f"""

@@ -1,4 +1,4 @@
-"""Convolutions are contractions of ours: windows of the image by the weights, in all the ways that windows lie."""
+"""Tests of convolutions, which are contractions of image windows with the weights, in all layouts of windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
-    """One convolution; sizes and steps of every image dim."""
+    """One convolution, with the sizes and strides of every image dim."""
 
     image: tuple[int, ...]
     window: tuple[int, ...]
@@ -112,7 +112,7 @@ def test_pool(kind: str) -> None:
 
 
 def test_pool_of_padded_windows_with_gaps() -> None:
-    """The pad is a double that is rounded to float outside of any loop."""
+    """The pad is a double, which is rounded to float outside of any loop."""
     g = GraphBuilder("pool")
     x = g.input("x", [2, 3, 11, 13])
     y = g.op("MaxPool", x, kernel_shape=[3, 2], pads=[1, 1, 1, 0], dilations=[2, 3])

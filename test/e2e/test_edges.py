@@ -1,4 +1,4 @@
-"""The edges of tensors: pads and windows are right on every instruction set, at sizes that fill no vector."""
+"""Tests of the edges of tensors: pads and windows are right on every instruction set, at sizes that fill no vector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuzz.judge import Expected, compare
 from fuzz.kinds import KINDS
 from fuzz.merge import merge
 
-# Any x86-64 machine that runs these tests has both.
+# Every x86-64 machine that runs these tests supports both.
 _TARGETS = ("x86-64-v2", "x86-64-avx2")
 _TYPES = {
     "f64": (TensorProto.DOUBLE, np.dtype(np.float64)),
@@ -26,7 +26,7 @@ _TYPES = {
     "i32": (TensorProto.INT32, np.dtype(np.int32)),
     "i64": (TensorProto.INT64, np.dtype(np.int64)),
 }
-# Rows and columns, and what they are padded to.
+# Each entry has rows and columns, and the sizes that they are padded to.
 _SIZES = (
     (8, 8, 16, 16),
     (10, 20, 13, 32),
@@ -39,7 +39,7 @@ _SIZES = (
 
 
 def _pads(dtype: str) -> ModelProto:
-    """Every size padded behind with zeros, and around with sevens; negated, so that it is computed."""
+    """Pads every size at the end with zeros, and on all sides with sevens; a negation makes it a computation."""
     element, numpy = _TYPES[dtype]
     nodes, inputs, outputs, constants = [], [], [], []
     constants.append(numpy_helper.from_array(np.array(7, dtype=numpy), "seven"))

@@ -1,5 +1,5 @@
-"""Masks and biases that are computed small and expanded: over heads, over the batch, over rows, or several of them.
-The expanded tensor has no part in the dims of the grid that it is read along. The numbers are those of float64."""
+"""Tests of masks and biases that are computed small and expanded over heads, batch or rows, or several of them. The
+dims of the expanded tensor are not those of the grid that reads it. Results are compared with float64."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ TYPES = {"f32": (TensorProto.FLOAT, np.float32), "f16": (TensorProto.FLOAT16, np
 
 
 def _model(shape: list[int], kind: str, element: int, *, merged: bool) -> onnx.ModelProto:
-    """Scores plus a mask, then softmax. A mask of truths becomes 0 or -inf, one of numbers is scaled, before it is
-    expanded; `merged` heads and batches are one dim, as in `nn.MultiheadAttention`."""
+    """Adds a mask to scores, then applies softmax. A boolean mask becomes 0 or -inf, and a numeric mask is scaled,
+    before it is expanded; `merged` heads and batches are one dim, as in `nn.MultiheadAttention`."""
     numpy_type = helper.tensor_dtype_to_np_dtype(element)
     scores = [BATCH * HEADS, ROWS, COLUMNS] if merged else [BATCH, HEADS, ROWS, COLUMNS]
     constants = {
@@ -69,7 +69,7 @@ def _inputs(shape: list[int], kind: str, numpy_type: Any, *, merged: bool) -> li
     generator = np.random.default_rng(len(kind) + sum(shape))
     mask = generator.random(shape) < 0.3 if kind == "bool" else generator.standard_normal(shape)
     if kind == "bool" and shape[-1] > 1:
-        mask[..., 0] = False  # no row is masked whole
+        mask[..., 0] = False  # no row is masked completely
     if kind == "bool" and shape[-1] == 1:
         mask[...] = False
     scores = generator.standard_normal((BATCH, HEADS, ROWS, COLUMNS)).astype(numpy_type)
@@ -85,7 +85,7 @@ def _expected(mask: Array, scores: Array, kind: str) -> Array:
 
 
 def _check(output: Array, expected: Array, element: str) -> None:
-    # Sums of 37 terms in f32, and for f16 a rounding of the sum, of the scaled mask and of the result.
+    # Sums of 37 terms in f32; for f16 also the roundings of the sum, of the scaled mask and of the result.
     tolerance = 1e-5 if element == "f32" else 4e-3
     np.testing.assert_allclose(output.astype(np.float64), expected, rtol=tolerance, atol=tolerance * 1e-2)
 

@@ -1,7 +1,7 @@
-"""Movement alone, and movement around compute: one kernel that reads each element once and writes each once.
+"""Tests of data movement alone and around compute: one kernel reads each element once and writes each once.
 
-The fragment is ShuffleNet's: two tensors are put together, their channels shuffled, and the result split in two again.
-No op of it computes anything, so that whatever is moved more than once is moved for nothing.
+The fragment is ShuffleNet's: two tensors are concatenated, their channels shuffled, and the result split in two. None
+of its ops computes anything, so every second copy of an element would be useless.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Rewritten:
-    """A program of test/passes/rewrite-movement*.mlir, one op a phase, and what it computes."""
+    """A program of test/passes/rewrite-movement*.mlir with one op for each phase, and the expected results."""
 
     shapes: tuple[tuple[int, ...], ...]
     compute: Callable[..., Sequence[np.ndarray]]
@@ -125,7 +125,7 @@ _REWRITTEN = {
 
 
 def _text_of(name: str) -> str:
-    """The program in a module of kernels, and the function that launches it."""
+    """Returns the program in a module of kernels, with the function that launches it."""
     for file in ("rewrite-movement.mlir", "rewrite-movement-leaves.mlir"):
         for case in (_PASS_TESTS / file).read_text().split("// -----\n"):
             if f"\ntile.program @{name} " in case:
@@ -159,7 +159,7 @@ def test_rewritten_programs_compute_the_same(name: str, tmp_path: Path) -> None:
         dynamic_shared_bytes=launch["dynamic_shared_bytes"],
     )
     report.check()
-    # Hand-overs that stay come before the results.
+    # Hand-overs that remain precede the results.
     for got, want in zip(outputs[-len(expected) :], expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
     if case.moves_once:
@@ -168,7 +168,7 @@ def test_rewritten_programs_compute_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_planned_rows_have_nothing_left_to_rewrite(tmp_path: Path) -> None:
-    """What the planner makes has been merged before: only passes that change something leave a dump."""
+    """The planner's programs are merged already: only passes that change something leave a dump."""
     tilewright.compile(stitch.softmax((96, 768)), target="cuda:h200", dump_dir=tmp_path, strict=True)
     passes = [path.name for path in (tmp_path / "passes").rglob("*.mlir")]
     assert any("tile-lower-to-program" in name for name in passes)

@@ -1,4 +1,5 @@
-"""Contractions as phases of kernels with barriers of the grid, on the simulated device: numbers, safety, resources."""
+"""Tests of contractions as phases of kernels with grid barriers, on the simulated device: numbers, safety,
+resources."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no 
 
 
 def layers_behind_attention(rows: int, width: int, hidden: int, dtype: int) -> onnx.ModelProto:
-    """What stands behind an attention: a projection, and a hidden layer, each with a sum and a norm of whole rows."""
+    """Builds the ops behind an attention: a projection and a hidden layer, each with a residual sum and a norm of
+    whole rows."""
     g = GraphBuilder("behind")
     numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
 
@@ -74,7 +76,7 @@ def test_contractions_wait_for_each_other_at_barriers_of_the_grid(
 
 
 def test_parts_are_cut_where_few_blocks_would_compute_both_sides(tmp_path: Path) -> None:
-    """A block has all heads of a row, and few blocks all of the projections in front of them."""
+    """A block has all heads of a row; few blocks would have to compute all of the projections before them."""
     model = transformers.bert(BertOptions(layers=1, hidden=192, heads=6, intermediate=384, sequence=29))
     inputs = random_inputs(model, 3)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
@@ -86,7 +88,8 @@ def test_parts_are_cut_where_few_blocks_would_compute_both_sides(tmp_path: Path)
 
 
 def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
-    """All of the kernel's do, since all have to meet; of the phases behind, those that have enough steps."""
+    """All workgroups of the kernel share tiles in this phase, because all of them synchronise; phases behind it do so
+    if they have enough steps."""
     model, x = (
         layers_behind_attention(64, 256, 1024, TensorProto.FLOAT16),
         _input(64, 256, TensorProto.FLOAT16),
@@ -117,7 +120,7 @@ def test_forbidding_barriers_takes_more_kernels_and_more_time() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["as they stand", "the other way round"])
 def test_activations_may_come_in_another_order(order: tuple[int, int], tmp_path: Path) -> None:
-    """Sums go over in registers to where they are read: copies that begin ahead follow that order."""
+    """Accumulators are handed over in registers, so copies that are prefetched must have the order of their reader."""
     g, sizes = GraphBuilder("two"), (32, 48)
 
     def constant(*shape: int) -> str:
@@ -130,14 +133,17 @@ def test_activations_may_come_in_another_order(order: tuple[int, int], tmp_path:
     g.output(g.op("Add", *results), (32, 64), TensorProto.FLOAT16)
     model, given = g.build(), _input(32, 64, TensorProto.FLOAT16)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
-    ran = simulate_program(program, tmp_path, [given])  # raises if a kernel reads what nobody wrote
+    ran = simulate_program(
+        program, tmp_path, [given]
+    )  # raises if a kernel reads memory that was never written
     assert ran.outputs is not None
     (expected,) = float64_reference(model, [given])
     np.testing.assert_allclose(ran.outputs[0].astype(np.float64), expected, rtol=2e-2, atol=2e-2)
 
 
 def layer_of_a_token(batch: int, heads: int, keys: int, dtype: int) -> onnx.ModelProto:
-    """A decoder's layer as exporters write it: norms of batch x 1 x width, matmuls of batch x width between them."""
+    """Builds a decoder layer as exporters write it: norms of batch x 1 x width, with matmuls of batch x width between
+    them."""
     g, size = GraphBuilder("token"), 32
     width = heads * size
     numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
@@ -205,7 +211,7 @@ def test_phases_read_through_reshapes(
 
 
 def slices_of_a_projection(rows: int, width: int, dtype: int) -> onnx.ModelProto:
-    """Query, key and value in one matmul, results as they are: what a cache appends."""
+    """Builds one matmul for query, key and value, whose unchanged results are appended to a cache."""
     g = GraphBuilder("slices")
     numpy_type = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     weight = g.constant((g.rng.standard_normal((width, 3 * width)) / np.sqrt(width)).astype(numpy_type))

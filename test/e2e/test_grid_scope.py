@@ -1,4 +1,4 @@
-"""Kernels with barriers of the grid on the simulated device: every block arrives, and the numbers are right."""
+"""Tests of kernels with grid barriers on the simulated device: every block arrives, and the numbers are right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Array = np.ndarray[Any, Any]
 
 
 def simulate_kernels(program: tilewright.Program, folder: Path, x: Array) -> tuple[list[Array], Any]:
-    """The bindings of the only kernel after it has run on its input, and what the simulated device says of it."""
+    """Returns the bindings of the only kernel after it has run on its input, and the report of the simulated
+    device."""
     (kernel,) = program.kernels
     text = next((folder / "passes").rglob("*tile-wrap-cuda-abi.mlir")).read_text()
     given = int(re.findall(r"tile\.block_bytes = (\d+)", text)[0]) if "tile_dynamic_shared" in text else 0
@@ -71,7 +72,7 @@ def reduce_odd() -> onnx.ModelProto:
 
 
 def deviations() -> onnx.ModelProto:
-    """The variance of every channel over a batch of images."""
+    """Computes the variance of every channel over a batch of images."""
     nodes = [
         helper.make_node("ReduceMean", ["x", "axes"], ["m"], keepdims=1),
         helper.make_node("Sub", ["x", "m"], ["d"]),

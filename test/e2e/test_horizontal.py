@@ -1,4 +1,4 @@
-"""Contractions that share an input become one kernel, and give bit for bit what each gives alone."""
+"""Tests that contractions with a common input become one kernel, with the same bits as in kernels of their own."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DEPTH = 65
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """x times a weight of its own, and what follows."""
+    """The input x times a weight of its own, and the following op."""
 
     columns: int
     heads: int = 1
     bias: bool = False
     then: str = ""
-    """"transpose": heads in front of columns, rows innermost, as keys come; "rotate": by position."""
+    """"transpose": heads before columns, with rows innermost, as for keys; "rotate": rotary embedding by position."""
 
     def add(self, g: GraphBuilder, x: str, rows: int) -> str:
         y = g.op("MatMul", x, g.weight((_DEPTH, self.columns), fan_in=_DEPTH))
@@ -51,7 +51,7 @@ class Part:
 
 
 def _model(parts: Sequence[Part], rows: int, *, only: int | None = None) -> onnx.ModelProto:
-    """All parts, or one of them with the weights it has among all."""
+    """Builds a model with all parts, or with one of them and the weights that it has among all."""
     g = GraphBuilder("parts")
     x = g.input("x", (rows, _DEPTH))
     made = [part.add(g, x, rows) for part in parts]
@@ -78,7 +78,7 @@ _CASES = {
     "one-bias": [Part(columns=70, bias=True), Part(columns=70)],
     "narrow-heads": [Part(columns=60, heads=6), Part(columns=60, heads=6)],
     "unequal": [Part(columns=192), Part(columns=64)],
-    # Of two or three columns it would be a reduction, whose order is that of its kernel.
+    # With two or three columns it would be a reduction, whose order depends on its kernel.
     "apart": [Part(columns=700), Part(columns=5)],
 }
 
@@ -88,7 +88,8 @@ _CASES = {
     [*((case, 7) for case in _CASES), ("attention", 1), ("attention", 131), ("grouped", 131)],
 )
 def test_parts_are_bit_for_bit_what_they_are_alone(case: str, rows: int) -> None:
-    """The last one, which lies farthest from where it would lie alone; all are held to float64."""
+    """This compares the last part, whose position differs most from that in a kernel of its own; all parts are
+    compared with float64."""
     parts = _CASES[case]
     model = _model(parts, rows)
     x = np.random.default_rng(rows).standard_normal((rows, _DEPTH)).astype(np.float32)
@@ -107,7 +108,8 @@ def _names(program: tilewright.Program) -> list[str]:
 
 @pytest.mark.cpu_levels("cpu")
 def test_attention_is_one_kernel_with_one_weight() -> None:
-    """Three outputs of one kernel, and of the weights one parameter, laid out when the program is compiled."""
+    """The kernel has three outputs, and its weights are one parameter, which is packed when the program is
+    compiled."""
     program = tilewright.compile(_model(_ATTENTION, 32), "x86-64-avx512", threads=[2])
     (kernel,) = program.kernels
     assert [op.micro_kernel for op in kernel.ops if op.micro_kernel] == ["fma-6x4"]
@@ -119,7 +121,7 @@ def test_attention_is_one_kernel_with_one_weight() -> None:
 
 
 def test_gate_and_up_share_a_kernel() -> None:
-    """Both halves of a gated MLP, and the product of what becomes of them."""
+    """The kernel computes both halves of a gated MLP, and the product that follows."""
     g = GraphBuilder("gated")
     x = g.input("x", (37, _DEPTH))
     gate, up = (g.op("MatMul", x, g.weight((_DEPTH, 128), fan_in=_DEPTH)) for _ in range(2))

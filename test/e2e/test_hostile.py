@@ -1,4 +1,5 @@
-"""Broken inputs end in success or in one clean error: no crash, no hang, no unbounded memory, no traceback."""
+"""Tests that broken inputs end in success or in one clean error, without crash, hang, unlimited memory, or
+traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fuzz.hostile import Case, feed
 _TESTS = Path(__file__).resolve().parents[1]
 _ONNX_SEEDS = range(0, 240, 2)
 _MLIR_SEEDS = range(1, 601, 2)
-# Of the seeds, every fourth lands.
+# Every fourth of the seeds lands.
 _LANDING_STEP = 4
 
 
@@ -32,7 +33,7 @@ def test_every_broken_input_ends_cleanly(cases: Sequence[Case]) -> None:
 
 @pytest.mark.parametrize("suffix", [".onnx", ".mlir"])
 def test_inputs_are_broken_and_not_all_hopeless(suffix: str, cases: Sequence[Case]) -> None:
-    """Most are refused; some get all the way, or the mutations would only test parsers."""
+    """Most inputs are refused, but some are accepted; otherwise the mutations would only test parsers."""
     outcomes = [case.outcome for case in cases if case.suffix == suffix]
     assert outcomes.count("refused") > len(outcomes) // 2
     assert outcomes.count("accepted") > len(outcomes) // 50

@@ -1,4 +1,4 @@
-"""Kernels that write their result where their input was."""
+"""Tests of kernels that overwrite their input with their result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _TIES = re.compile(r"tied_operands = \[(.*?)\]")
 
 
 def _softmaxes(*, first_is_output: bool = False) -> onnx.ModelProto:
-    """Over rows, columns and rows: three kernels, of which the last two may overwrite what they read."""
+    """Applies softmax over rows, columns and rows in three kernels, of which the last two may overwrite their
+    inputs."""
     g = GraphBuilder("softmaxes")
     rows = g.op("Softmax", g.input("x", _SHAPE), axis=1)
     columns = g.op("Softmax", rows, axis=0)
@@ -32,7 +33,7 @@ def _softmaxes(*, first_is_output: bool = False) -> onnx.ModelProto:
 
 
 def _compile(model: onnx.ModelProto, target: str = "cpu") -> tuple[tilewright.Program, list[str]]:
-    """The program, and of each of its dispatches the inputs that its results overwrite."""
+    """Returns the program, and for each of its dispatches the inputs that its results overwrite."""
     with tempfile.TemporaryDirectory() as folder:
         program = tilewright.compile(model, target, threads=[2], dump_dir=folder, strict=True)
         stitched = (Path(folder) / "3-stitched.mlir").read_text()
@@ -55,7 +56,7 @@ def _check_that_two_overwrite(target: str) -> None:
     x = np.random.default_rng(1).standard_normal(_SHAPE).astype(np.float32)
     before = x.copy()
     (expected,) = float64_reference(model, [x])
-    for _ in range(2):  # the second call finds what the first one left
+    for _ in range(2):  # the second call reads memory that the first one left
         (actual,) = program(x)
         assert relative_error(actual, expected) <= tolerance(np.float32)
     np.testing.assert_array_equal(x, before)

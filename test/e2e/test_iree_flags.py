@@ -1,7 +1,8 @@
-"""IREE alone, with the flags that are ours by default, against float64: what stays with IREE is computed with them.
+"""Tests of IREE alone, with our default flags, against float64, because ops that stay with IREE are compiled with
+them.
 
-Operators are compiled as they are and with symbols for their sizes. A program with symbols runs with sizes on both
-sides of 64, from where on data tiling is wrong about them.
+Operators are compiled as they are, and with symbols for their sizes. A program with symbols runs with sizes on both
+sides of 64, because IREE's data tiling miscomputes larger ones.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from fuzz.op_table import OpCase, op_table
 from fuzz.symbols import changeable_sizes, resized, with_symbols
 
 _CASES_PER_MODEL = 32
-_BEYOND = 61  # added to a size, so that it is odd or even as before, and above 64
-_MOST_ELEMENTS = 600  # of an input with a size that is enlarged: sums of more would overflow their type
+_BEYOND = 61  # added to a size: the sum exceeds 64 and differs in parity
+_MOST_ELEMENTS = (
+    600  # most elements of an input with an enlarged size, because sums of more would overflow their type
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def _batches(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
 
 
 def _sample_of_ops() -> list[OpCase]:
-    """Of each operator the last case in f32, or of those that have none in any type: the highest rank."""
+    """Returns, for each operator, the last case in f32 or, if there is none, in any type; it has the highest rank."""
     last: dict[str, OpCase] = {}
     for case in op_table():
         op, _, rest = case.id.partition("-")
@@ -67,7 +70,7 @@ def _sample_of_ops() -> list[OpCase]:
 
 
 def _sample_of_contractions() -> list[OpCase]:
-    """Of each kind in each type the first."""
+    """Returns the first case of each kind in each type."""
     first: dict[tuple[str, ...], OpCase] = {}
     for case in contraction_table():
         first.setdefault(tuple(case.id.split("-")[:2]), case)
@@ -75,7 +78,8 @@ def _sample_of_contractions() -> list[OpCase]:
 
 
 def _by_type(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
-    """Batches of one type each: IREE fails with data tiling on those in bf16 where the processor has products of it."""
+    """Returns batches with one type each: with data tiling, IREE fails on bf16 batches if the processor has bf16
+    products."""
     batches: dict[str, _Batch] = {}
     for dtype in ("f32", "f16", "bf16", "f64"):
         batches |= _batches([case for case in cases if case.id.split("-")[1] == dtype], f"{name}-{dtype}")
@@ -92,7 +96,8 @@ def _mistakes(name: str) -> list[str]:
 
 
 def _mistakes_of(cases: Sequence[OpCase], *, is_dynamic: bool) -> list[str]:
-    """What is wrong. Of what IREE does not compile every case has its own turn: a refusal is no wrong number."""
+    """Returns the wrong results. If IREE does not compile a batch, each case is compiled alone; a refusal is not a
+    wrong number."""
     models = {case.id: _model(case, is_dynamic=is_dynamic) for case in cases}
     with tempfile.TemporaryDirectory(prefix="tilewright-flags-") as folder:
         try:
@@ -114,7 +119,8 @@ def _model(case: OpCase, *, is_dynamic: bool) -> ModelProto:
 
 
 def _beyond(case: OpCase) -> tuple[Array, ...]:
-    """Inputs with their largest changeable size above 64, or with all of them there in small ones."""
+    """Returns inputs with the largest changeable size above 64, or with all of these sizes if the inputs stay
+    small."""
     rng = np.random.default_rng(list(case.id.encode()))
     sizes = sorted(changeable_sizes(case))
     every = resized(case, [(size, size + _BEYOND) for size in sizes], rng)
@@ -129,7 +135,7 @@ _Run = Callable[[Sequence[Array]], list[Array]]
 
 
 def _compile(model: ModelProto, folder: Path) -> _Run:
-    """Stock IREE, with the flags that a module of ours would be compiled with."""
+    """Compiles with stock IREE and the flags of our own modules."""
     flags = iree_flags(resolve_targets("cpu", threads=THREADS)[-1], host=True)
     with lend_worker(folder) as worker:
         iree = IreeCompiler(worker)

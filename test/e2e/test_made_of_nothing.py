@@ -1,4 +1,4 @@
-"""Tensors that are made of nothing but indices: in kernels without operands, or once at load."""
+"""Tests of tensors that are computed from indices alone: in kernels without operands, or once at load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIZE = 53
 
 
 def _mask_of_ranges(*, returned: bool) -> GraphBuilder:
-    """x + mask + its rows' maxima; the mask compares two ranges whose ends are the sizes of x."""
+    """Builds x + mask + the maxima of its rows; the mask compares two ranges whose ends are the sizes of x."""
     g = GraphBuilder("ranges")
     x = g.input("x", (_SIZE, _SIZE))
     zero, one, first = (g.constant(np.array(n)) for n in (0, 1, -20))
@@ -39,7 +39,7 @@ def _expected() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_two_results_of_a_kernel_without_operands_are_told_apart() -> None:
-    """IREE makes such dispatches again for who reads a copy of a result, and gives each the first one."""
+    """IREE clones such dispatches for readers of a copied result, and would give each of them the first result."""
     program = tilewright.compile(_mask_of_ranges(returned=True).build(), threads=[1], strict=True)
     for result, expected in zip(program(np.zeros((_SIZE, _SIZE), np.float32)), _expected(), strict=True):
         np.testing.assert_array_equal(result, expected)

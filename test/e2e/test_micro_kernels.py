@@ -1,4 +1,5 @@
-"""Contractions in bf16 and in quantised bytes, on every micro kernel that this machine can run, and on outside ones."""
+"""Tests of contractions in bf16 and in quantised bytes, on every micro kernel that this machine runs and on
+user-defined ones."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def _assert_rounded_once(got: Array, left: Array, right: Array) -> None:
     exact = left.astype(np.float64) @ right.astype(np.float64)
     terms = np.abs(left.astype(np.float64)) @ np.abs(right.astype(np.float64))
     error = np.abs(got.astype(np.float64) - exact)
-    # One rounding of the result, and one of f32 for each of the terms.
+    # The result has one rounding, and each of its terms one of f32.
     assert (error <= np.abs(exact) * _BF16_STEP + terms * left.shape[-1] * 2.0**-23 + 1e-37).all()
 
 
@@ -85,7 +86,8 @@ def test_bf16_of_odd_sizes(rows: int, depth: int, columns: int, *, weight: bool)
 
 @pytest.mark.parametrize("target", _TARGETS)
 def test_bf16_on_every_target(target: str) -> None:
-    """Of several, the first decides how weights are packed; each of the others has to find its terms in that."""
+    """The first of several targets determines how weights are packed; the others must find their operands in that
+    layout."""
     _skip_unless_here(target)
     rng = np.random.default_rng(4)
     left, right = _bf16(rng, 13, 67), _bf16(rng, 67, 75)
@@ -108,7 +110,7 @@ def test_bf16_batches_and_vectors(left: tuple[int, ...], right: tuple[int, ...],
 
 
 def test_bf16_infinities_and_nan_stay_in_their_rows() -> None:
-    """Terms that fill the last step up, and lanes that fill up a panel, are zero on both sides."""
+    """The padding of the last K step, and of the last panel's columns, is zero on both sides."""
     left, right = np.ones((9, 21), ml_dtypes.bfloat16), np.ones((21, 70), ml_dtypes.bfloat16)
     left[3, 20], left[6, 0] = np.inf, np.nan
     got, _ = _matmul(left, right, weight=True)
@@ -118,7 +120,7 @@ def test_bf16_infinities_and_nan_stay_in_their_rows() -> None:
 
 
 def test_strict_numerics_take_no_kernel_that_flushes() -> None:
-    """A subnormal times a large number is a normal one, which VDPBF16PS would lose."""
+    """A subnormal number times a large one is normal, but VDPBF16PS would flush it to zero."""
     left, right = np.full((3, 4), 1e-39, ml_dtypes.bfloat16), np.full((4, 33), 1e38, ml_dtypes.bfloat16)
     _, program = _matmul(left, right, weight=False, numerics="strict")
     names = [op.micro_kernel for kernel in program.kernels for op in kernel.ops if op.micro_kernel]
@@ -217,7 +219,7 @@ def test_both_zero_points_count() -> None:
 
 
 def test_largest_sums_wrap_nowhere() -> None:
-    """-128 * -128, 131 times, in every lane: saturation would show."""
+    """The sum is -128 * -128, 131 times, in every lane: saturation would show."""
     a, b = np.full((7, 131), -128, np.int8), np.full((131, 70), -128, np.int8)
     _matmul_integer(a, b, weight=True)
 
@@ -244,7 +246,7 @@ def test_qlinear_matmul() -> None:
 
 
 def test_dynamic_quantisation_is_one_chain() -> None:
-    """The zero point is computed when the program runs."""
+    """The program computes the zero point at run time."""
     rng = np.random.default_rng(11)
     x, b = rng.standard_normal((13, 70)).astype(np.float32), random_bytes(rng, np.int8, 70, 66)
     nodes = [
@@ -262,7 +264,7 @@ def test_dynamic_quantisation_is_one_chain() -> None:
     zero = np.rint(-low / scale)
     quantised = np.clip(np.rint(x / scale) + zero, 0, 255)
     expected = (quantised - zero) @ b.astype(np.float64) * scale
-    # One step of quantisation may fall on either side.
+    # A value may quantise to the neighbouring step.
     np.testing.assert_allclose(program(x)[0], expected, atol=2 * 128 * scale, rtol=1e-5)
 
 
@@ -278,7 +280,8 @@ func.func @step(%sums: vector<8xf32>, %row: vector<8xf32>, %lanes: vector<8xf32>
 
 
 def test_a_kernel_from_outside_computes_what_it_says() -> None:
-    """Squared differences in place of products: no kernel of ours gives that, so it is this one that ran."""
+    """It sums squared differences instead of products, which none of our kernels does, so only this one can have
+    run."""
     _skip_unless_here("x86-64-avx2")
     rng = np.random.default_rng(12)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 21), (21, 70)))

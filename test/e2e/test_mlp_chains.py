@@ -1,4 +1,5 @@
-"""Two matmuls with a function between, in one kernel where that is predicted to pay: numbers, and both predictions."""
+"""Tests of two matmuls with a function between them, in one kernel if that is predicted to be faster: numbers, and
+both predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.cpu_levels
 
 @dataclass(frozen=True, kw_only=True)
 class Mlp:
-    """function(x @ w1) @ w2, or (function(x @ w1) * (x @ w3)) @ w2 if it is gated."""
+    """A model of function(x @ w1) @ w2, or (function(x @ w1) * (x @ w3)) @ w2 if it is gated."""
 
     rows: int
     inner: int
@@ -27,7 +28,7 @@ class Mlp:
     gated: bool = False
     batch: tuple[int, ...] = ()
     given: bool = False
-    """Matrices are inputs, not weights."""
+    """True if the matrices are inputs instead of weights."""
     dtype: int = TensorProto.FLOAT
 
     def values(self) -> dict[str, np.ndarray]:
@@ -57,7 +58,7 @@ class Mlp:
         return g.build()
 
     def reference(self) -> np.ndarray:
-        """In float64, with no rounding at all."""
+        """Computes the result in float64, without any narrower rounding."""
         v = {name: value.astype(np.float64) for name, value in self.values().items()}
         y = v["x"] @ v["w1"]
         y = {"silu": y / (1 + np.exp(-y)), "Relu": np.maximum(y, 0), "Tanh": np.tanh(y)}[self.function]
@@ -67,7 +68,7 @@ class Mlp:
         program = tilewright.compile(self.build(), target, threads=[2], tuning=False)
         values = self.values()
         (got,) = program(*(values[spec.name] for spec in program.signature.inputs))
-        # Each product has a rounding where a factor was stored; in f32 the roundings of long sums count more.
+        # Each product has a rounding of its stored operand; in f32 the roundings of long sums dominate.
         step = {TensorProto.FLOAT: 2.0**-20, TensorProto.FLOAT16: 2.0**-10, TensorProto.BFLOAT16: 2.0**-7}[
             self.dtype
         ]
@@ -102,7 +103,7 @@ def test_narrow_types(dtype: int, *, gated: bool) -> None:
 
 @pytest.mark.cpu_levels("cpu")
 def test_explain_shows_what_was_decided_on() -> None:
-    """Either way, what one kernel and several are predicted to take; and for each what moves and what bounds it."""
+    """The report shows the predicted time of one kernel and of several, and for each its traffic and its bound."""
     fused = Mlp(rows=64, inner=64, hidden=256, columns=64, function="Relu").check("x86-64-avx2")
     (kernel,) = fused.kernels
     terms = {term.name: term.value for term in kernel.predicted}
@@ -115,7 +116,7 @@ def test_explain_shows_what_was_decided_on() -> None:
     assert "bound by arithmetic" in fused.explain()
     assert "MB past L1 (least of any order" in fused.explain()
 
-    # Of 2048 hidden elements a tile holds few rows, and each tile reads all weights again.
+    # A tile holds few rows of 2048 hidden elements, and each tile reads all weights again.
     apart = Mlp(rows=64, inner=192, hidden=2048, columns=192, function="Relu").check("x86-64-avx2")
     assert len(apart.kernels) == 2
     assert "one kernel is predicted slower" in apart.explain()

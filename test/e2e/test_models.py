@@ -1,4 +1,4 @@
-"""The benchmark models: as precise as ONNX Runtime, in fewer kernels than IREE alone makes of them."""
+"""Tests of the benchmark models: they are as accurate as ONNX Runtime, in fewer kernels than IREE alone makes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.workloads import WORKLOADS
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
-# BERT-base is bert-small with more and larger layers; `scripts/demo.sh` runs it.
-# Beside our kernels IREE cannot tile dien's products, 36 wide; then none of ours is used, which `compiled` refuses.
+# BERT-base has the layers of bert-small, larger and more of them; `scripts/demo.sh` runs it. IREE cannot tile dien's
+# products, 36 wide, beside our kernels; then none of ours is used, which `compiled` refuses.
 _MODELS = [w.name for w in WORKLOADS.values() if w.suite == "models" and not w.is_large and w.name != "dien"]
 _TRANSFORMERS = [name for name in _MODELS if name.startswith(("bert", "gpt2", "llama", "conformer"))]
 
 _TIMES_ONNX_RUNTIME = 2.0
-# Where ONNX Runtime happens to be nearly exact.
+# This is the bound where ONNX Runtime happens to be nearly exact.
 _SMALL_ERROR = 1e-6
 _LEAST_SHARE_OF_BYTES = 0.9
 
@@ -32,7 +32,7 @@ class _Outcome:
     launches_of_iree_alone: Launches
     bytes_ours: int
     bytes_of_iree: int
-    """Of ops in kernels of IREE's own that are no contraction."""
+    """Bytes of ops in IREE's own kernels, without contractions."""
 
 
 def _run(name: str) -> _Outcome:

@@ -1,7 +1,8 @@
-"""What docs/numerics.md promises of bf16 and f16: strictly, each op rounds as it would alone; by default, nothing is
-further from float64 than that.
+"""Tests of the promises in docs/numerics.md for bf16 and f16: in strict mode, each op rounds as it would alone; by
+default, no result is further from float64 than that.
 
-The reference evaluates op by op in NumPy, each result rounded to nearest even; functions are our own kernels of one op.
+The reference evaluates op by op in NumPy and rounds each result to nearest even; for functions it uses our own kernels
+of one op.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _STARTS = {"arith.addf": "0.0", "arith.maximumf": {"bf16": "0xFF80", "f16": "0xF
 
 @dataclass
 class Graph:
-    """A function of linalg ops, and its meaning: `steps` give the value of each name from those before."""
+    """A function of linalg ops, and its meaning: each of the `steps` computes a named value from earlier ones."""
 
     kind: str
     inputs: list[str] = field(default_factory=list)
@@ -65,7 +66,7 @@ class Graph:
         return self._step("constant", (str(value),), f"%{{}} = arith.constant {value} : {self.kind}")
 
     def op(self, op: str, *operands: str) -> str:
-        """An elementwise op; operands may be tensors, values per row, or constants."""
+        """Adds an elementwise op; operands may be tensors, values per row, or constants."""
         tensors = [name for name in operands if not name.startswith("c")]
         is_row = all(name in self.rows for name in tensors)
         maps = [_ROW if name in self.rows and not is_row else _ID for name in tensors]
@@ -95,7 +96,7 @@ class Graph:
         return result
 
     def reduce(self, op: str, operand: str) -> str:
-        """Of each row, accumulated in the type of the graph."""
+        """Adds a reduction of each row, accumulated in the type of the graph."""
         start = _STARTS[op]
         literal = start if isinstance(start, str) else start[self.kind]
         name = f"start{len(self.steps)}"
@@ -120,7 +121,7 @@ class Graph:
         )
 
     def evaluate(self, arrays: list[Array], dtype: np.dtype[Any]) -> Array:
-        """Op by op, each result in `dtype`."""
+        """Evaluates op by op, with each result in `dtype`."""
         values = dict(zip(self.inputs, arrays, strict=True))
         result = arrays[0]
         for name, op, operands in self.steps:
@@ -162,13 +163,13 @@ class Graph:
 
 @cpu_levels.cached
 def _function(op: str, kind: str) -> tilewright.Program:
-    """A kernel of the one op."""
+    """Compiles a kernel of this op alone."""
     graph = Graph(kind)
     return tilewright.compile(graph.text(graph.op(op, graph.input())), threads=1, numerics="strict")
 
 
 def chain(kind: str, seed: int) -> Graph:
-    """Random arithmetic, in which every step reads the last."""
+    """Builds random arithmetic in which every step reads the result of the last one."""
     random = np.random.default_rng(seed)
     graph = Graph(kind)
     known = [graph.input(), graph.input(), graph.constant(1.375)]
@@ -178,7 +179,7 @@ def chain(kind: str, seed: int) -> Graph:
             other = str(random.choice(known))
             pair = (last, other) if random.random() < 0.5 else (other, last)
             op = str(random.choice(list(_BINARY)))
-            # Inputs and constants are away from 0, and are what is divided by.
+            # Inputs and constants are away from 0, and serve as divisors.
             last = graph.op(op, *((last, other) if op == "arith.divf" else pair))
         else:
             op = str(random.choice(["arith.negf", "math.absf", "math.tanh", "sqrt", "exp"]))
@@ -223,7 +224,7 @@ _GRAPHS: dict[str, Callable[[str], Graph]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, compiled both ways and evaluated."""
+    """A graph, compiled in both modes and evaluated."""
 
     graph: Graph
     inputs: list[Array]
@@ -257,7 +258,7 @@ def test_strict_rounds_as_op_by_op(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", _DTYPES)
 @pytest.mark.parametrize("name", _GRAPHS)
 def test_default_is_as_close_to_float64(name: str, kind: str) -> None:
-    """Up to 5%: where a value lies by a midpoint, the one rounding that is left may go either way."""
+    """The tolerance is 5%, because the remaining rounding of a value near a midpoint may go either way."""
     case = _case(name, kind)
     exact = case.graph.evaluate([x.astype(np.float64) for x in case.inputs], np.dtype(np.float64))
 
@@ -284,7 +285,8 @@ def test_explain_declares_what_was_left_out(kind: str) -> None:
 
 
 def test_strict_divides_in_f32_as_well() -> None:
-    """By default a row is multiplied by the reciprocal of its divisor, which is not always the nearest quotient."""
+    """By default a row is multiplied by the reciprocal of its divisor, which does not always give the nearest
+    quotient."""
     text = f"""
     func.func @divide(%x: tensor<64x256xf32>, %d: tensor<64xf32>) -> tensor<64x256xf32> {{
       %e = tensor.empty() : tensor<64x256xf32>

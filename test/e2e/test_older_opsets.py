@@ -1,4 +1,4 @@
-"""Models as exporters wrote them before opset 17: other inputs, attributes and defaults of the same ops."""
+"""Tests of models from before opset 17, with other inputs, attributes and defaults of the same ops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _floats(*numbers: float) -> np.ndarray:
 
 
 def _softmax(opset: int) -> tuple[list[NodeProto], _Weights]:
-    """Before 13, over all dims from the axis on."""
+    """Builds a Softmax, which before opset 13 ran over all dims from the axis on."""
     return [helper.make_node("Softmax", ["x"], ["y"], axis=1)], {}
 
 
@@ -48,7 +48,7 @@ def _clip_and_sum(opset: int) -> tuple[list[NodeProto], _Weights]:
 
 
 def _normalise_and_pool(opset: int) -> tuple[list[NodeProto], _Weights]:
-    """And a dropout that does nothing."""
+    """Builds a normalisation and pooling, and a dropout that does nothing."""
     weights = {name: _floats(*np.linspace(0.5, 2, 4)) for name in ("scale", "shift", "mean", "variance")}
     return [
         helper.make_node("BatchNormalization", ["x", *weights], ["n"]),
@@ -58,7 +58,7 @@ def _normalise_and_pool(opset: int) -> tuple[list[NodeProto], _Weights]:
 
 
 def _multiply(opset: int) -> tuple[list[NodeProto], _Weights]:
-    """By a weight that is large enough to be kept apart."""
+    """Multiplies by a weight that is large enough to be stored separately."""
     weights = {"w": np.random.default_rng(1).standard_normal((6, 300)).astype(np.float32)}
     return [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Softmax", ["m"], ["y"])], weights
 

@@ -1,4 +1,5 @@
-"""Statistics over more than a workgroup can keep: they read x once, and are close to float64 on every input."""
+"""Tests of statistics over more than a workgroup can hold: they read x once, and are close to float64 on every
+input."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def program(request: pytest.FixtureRequest, cpu_target: str) -> tilewright.Progr
 
 
 def _check(statistics: Sequence[Array], x: Array, axes: tuple[int, ...] = _AXES) -> None:
-    """The mean itself is a rounded number: its error, squared, is in the variance of the two-pass form as well."""
+    """Compares with float64. The mean itself is rounded: the square of its error is in the variance of the two-pass
+    form as well."""
     mean, variance = statistics
     x64 = x.astype(np.float64)
     size = float(np.max(np.abs(x64)))
@@ -62,7 +64,7 @@ def test_mean_and_variance_are_right(program: tilewright.Program, mean: float, d
     _check(program(x), x)
 
 
-# Where all is summed relative to one number, the square of its distance from the mean is lost.
+# If everything is summed relative to one number, the square of its distance from the mean is lost.
 _FAR: dict[str, Any] = {
     "the first element": np.s_[0, 0, 0],
     "the first row": np.s_[0, 0],
@@ -104,7 +106,8 @@ def test_infinities_are_as_in_two_passes(program: tilewright.Program, value: flo
     np.testing.assert_array_equal(np.isnan(variance.ravel()), np.arange(_SHAPE[-1]) == 5)
 
 
-# Channels that are not innermost; few elements, which a workgroup keeps; a row, in which no dim is whole.
+# The cases are: channels that are not innermost; few elements, which a workgroup holds; and a row, of which no dim is
+# whole.
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [((7, 5, 301, 303), (0, 2, 3)), ((3, 1, 5, 70), _AXES), ((3, 300_007), (1,))],
@@ -135,7 +138,8 @@ def test_gpu(tmp_path: Path) -> None:
 @pytest.mark.cpu_levels("cpu")
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu_in_bf16(tmp_path: Path) -> None:
-    """One pass as well, in one kernel that spills nothing. A sum and its quotient are rounded, by 2^-9 at most each."""
+    """It reads x once as well, in one kernel without spills. A sum and its quotient are rounded, by at most 2^-9
+    each."""
     model = to_narrow(_model((16, 32, 32, 64)), "bf16")
     program = tilewright.compile(model, target="cuda:h200", dump_dir=tmp_path)
     assert "two-moment variance" in program.explain()
@@ -157,7 +161,9 @@ def test_constant_channels_have_no_variance(program: tilewright.Program) -> None
     x = np.broadcast_to(np.linspace(-9, 9, _SHAPE[-1], dtype=np.float32), _SHAPE)
     _, variance = program(x)
     assert np.all(variance >= 0)
-    assert np.max(variance) < 1e-8  # the square of the mean's own rounding error, as in the two-pass form
+    assert (
+        np.max(variance) < 1e-8
+    )  # this is the square of the mean's own rounding error, as in the two-pass form
 
 
 def test_nan_stays(program: tilewright.Program) -> None:

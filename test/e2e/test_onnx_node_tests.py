@@ -1,7 +1,7 @@
-"""The onnx package's own tests of every operator: each is right or refused, and never wrong.
+"""Runs of the onnx package's own tests of every operator: each result is right or refused, and never wrong.
 
-A refused test fails nothing, but the end of a run counts it. The tests of one operator are one test here, since to
-make them all takes seconds, in every process that runs tests.
+A refused test does not fail, but the end of a run reports the number of these. All tests of one operator are one test
+here, because making all of them takes seconds in every process that runs tests.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from compiled import ahead
 from onnx_node_cases import operators
 from tilewright.worker.process import Worker, WorkerDied
 
-# A test takes a second; a machine may be busy.
+# A test takes a second; the limit allows for a busy machine.
 _LIMIT_SECONDS = 180.0
-# Of these the tests land: movement, contraction, windows, reductions, a loop, bytes.
+# The tests of these operators land: movement, contraction, windows, reductions, a loop, bytes.
 _LANDING = ("concat", "gemm", "maxpool", "reducemean", "rnn", "slice", "dequantizelinear", "where")
 _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.full) for name in operators()]
 
-# Tests that are known to be wrong, and why. One that turns right fails until it is taken from here.
+# Tests that are known to be wrong, and why. A test that becomes right fails until it is removed here.
 _KNOWN_WRONG: dict[str, str] = {
     "test_averagepool_2d_ceil_last_window_starts_on_pad": (
         "IREE pads for ceil_mode at both ends of an image, so that every window of an AveragePool begins too early"
@@ -34,7 +34,7 @@ _KNOWN_WRONG: dict[str, str] = {
 
 @dataclass
 class _Verdicts:
-    """Names of the tests of an operator with reasons, by verdict."""
+    """Names of an operator's tests with reasons, by verdict."""
 
     right: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def _judge(worker: Worker, operator: str) -> _Verdicts:
         except WorkerDied as death:
             verdicts.wrong[name] = f"the process {death.how}"
             continue
-        # An error that is none of ours has no verdict.
+        # An error that is not ours has no verdict.
         reason = answer.get("reason") or answer.get("trace", "")
         verdicts.by_kind()[answer.get("verdict", "wrong")][name] = reason
     return verdicts

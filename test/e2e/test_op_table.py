@@ -1,7 +1,8 @@
-"""Every operator in every type, rank and form: right, and in our kernels.
+"""Tests of every operator in every type, rank and form: its result is right, and our kernels compute it.
 
-Cases are compiled by the dozen, as independent parts of one model, which is also how small kernels get packed together.
-On the simulated device, one case of each operator and type: the random graphs of `test_simulated_graphs.py` are more.
+Cases are compiled by the dozen, as independent parts of one model, so that small kernels also get packed together. On
+the simulated device, one case of each operator and type runs; the random graphs of `test_simulated_graphs.py` cover
+more.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from fuzz.op_table import OpCase, op_table
 pytestmark = pytest.mark.cpu_levels(landing=("x86-64-avx2",))
 
 _CASES_PER_MODEL = 64
-# Of the cases of an operator in a type, one in so many lands, and the last.
+# For each operator and type, one of this many cases lands, and the last one.
 _LANDS_ONE_IN = 4
-# Ends the id of a case in a value's name, which becomes the location of what the value is computed by.
 
 
 def _batches() -> dict[str, Sequence[OpCase]]:
-    """The cases of one operator, in models of at most `_CASES_PER_MODEL`, named after operator and first case."""
+    """Returns the cases of one operator, in models of at most `_CASES_PER_MODEL`, named after operator and first
+    case."""
     by_op: dict[str, list[OpCase]] = {}
     for case in op_table():
         by_op.setdefault(_op(case.id), []).append(case)
@@ -48,7 +49,8 @@ _BATCHES = _batches()
 
 
 def _last_of_each(cases: Sequence[OpCase]) -> list[OpCase]:
-    """Of each operator in each type the last case: the highest rank, whose dims are broadcast or kept."""
+    """Returns the last case of each operator in each type: it has the highest rank, with dims that are broadcast or
+    kept."""
     return list({case.id.partition("-r")[0]: case for case in cases}.values())
 
 
@@ -62,14 +64,14 @@ _SIMULATED_BATCHES = _simulated_batches()
 
 
 def _landing(cases: Sequence[OpCase]) -> list[OpCase]:
-    """Those that land, drawn by their names."""
+    """Returns the cases that land, drawn by their names."""
     last = {case.id for case in _last_of_each(cases)}
     return [case for case in cases if case.id in last or zlib.crc32(case.id.encode()) % _LANDS_ONE_IN == 0]
 
 
 @dataclass
 class _Outcome:
-    """Which cases of a batch went wrong, and what IREE ran besides our kernels."""
+    """Cases of a batch that went wrong, and launches of IREE besides our kernels."""
 
     wrong: list[str] = field(default_factory=list)
     not_ours: list[str] = field(default_factory=list)
@@ -117,7 +119,7 @@ def test_operator_is_right(batch: str, outcome_of: Callable[[str], _Outcome]) ->
 
 @pytest.mark.parametrize("batch", _BATCHES)
 def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _Outcome]) -> None:
-    """By the report, every case; by what is launched, nothing else."""
+    """The report names every case as ours, and the program launches nothing else."""
     outcome = outcome_of(batch)
     assert outcome.not_ours == []
     assert outcome.foreign_launches == 0
@@ -127,7 +129,7 @@ def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _O
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 @pytest.mark.parametrize("batch", _SIMULATED_BATCHES)
 def test_operator_is_right_on_a_gpu(batch: str) -> None:
-    """And runs there in our kernels, in which no detector finds anything."""
+    """Our kernels compute it there as well, and no detector finds a bug."""
     cases = _SIMULATED_BATCHES[batch]
     arrays = [array for case in cases for array in case.inputs]
     ran = simulate(merge({case.id: case.model for case in cases}), arrays, target="sim:h200", dump_dir=None)

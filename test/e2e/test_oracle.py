@@ -1,4 +1,4 @@
-"""The oracle and the generators, tested against each other: the other end-to-end tests trust them."""
+"""Tests of the oracle and the generators against each other, because the other end-to-end tests rely on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fuzz.op_table import OpCase, op_table
 
 _RANDOM_SEEDS = range(41)
 _TABLE = op_table()
-# Without Gelu, whose constants ONNX Runtime rounds: see test_operator_without_double_kernel_is_double.
+# Gelu is omitted, because ONNX Runtime rounds its constants: see test_operator_without_double_kernel_is_double.
 _FLOAT32_CASES = [c for c in _TABLE if "-f32-" in c.id and "-r2" in c.id and not c.id.startswith("gelu")]
 # The others take seconds each, and have the same operators as smaller ones.
 _QUICK_WORKLOADS = [name for name, workload in WORKLOADS.items() if not workload.is_large]
@@ -62,7 +62,7 @@ def test_random_graph_is_valid(seed: int) -> None:
 
 
 def test_random_graphs_are_well_conditioned() -> None:
-    """ONNX Runtime keeps the tolerance wherever it has all kernels of a graph; it lacks bf16, and more besides."""
+    """ONNX Runtime stays within the tolerance if it has all kernels of a graph; it lacks bf16 and some others."""
     evaluated = 0
     for seed in _RANDOM_SEEDS:
         model = random_graph(seed)
@@ -93,7 +93,7 @@ def test_op_table_models_are_valid() -> None:
 
 
 def test_op_table_matches_onnx_runtime() -> None:
-    """Wherever ONNX Runtime has the kernel; it lacks bf16 and a few of i64 and bool."""
+    """This compares all cases for which ONNX Runtime has the kernel; it lacks bf16 and a few of i64 and bool."""
     failures, evaluated = [], 0
     for case in _TABLE:
         expected = float64_reference(case.model, case.inputs)[0]
@@ -113,7 +113,8 @@ def test_op_table_matches_onnx_runtime() -> None:
 
 @pytest.mark.parametrize("case", _FLOAT32_CASES, ids=lambda case: case.id)
 def test_both_double_evaluators_agree(case: OpCase) -> None:
-    """A model with one operator that ONNX Runtime lacks in double falls back as a whole, so both must be double."""
+    """A model with one operator that ONNX Runtime lacks in double falls back as a whole, so both evaluators must be
+    double."""
     widened = widen(case.model)
     inputs = [widen_array(value) for value in case.inputs]
     try:
@@ -155,7 +156,7 @@ def test_operator_without_double_kernel_is_double(form: str) -> None:
 
 
 def test_convolution_is_double() -> None:
-    """Conv is a sum of shifted products: strided and padded, against the loop."""
+    """Conv is a sum of shifted products: strided and padded, it is compared with the loop."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1, 3, 7, 9)).astype(np.float32)
     weight = rng.standard_normal((5, 3, 3, 3)).astype(np.float32)
@@ -216,7 +217,7 @@ def test_workload_sizes_are_parameters(build: Callable[[], ModelProto]) -> None:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_stitch_has_dependent_reductions(seed: int) -> None:
-    """On some path from an input to an output lie at least two reductions."""
+    """At least two reductions lie on some path from an input to an output."""
     graph = WORKLOADS[f"random-stitch-{seed}"].build().graph
     depth: dict[str, int] = {}
     for node in graph.node:

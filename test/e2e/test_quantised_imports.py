@@ -1,4 +1,4 @@
-"""Quantised ops that IREE's importer takes otherwise than ONNX says, or not: rows' zero points, channels' scales."""
+"""Tests of quantised ops that IREE's importer misreads or lacks: zero points for rows, scales for channels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array = np.ndarray
 def test_zero_points_of_rows(
     left: type, shape: tuple[int, ...], zero_shape: tuple[int, ...], *, with_columns: bool
 ) -> None:
-    """Of a square operand each row's could be taken for a column's with no error."""
+    """For a square operand, zero points of rows could be mistaken for those of columns without an error."""
     rng = np.random.default_rng(1)
     a, b = random_bytes(rng, left, *shape), random_bytes(rng, np.int8, shape[-1], 33)
     rows, columns = random_bytes(rng, left, *zero_shape), random_bytes(rng, np.int8, 33)
@@ -50,7 +50,7 @@ def test_zero_points_of_rows(
 @pytest.mark.parametrize(("transposes_a", "transposes_b"), [(0, 0), (1, 1)])
 @pytest.mark.parametrize("has_one_scale", [True, False], ids=["one-scale", "scales-of-columns"])
 def test_qgemm(transposes_a: int, transposes_b: int, *, quantises: bool, has_one_scale: bool) -> None:
-    """ONNX Runtime's own: the bias has the scale of the sums, and `alpha` scales both."""
+    """This is ONNX Runtime's own op: the bias has the scale of the sums, and `alpha` scales both."""
     rng = np.random.default_rng(5)
     a, b = random_bytes(rng, np.uint8, 13, 21), random_bytes(rng, np.int8, 21, 33)
     scales = (rng.random(33) * 0.02 + 0.001).astype(np.float32)
@@ -88,7 +88,7 @@ def test_qgemm(transposes_a: int, transposes_b: int, *, quantises: bool, has_one
 
 
 def _convolve(image: Array, weights: Array, group: int) -> Array:
-    """Exact, of windows of 3 x 3 in an image with a border of zeros."""
+    """Computes exact sums of 3 x 3 windows, in an image with a border of zeros."""
     padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     parts = zip(np.split(windows, group, axis=1), np.split(weights, group), strict=True)
@@ -132,13 +132,13 @@ def test_scales_of_channels(group: int, zeros: Array, *, has_one_scale: bool) ->
     exact = (sums + bias[:, None, None]) * steps[:, None, None]
     expected = np.clip(np.rint(exact) + 90, 0, 255)
     got = tilewright.compile(model, threads=1, tuning=False)(x)[0].astype(np.int64)
-    # The sums are in f32, so what is next to a half may go either way.
+    # The sums are in f32, so values next to a half may round either way.
     near_half = np.abs(np.abs(exact - np.trunc(exact)) - 0.5) < 1e-3
     assert (np.abs(got - expected) <= near_half).all()
 
 
 def _in_branch(node: onnx.NodeProto, constants: dict[str, Any], inputs: dict[str, Array], output: Any) -> Any:
-    """A model whose one If computes the node on operands that its branch has as Constants."""
+    """Builds a model whose only If computes the node, with Constants of its branch as operands."""
     held = [
         helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(np.asarray(value)))
         for name, value in constants.items()
@@ -181,7 +181,7 @@ def test_zero_points_of_rows_in_a_branch() -> None:
 
 @pytest.mark.parametrize("version", [3, 8])
 def test_models_whose_initializers_are_inputs(version: int) -> None:
-    """Before version 4 of the format every initializer was an input."""
+    """Before version 4 of the format, every initializer was an input."""
     rng = np.random.default_rng(4)
     a, b, rows = (
         random_bytes(rng, np.uint8, 12, 12),

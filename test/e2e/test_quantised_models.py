@@ -1,4 +1,5 @@
-"""Models quantised as ONNX writes it: quantised tensors around ops in f32, ops of integers, scales of run time."""
+"""Tests of models quantised as ONNX writes it: quantised tensors around ops in f32, ops of integers, and scales
+computed at run time."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _ULP = 2.0**-24
 
 
 def _onnx_runtime(model: onnx.ModelProto, inputs: Numbers) -> Array:
-    """Node by node, as ONNX says."""
+    """Runs the model node by node, as ONNX defines it."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(
@@ -33,8 +34,8 @@ def _onnx_runtime(model: onnx.ModelProto, inputs: Numbers) -> Array:
 
 
 def _reference(model: onnx.ModelProto, inputs: Numbers) -> Array:
-    """The same in numpy. ONNX Runtime's products of unsigned and signed bytes saturate in 16 bits on processors
-    without VNNI."""
+    """Computes the same in numpy. ONNX Runtime's products of unsigned and signed bytes saturate in 16 bits on
+    processors without VNNI."""
     return ReferenceEvaluator(model).run(None, dict(inputs))[0]
 
 
@@ -61,7 +62,8 @@ def _quantised(x: Array, scale: Array, zero: Array) -> Array:
     "zero", [np.uint8(0), np.uint8(255), np.uint8(117), np.int8(-128), np.int8(127)], ids=repr
 )
 def test_quantising_rounds_to_even_and_cuts_off(zero: np.generic) -> None:
-    """Ties in the middle of steps, numbers beyond the bounds, infinities, and a NaN, which gives the lower bound."""
+    """Inputs are ties in the middle of steps, numbers beyond the bounds, infinities, and a NaN, which gives the lower
+    bound."""
     scale = np.float32(0.3)
     steps = (np.arange(-300, 301, dtype=np.float32) / 2) * scale
     x = np.concatenate([steps, np.float32([np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45, -0.0])])
@@ -73,7 +75,7 @@ def test_quantising_rounds_to_even_and_cuts_off(zero: np.generic) -> None:
     )
     got = tilewright.compile(model, threads=1, tuning=False)(x)[0]
     with np.errstate(over="ignore"):
-        expected = _quantised(x / scale, np.float32(1), zero)  # the quotient in f32, as ONNX has it
+        expected = _quantised(x / scale, np.float32(1), zero)  # the quotient is in f32, as in ONNX
     expected[np.isnan(x)] = np.iinfo(zero.dtype).min
     np.testing.assert_array_equal(got, expected.astype(zero.dtype))
     np.testing.assert_array_equal(got, _onnx_runtime(model, {"x": x}))
@@ -98,7 +100,7 @@ def test_dequantising_by_channel() -> None:
 
 
 class _Products:
-    """A matmul of two quantised tensors, with what it gives in float64."""
+    """A matmul of two quantised tensors, with its result in float64."""
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ def _weighted_products(rng: np.random.Generator, *, scale: float) -> _Products:
 def test_dequantised_products_are_exact_sums(
     row: type, weight: type, rows: int, depth: int, columns: int, *, is_weight: bool
 ) -> None:
-    """Zero points at both ends of their types, where corrections are largest."""
+    """Zero points are at both ends of their types, where corrections are largest."""
     rng = np.random.default_rng(2)
     left, right = random_bytes(rng, row, rows, depth), random_bytes(rng, weight, depth, columns)
     ends = (row(np.iinfo(row).max), np.asarray(np.iinfo(weight).min, weight))
@@ -203,7 +205,8 @@ def test_explain_says_that_scales_came_after_the_sum() -> None:
 
 
 def _assert_same_steps(got: Array, exact: Array, zero: Array) -> None:
-    """Quantised results, of numbers in steps; sums are rounded to f32, so what is next to a half may go either way."""
+    """Compares quantised results, given as numbers in steps; sums are rounded to f32, so values next to a half may
+    round either way."""
     expected = np.clip(np.rint(exact) + int(zero), np.iinfo(zero.dtype).min, np.iinfo(zero.dtype).max)
     near_half = np.abs(np.abs(exact - np.trunc(exact)) - 0.5) < 1e-4
     assert (np.abs(got.astype(np.int64) - expected) <= near_half).all()
@@ -211,7 +214,7 @@ def _assert_same_steps(got: Array, exact: Array, zero: Array) -> None:
 
 @pytest.mark.parametrize("act", ["Relu", None])
 def test_layers_of_bytes_from_floats_to_floats(act: str | None) -> None:
-    """As quantize_static writes two Gemms: a bias of i32, columns with scales, results that saturate."""
+    """quantize_static writes two Gemms like this: a bias of i32, columns with scales, results that saturate."""
     rng = np.random.default_rng(8)
     x = (rng.standard_normal((37, 70)) * 3).astype(np.float32)
     sizes, zeros = (70, 66, 130), [np.uint8(128), np.uint8(0 if act else 100), np.uint8(131)]
@@ -258,13 +261,13 @@ def test_layers_of_bytes_from_floats_to_floats(act: str | None) -> None:
 
 
 def _windows(image: Array, size: int, stride: int) -> Array:
-    """Of [batch, channels, lines, points]: [batch, lines, points, channels, size, size]."""
+    """Returns the windows of [batch, channels, lines, points] as [batch, lines, points, channels, size, size]."""
     windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(2, 3))
     return windows[:, :, ::stride, ::stride].transpose(0, 2, 3, 1, 4, 5)
 
 
 def _convolve(image: Array, zero: int, weights: Array, stride: int, pad: int) -> Array:
-    """Exact; what is padded is the zero point."""
+    """Computes an exact convolution; padding is the zero point."""
     padded = np.pad(image.astype(np.int64) - zero, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     return np.einsum(
         "nijckl,fckl->nfij", _windows(padded, weights.shape[-1], stride), weights.astype(np.int64)
@@ -298,7 +301,7 @@ def test_dequantised_convolutions(zero: np.generic, stride: int, pad: int) -> No
 
 @pytest.mark.parametrize("weight_zero", [np.uint8(128), np.uint8(3)], ids=repr)
 def test_convolutions_of_integers(weight_zero: np.generic) -> None:
-    """With a zero point of weights that is no sign alone, windows are summed up as well."""
+    """If the weights' zero point does not merely change their sign, windows are summed as well."""
     rng = np.random.default_rng(10)
     x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.uint8, 18, 4, 3, 3)
     exact = _convolve(x, 201, w.astype(np.int64) - int(weight_zero), 1, 1)
@@ -336,7 +339,7 @@ def test_qlinear_convolution() -> None:
 
 
 def _dynamic(op: str, attributes: dict[str, Any], weights: Array, weight_zero: Array) -> list[onnx.NodeProto]:
-    """As quantize_dynamic writes it."""
+    """Builds the nodes as quantize_dynamic writes them."""
     return [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
         helper.make_node(op, ["q", "w", "z", "zw"], ["sums"], **attributes),
@@ -351,7 +354,7 @@ def _dynamic(op: str, attributes: dict[str, Any], weights: Array, weight_zero: A
     ids=["both", "positive", "nearly-positive", "nearly-negative"],
 )
 def test_convolutions_with_a_zero_point_at_run_time(low: float, high: float) -> None:
-    """The image is padded with a number that the program computes."""
+    """The program pads the image with a number that it computes."""
     rng = np.random.default_rng(12)
     x = rng.uniform(low, high, (1, 4, 9, 11)).astype(np.float32)
     w = random_bytes(rng, np.int8, 18, 4, 3, 3)

@@ -1,4 +1,5 @@
-"""Contractions in linalg against float64: layouts, types, starts and epilogues that no ONNX model has together."""
+"""Tests of contractions in linalg against float64: layouts, types, initial values and epilogues that no ONNX model
+combines."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from random_contractions import in_float64, module_of, random_contraction
 
 pytestmark = pytest.mark.cpu_levels
 
-_AT_ONCE = 6  # contractions of a module
+_AT_ONCE = 6  # contractions in a module
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -40,7 +41,7 @@ func.func @main(%a: tensor<3x4099xf16>, %b: tensor<4099x33xf16>, %c: tensor<3x33
 
 
 def test_sums_in_f16_lose_no_terms() -> None:
-    """In f16 a sum of ones stays at 2048. What it starts from is added before the only rounding: f16 has 4100."""
+    """In f16 a sum of ones stays at 2048. The initial value is added before the only rounding: f16 represents 4100."""
     program = tilewright.compile(_ONES, threads=1, tuning=False)
     ones = [np.ones(shape, np.float16) for shape in ((3, 4099), (4099, 33), (3, 33))]
     assert (program(*ones)[0] == 4100).all()

@@ -1,8 +1,8 @@
-"""Random graphs against float64, and how much of them runs in our kernels.
+"""Tests of random graphs against float64, and of how much of them our kernels run.
 
-A graph counts as a test of our code generation only if our kernels ran at least 90% of what was there to run. That is
-judged twice: by the compiler's own report, and by what the program launches, of which IREE's part must be next to
-nothing. `python -m fuzz` judges as many more as one likes; see docs/testing.md.
+A graph counts as a test of our code generation only if our kernels ran at least 90% of its eligible ops. This is
+judged twice: by the compiler's own report, and by what the program launches, where IREE's part must be tiny. `python
+-m fuzz` judges any number of further graphs; see docs/testing.md.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from fuzz.merge import merge
 pytestmark = pytest.mark.cpu_levels
 
 _SEEDS = range(0, 512, GRAPHS_PER_MODULE)
-# Those that land, each for one feature level.
+# These seeds land, each for one feature level.
 _LANDING_SEEDS = _SEEDS[:8]
 _PARAMETERS = [
     pytest.param(first, marks=[] if first in _LANDING_SEEDS else pytest.mark.full) for first in _SEEDS
 ]
 
-# The rest have movement between inputs and outputs that nothing computes with, or fold to constants.
+# The remaining graphs have movement between inputs and outputs that nothing computes with, or fold to constants.
 _LEAST_SHARE_OF_GRAPHS = 0.95
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """What the graphs of a module computed, and where."""
+    """Results of the graphs of a module, and the launches that computed them."""
 
     verdicts: Mapping[str, Verdict]
     bytes_left: int
-    """Moved by IREE's own kernels."""
+    """Bytes that IREE's own kernels move."""
     ops_in_models: int
     launches: Launches
 
     @property
     def foreign(self) -> int:
-        """What IREE launches itself; fills of constants that our kernels read are no op of the model."""
+        """Number of IREE's own launches, without fills of constants that our kernels read, which belong to no op of
+        the model."""
         return self.launches.others + self.launches.copies
 
 
@@ -65,7 +66,7 @@ def _run(first: int) -> _Outcome:
 
 
 def _computing_ops(model: ModelProto) -> int:
-    """Counted here, so that ops are not defined away by calling them not eligible."""
+    """Counts the ops independently of the compiler, so that an op cannot be declared ineligible to pass."""
     return sum(node.op_type not in _VIEWS for node in model.graph.node)
 
 
@@ -81,7 +82,7 @@ def test_random_graphs_match_float64(first: int, outcome_of: Callable[[int], _Ou
 
 @pytest.mark.parametrize("first", _PARAMETERS)
 def test_report_agrees_with_what_is_launched(first: int, outcome_of: Callable[[int], _Outcome]) -> None:
-    """Where the report says that every eligible op is ours, IREE has nothing left to run, and the other way round."""
+    """IREE launches nothing if, and only if, the report says that every eligible op is ours."""
     outcome = outcome_of(first)
     assert outcome.launches.ours > 0
     nothing_left = all(v.taken == v.eligible for v in outcome.verdicts.values()) and not outcome.bytes_left
@@ -90,7 +91,7 @@ def test_report_agrees_with_what_is_launched(first: int, outcome_of: Callable[[i
 
 @pytest.mark.parametrize("first", _PARAMETERS)
 def test_iree_launches_next_to_nothing(first: int, outcome_of: Callable[[int], _Outcome]) -> None:
-    """Every dispatch and copy of IREE's stands for at least one op of the models."""
+    """Every dispatch and copy of IREE's accounts for at least one op of the models."""
     outcome = outcome_of(first)
     assert outcome.foreign <= (1 - LEAST_SHARE) * outcome.ops_in_models
 

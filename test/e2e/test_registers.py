@@ -1,4 +1,4 @@
-"""Registers of contractions on GPUs: what plans count on is what NVIDIA's assembler needs."""
+"""Tests that the registers which plans assume for contractions on GPUs are those that NVIDIA's assembler needs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tilewright.system.ptxas import find_ptxas, read_resources
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
 
-_REGISTERS_OF_SM, _REGISTER_UNIT = 65536, 8  # of an H200; a warp has whole units for each lane
+_REGISTERS_OF_SM, _REGISTER_UNIT = 65536, 8  # of an H200; a warp gets whole units for each lane
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """Rows by terms times terms by columns, and the tile of a block; behind it a bias and a GELU."""
+    """A product of M x K and K x N, and the tile of a block; a bias and a GELU follow."""
 
     kernel: str
     element: str
     tile: tuple[int, int]
     threads: int
     rows_of_terms: bool = False
-    """Whether the terms lie innermost in the right operand."""
+    """True if K is innermost in the right operand."""
     odd: bool = False
-    """Sizes that are multiples of nothing."""
+    """True if sizes are not multiples of anything."""
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -112,7 +112,7 @@ def _products() -> list[Product]:
         Product(kernel=kernel, element="f32", tile=tile, threads=threads, rows_of_terms=True)
         for kernel, tile, threads in tf32
     ]
-    products += [  # several share the terms of a sum
+    products += [  # several threads share K
         Product(kernel="mma_sync-16x8k4", element="f16", tile=(16, 32), threads=256),
         Product(kernel="fma-8x8k8", element="f32", tile=(16, 16), threads=256),
     ]
@@ -130,7 +130,7 @@ def _products() -> list[Product]:
 
 
 def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
-    """The assembler is told how many blocks the plan counts on, and finds registers for them."""
+    """The assembler is told how many blocks per SM the plan assumes, and finds registers for them."""
     products = {f"product_{number}": product for number, product in enumerate(_products())}
     source, ptx = tmp_path / "products.mlir", tmp_path / "products.ptx"
     programs = "".join(product.program(name) for name, product in products.items())

@@ -1,5 +1,5 @@
-"""Where algebra of our own would go wrong the graph's is kept: exponents above zero, sums that start elsewhere, parts
-that do not lie side by side."""
+"""Tests that the graph's own algebra is kept where ours would go wrong: exponents above zero, sums with another
+initial value, parts that are not adjacent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _check(model: onnx.ModelProto, *inputs: Array) -> None:
 
 
 def _exponentials(*, of: str) -> onnx.ModelProto:
-    """The sum of exp(f(x) - max x)."""
+    """Computes the sum of exp(f(x) - max x)."""
     g = GraphBuilder("exponentials")
     x = g.input("x", [3, _COLUMNS])
     largest = g.op("ReduceMax", x, axes=[-1], keepdims=1)

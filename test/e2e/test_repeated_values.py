@@ -1,4 +1,4 @@
-"""Values that windows, resizes, slices and broadcasts read several times, dear ones and cheap ones, are right."""
+"""Tests of values, expensive and cheap ones, that windows, resizes, slices and broadcasts read several times."""
 
 from __future__ import annotations
 

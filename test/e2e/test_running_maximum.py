@@ -1,9 +1,9 @@
-"""Softmax of long rows in one pass relative to a reference that moves: the numbers of the graph, in
-whatever order they come, and no byte of a binding twice.
+"""Tests of softmax over long rows in one pass relative to a moving reference: the numbers are the graph's, in any
+order of the inputs, and no byte of a binding is moved twice.
 
-An exponential has the errors of two (under 1 ulp each) and of a product, sums add up blocks, a quotient has
-two roundings more: 1e-6 leaves room for all of them. Before that x - m is rounded, in two steps: what is d
-from the maximum is off by d roundings besides, and so is the graph's.
+An exponential has the errors of two exponentials (under 1 ulp each) and of a product, sums add blocks, and a quotient
+has two more roundings: 1e-6 covers all of them. In addition, x - m is rounded in two steps: an element at distance d
+from the maximum is off by d roundings, as it is in the graph.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from benchmarks.workloads.builder import GraphBuilder
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 _ROWS = 5
-_COLUMNS = (512, 1003, 5003)  # whole blocks; whole vectors and a masked one left over; many blocks
+_COLUMNS = (512, 1003, 5003)  # whole blocks; whole vectors and a masked remainder; many blocks
 Array = np.ndarray[Any, Any]
 
 
 @cpu_levels.cached
 def _program(columns: int, numerics: str = "default") -> tilewright.Program:
-    """Softmax and log-softmax of scaled scores with a mask, and of the scores alone their log-sum-exp."""
+    """Computes softmax and log-softmax of scaled scores with a mask, and log-sum-exp of the scores alone."""
     g = GraphBuilder("rows")
     x, mask = g.input("x", [_ROWS, columns]), g.input("mask", [1, columns])
     masked = g.op("Add", g.op("Mul", x, g.scalar(0.5)), mask)
@@ -72,7 +72,7 @@ def test_any_order_gives_the_right_numbers(columns: int, order: str) -> None:
         x.sort(axis=-1)
     elif order == "descending":
         x = -np.sort(-x, axis=-1)
-    elif order == "steps":  # each step is just within or just beyond what moves it
+    elif order == "steps":  # each step is just within or just beyond the distance that moves the reference
         x = (np.arange(columns) // 16 * 8.0).astype(np.float32) + x / 40
         x = np.minimum(x, 90.0)
     elif order == "equal":

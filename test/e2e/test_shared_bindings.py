@@ -1,5 +1,5 @@
-"""Kernels of more tensors than IREE's CUDA driver passes: weights behind one another in one binding, and what phases
-hand to each other in another."""
+"""Tests of kernels with more tensors than IREE's CUDA driver passes: weights are concatenated in one binding, and
+values handed over between phases in another."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WIDTHS = (72, 96, 57, 80, 131, 64, 88)
 
 
 def _layers(dtype: int) -> onnx.ModelProto:
-    """A norm and a matmul a layer, of widths that differ and are aligned to nothing: 25 weights, some of them constants
-    of the program's text, some in f32."""
+    """Builds layers of a norm and a matmul, with different widths that are aligned to nothing: 25 weights, some of
+    them constants in the program's text, some in f32."""
     g = GraphBuilder("layers")
     numpy_type = helper.tensor_dtype_to_np_dtype(dtype)
 
@@ -63,7 +63,7 @@ def test_a_kernel_of_many_weights(dtype: int, tmp_path: Path) -> None:
 
 
 def _row_chain(g: GraphBuilder, name: str, roles: str) -> None:
-    """Rows of an input with 22 vectors, each a weight ("w") or an input ("x")."""
+    """Adds a chain on the rows of an input with 22 vectors, each a weight ("w") or an input ("x")."""
     rows, width = 12, 320
     value = g.input(name, (rows, width))
     for number, role in enumerate(roles):
@@ -73,7 +73,7 @@ def _row_chain(g: GraphBuilder, name: str, roles: str) -> None:
 
 
 def test_what_is_a_weight_to_one_launch_may_be_computed_for_another(tmp_path: Path) -> None:
-    """The two are one kernel, but not over the same bindings."""
+    """Both launches share one kernel's code, but not the bindings."""
     g = GraphBuilder("roles")
     _row_chain(g, "a", "w" * 12 + "x" * 10)
     _row_chain(g, "b", "x" * 10 + "w" * 12)
@@ -89,7 +89,7 @@ def test_what_is_a_weight_to_one_launch_may_be_computed_for_another(tmp_path: Pa
 
 
 def _product(rows: int, terms: int, columns: int, *, weights: int = 0, inputs: int = 0) -> onnx.ModelProto:
-    """A product with vectors behind it."""
+    """Builds a product followed by ops with vectors."""
     g = GraphBuilder("product")
     half = TensorProto.FLOAT16
     matrix = g.rng.standard_normal((terms, columns)) / np.sqrt(terms)
@@ -104,7 +104,7 @@ def _product(rows: int, terms: int, columns: int, *, weights: int = 0, inputs: i
 
 
 def test_images_lie_behind_other_weights(tmp_path: Path) -> None:
-    """A large weight, which is counted before it is laid out as images of tiles."""
+    """A large weight is counted before it is packed in swizzled tiles."""
     model = _product(4096, 1000, 1004, weights=1, inputs=13)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
     (part,) = program.plan.kernels[0].groups
@@ -115,7 +115,8 @@ def test_images_lie_behind_other_weights(tmp_path: Path) -> None:
 
 
 def test_partial_sums_find_a_binding(tmp_path: Path) -> None:
-    """Workgroups that share tiles leave sums to each other: one tensor more than the 16 that there are."""
+    """Workgroups that share tiles hand partial sums to each other, which needs one tensor more than the 16
+    bindings."""
     model = _product(1024, 4096, 1280, weights=13)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, tuning=False)
     (part,) = program.plan.kernels[0].groups

@@ -1,4 +1,5 @@
-"""Rows too short for vectors: they lie side by side in the lanes, or planes of them are one row; numbers stay right."""
+"""Tests of rows that are shorter than vectors: several lie side by side in the lanes, or a plane of them becomes one
+row; the numbers stay right."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
 
 
 def _softmax(shape: Sequence[int]) -> ModelProto:
-    """What a plain softmax does, then a sum of the same rows, and the rows again."""
+    """Computes a plain softmax, then a sum of the same rows, and reads the rows again."""
     g = GraphBuilder("softmax")
     x = g.input("x", shape)
     y = g.op("Softmax", g.op("Tanh", x), axis=len(shape) - 1)
@@ -34,7 +35,7 @@ def _softmax(shape: Sequence[int]) -> ModelProto:
 
 
 def _planes(shape: Sequence[int]) -> ModelProto:
-    """A plane is reduced whole: as a maximum that IREE's importer takes dim by dim, and as a mean."""
+    """Reduces a whole plane: as a maximum, which IREE's importer takes dim by dim, and as a mean."""
     g = GraphBuilder("planes")
     x = g.input("x", shape)
     axes = [len(shape) - 2, len(shape) - 1]
@@ -49,7 +50,7 @@ def _planes(shape: Sequence[int]) -> ModelProto:
 
 
 def _biased(shape: Sequence[int], bias: Sequence[int]) -> ModelProto:
-    """Rows that a bias repeats, or that it changes from, in planes: sums lie across them."""
+    """Adds a bias that repeats over rows, or changes between them, to planes; sums run across the rows."""
     g = GraphBuilder("biased")
     x = g.input("x", shape)
     y = g.op("Exp", g.op("Tanh", g.op("Add", x, g.input("bias", bias))))
@@ -59,7 +60,7 @@ def _biased(shape: Sequence[int], bias: Sequence[int]) -> ModelProto:
 
 
 def _columns(shape: Sequence[int]) -> ModelProto:
-    """Batch statistics: the root and the divisor of a column are the same in all its rows."""
+    """Computes batch statistics: root and divisor of a column are the same for all its rows."""
     g = GraphBuilder("columns")
     x = g.input("x", shape)
     centred = g.op("Sub", x, g.op("ReduceMean", x, axes=[0], keepdims=1))
@@ -148,8 +149,7 @@ def test_integers_and_places_of_maxima() -> None:
 
 
 def test_elements_repeated_in_the_tail_of_a_row() -> None:
-    """Of each level one takes three registers: it begins among the copies of one element and ends among those of the
-    next."""
+    """A vector of three registers begins among the copies of one element and ends among those of the next."""
     g = GraphBuilder("repeated")
     x = g.input("x", (16, 16))
     for times in (12, 24, 48, 40):

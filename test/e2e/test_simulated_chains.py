@@ -1,4 +1,5 @@
-"""Several contractions in one kernel for GPUs, on the simulated device: numbers against float64, traffic, safety."""
+"""Tests of several contractions in one GPU kernel on the simulated device: numbers against float64, traffic,
+safety."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def check(
     *,
     steps: float,
 ) -> Any:
-    """One kernel without a bug, `steps` of the result's mean size off at the most; what the device says of it."""
+    """Checks that the program is one kernel without a bug, whose result is off by at most `steps` of its mean size;
+    returns the device's report."""
     ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
     assert ran.invented == ()
     assert len(ran.kernels) == 1
@@ -50,7 +52,7 @@ def check(
 
 
 def _moved_once(report: Any, program: tilewright.Program, inputs: Sequence[Array]) -> None:
-    """Past the L2 comes what the plan predicts: every input once."""
+    """Checks that the traffic behind the L2 is the predicted one: every input once."""
     (kernel,) = program.metadata.report.kernels
     predicted = {term.name: term.value for term in kernel.predicted}["input bytes"]
     assert predicted == sum(array.nbytes for array in inputs)
@@ -84,7 +86,7 @@ def test_a_second_matmul_reads_the_first_from_shared_memory(mlp: Mlp, steps: flo
 
 
 def nerf(rows: int, width: int, layers: int) -> onnx.ModelProto:
-    """Layers of one width, and three columns at the end."""
+    """Builds layers of equal width, and three columns at the end."""
     g = GraphBuilder("nerf")
     x = g.input("x", (rows, width), _F16)
     for layer in range(layers):
@@ -104,7 +106,8 @@ def test_seven_layers_are_one_kernel(tmp_path: Path) -> None:
 
 
 def test_sums_stay_in_registers_beside_a_bias(tmp_path: Path) -> None:
-    """It is kept for the rows of a tile, and copied before the contraction: behind it, the sums would have to wait."""
+    """The bias is staged for the rows of a tile, and copied before the contraction; behind it, the accumulators would
+    have to wait."""
     g = GraphBuilder("mlp")
     shapes = {"x": (256, 64), "w1": (64, 192), "b1": (192,), "w2": (192, 64), "b2": (64,)}
     names = {name: g.input(name, shape, _F16) for name, shape in shapes.items()}
@@ -142,7 +145,7 @@ def test_attention_is_one_kernel(attention: Attention, tmp_path: Path) -> None:
 
 
 def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
-    """Of 1021 keys, which no blocks could share evenly, one has a few at a time, with a running maximum and sum."""
+    """Blocks could not share 1021 keys evenly, so a block reads a few keys at a time, with online softmax."""
     attention = replace(_PLAIN, heads=32, key_heads=32, queries=130, keys=1021)
     model = attention.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
@@ -151,9 +154,9 @@ def test_long_rows_of_scores_are_walked_in_blocks(tmp_path: Path) -> None:
 
 
 def test_a_norm_of_whole_rows_is_of_the_kernel(tmp_path: Path) -> None:
-    """While rows are short; of long ones a block has too few: they wait at a barrier of the grid, or for a launch."""
+    """Rows are short here; a block holds too few long ones, which need a grid barrier or a launch."""
     assert len(_normalized(64, 64, 128, tmp_path).kernels) == 1
-    assert "behind barrier 1 of the grid" in _normalized(512, 768, 768, tmp_path).explain()
+    assert "behind grid barrier 1" in _normalized(512, 768, 768, tmp_path).explain()
     launches = _normalized(512, 768, 768, tmp_path, grid_sync=False)
     assert len(launches.kernels) == 2
     assert "one kernel is predicted slower" in launches.explain()
@@ -227,7 +230,8 @@ def _few_queries(
 def test_few_queries_share_long_keys(
     element: int, queries: int, counted: int, batch: tuple[int, ...], steps: float, tmp_path: Path
 ) -> None:
-    """Flash decoding. In f16 the model itself rounds scores and weights, which sums over many keys show."""
+    """This is flash decoding. In f16 the model itself rounds scores and weights, which shows in sums over many
+    keys."""
     keys, dtype = (2048, np.float32) if element == _F32 else (8192, np.float16)
     masked = counted < keys
     rng = np.random.default_rng(5)
@@ -247,7 +251,7 @@ def test_few_queries_share_long_keys(
     (expected,) = float64_reference(model, inputs)
     error = ran.outputs[0].astype(np.float64).reshape(expected.shape) - expected
     assert np.abs(error).max() <= steps * np.abs(expected).mean()
-    # Keys and values are read once, by the kernel of the parts.
+    # Keys and values are read once, by the kernel of the partial results.
     total = sum(array.nbytes for array in inputs)
     assert 0.95 * total <= ran.kernels[0].dram_bytes_read <= 1.05 * total
 
@@ -259,7 +263,7 @@ def test_strict_numerics_keep_long_keys_whole() -> None:
 
 @pytest.mark.parametrize("dtype", [_F16, _F32], ids=["f16", "f32"])
 def test_what_others_read_behind_a_slice_stays(dtype: int, tmp_path: Path) -> None:
-    """Two matmuls read half of a buffer's columns each: the first one's terms end where the second one's begin."""
+    """Two matmuls read half of a buffer's columns each: the K of the first ends where that of the second begins."""
     g = GraphBuilder("halves")
     x = g.input("x", (64, 64), dtype)
     hidden = g.op("Relu", g.op("MatMul", x, g.input("w1", (64, 104), dtype)))

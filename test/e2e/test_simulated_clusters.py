@@ -1,4 +1,5 @@
-"""Clusters of blocks on the simulated device: what all rows need is read once a cluster, and the numbers are right."""
+"""Tests of clusters of blocks on the simulated device: each cluster reads values common to all rows once, and the
+numbers are right."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def run(model: onnx.ModelProto, target: str, folder: Path) -> tuple[tilewright.P
     return program, ran
 
 
-# Rows of whole vectors; of 641 elements, the last of which are no vector; of bf16 with eight to a vector; and numbers
-# of rows that no cluster divides.
+# The cases are: rows of whole vectors; rows of 641 elements, whose last elements fill no vector; rows of bf16 with
+# eight elements to a vector; and numbers of rows that no cluster divides.
 @pytest.mark.parametrize(
     "rows, size, element",
     [(256, 768, "f32"), (160, 641, "f32"), (256, 1024, "bf16"), (77, 321, "f32"), (197, 1027, "bf16")],
@@ -61,7 +62,7 @@ def test_a_cluster_reads_gain_and_bias_once(rows: int, size: int, element: str, 
     assert blocks > 1
     clusters = report.blocks // blocks
     assert report.cluster_barriers == 2 * clusters
-    # Of all bindings the smallest are gain and bias; where a part ends inside a sector, two blocks read that.
+    # The smallest bindings are gain and bias; two blocks read a sector in which the part of one of them ends.
     weight = -(-size * np.dtype(TYPES[element][1]).itemsize // 32)
     read = sorted(binding.sectors_read for binding in report.bindings if binding.sectors_read > 0)
     assert all(sectors <= clusters * (weight + blocks) for sectors in read[:2])
@@ -70,7 +71,7 @@ def test_a_cluster_reads_gain_and_bias_once(rows: int, size: int, element: str, 
 
 
 def inputs_bytes(program: tilewright.Program) -> int:
-    """Of the input and of the output, which are alike."""
+    """Returns the bytes of the input and of the output, which are equal."""
     assert program.signature is not None
     (x,) = program.signature.inputs
     return 2 * int(np.prod(x.shape)) * x.numpy_dtype.itemsize

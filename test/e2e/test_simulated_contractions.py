@@ -1,4 +1,4 @@
-"""Contractions in kernels for GPUs on the simulated device: numbers against float64, traffic, safety."""
+"""Tests of contractions in GPU kernels on the simulated device: numbers against float64, traffic, safety."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }
-# One rounding of the result; sums are in f32, regrouped, of about a hundred terms around one.
+# The result has one rounding; sums are in f32, regrouped, of about a hundred terms around one.
 _TOLERANCE = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """left @ right, where either may come transposed in its two innermost dims."""
+    """A model of left @ right; the two innermost dims of either may be transposed."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -53,7 +53,7 @@ class Product:
 
     @classmethod
     def of(cls, shape: tuple[int, int, int], transposed: str, *, element: str, then: str = "") -> Product:
-        """Of rows, terms and columns; `transposed`: neither, left, right or both."""
+        """Builds a product of the shape (M, K, N); `transposed` is neither, left, right or both."""
         rows, depth, columns = shape
         left, right = transposed in ("left", "both"), transposed in ("right", "both")
         return cls(
@@ -98,7 +98,7 @@ def _swapped(rank: int) -> list[int]:
 
 @dataclass
 class Outcome:
-    """The program, and what the simulated device says of its one kernel."""
+    """The program, and the simulated device's report on its one kernel."""
 
     program: tilewright.Program
     report: Any
@@ -175,14 +175,14 @@ def test_few_rows(left: tuple[int, int], element: str, tmp_path: Path) -> None:
 def test_few_rows_share_the_terms(
     left: tuple[int, int], columns: int, transposed: str, element: str, tmp_path: Path
 ) -> None:
-    """Threads or warps that have no sums of their own take terms of others', and weights come from DRAM once."""
+    """Threads or warps without accumulators of their own take over parts of K, and weights are read from DRAM once."""
     turned = transposed == "right"
     right = (columns, left[1]) if turned else (left[1], columns)
     outcome = run(Product(left=left, right=right, element=element, transpose_right=turned), tmp_path)
     assert re.search(r"k[248]$", outcome.micro_kernel)
     assert "terms regrouped" in outcome.program.explain()
     operands = (left[0] + columns) * left[1] * _DTYPES[element].itemsize
-    # Whole sectors of 32 bytes, where rows are odd.
+    # Odd rows are read in whole sectors of 32 bytes.
     assert outcome.report.dram_bytes_read <= 1.05 * operands
     assert outcome.report.shared_reads.conflicts == 0
 
@@ -200,8 +200,8 @@ def test_few_rows_share_the_terms(
 def test_blocks_share_long_sums(
     left: tuple[int, int], columns: int, transposed: str, element: str, then: str, tmp_path: Path
 ) -> None:
-    """Few tiles of many terms: blocks take parts of them, then a few add up, with what follows: behind a barrier of the
-    grid, or in a kernel of their own."""
+    """With few tiles and a long K, each block takes a part of K; then a few blocks add the partial sums and apply the
+    following ops, behind a grid barrier or in another kernel."""
     turned = transposed == "right"
     product = Product(
         left=left[::-1] if transposed == "left" else left,
@@ -222,7 +222,7 @@ def test_blocks_share_long_sums(
     np.testing.assert_allclose(
         ran.outputs[0].astype(np.float64), expected, rtol=tolerance, atol=tolerance * np.abs(expected).mean()
     )
-    # Operands are read once; what is handed over is 128 times as small.
+    # Operands are read once; the hand-over is 1/128 as large.
     operands = (left[0] + columns) * left[1] * _DTYPES[element].itemsize
     assert ran.kernels[0].dram_bytes_read <= 1.05 * operands
     if find_ptxas():
@@ -255,7 +255,7 @@ def test_strict_numerics_leave_long_sums_whole() -> None:
 
 
 def by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> Edit:
-    """Tiles of so many rows and columns."""
+    """Sets a plan's tile of a warpgroup to this size."""
 
     def edit(plan: tilewright.Plan) -> None:
         (part,) = (part for kernel in plan.kernels for part in kernel.groups)
@@ -286,13 +286,13 @@ def by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> 
 def test_warpgroups(
     shape: tuple[int, int, int], transposed: str, element: str, then: str, tmp_path: Path
 ) -> None:
-    """Products that are large enough are those of four warps; here of small ones, a plan says so."""
+    """The planner uses wgmma for large products only; a modified plan forces it for these small ones."""
     product = Product.of(shape, transposed, element=element, then=then)
     assert run(product, tmp_path, edit=by_warpgroups(64, 128)).micro_kernel == "wgmma-64x8"
 
 
 def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
-    """So many workgroups share the steps of all tiles; how many those are is for code generation to say."""
+    """Makes this many workgroups share the steps of all tiles; code generation determines the number of steps."""
 
     def edit(plan: tilewright.Plan) -> None:
         if first:
@@ -327,12 +327,12 @@ def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
     ids=lambda value: f"{value.left} {value.right} {value.element}" if isinstance(value, Product) else "",
 )
 def test_workgroups_share_tiles(product: Product, edit: Edit, tmp_path: Path) -> None:
-    """Stream-K: what a workgroup adds to a tile that another one begins goes by way of a buffer."""
+    """This is stream-K: a workgroup that adds to a tile begun by another one uses a buffer."""
     assert run(product, tmp_path, edit=edit).report.grid_barriers == 1
 
 
 def test_sharing_tiles_is_chosen_where_waves_are_not_full() -> None:
-    """288 tiles are three waves of 132 blocks, the last of them nearly empty."""
+    """288 tiles are three waves of 132 blocks, and the last wave is nearly empty."""
     model = Product(left=(3072, 3072), right=(3072, 3072), element="f16").build()
     program = tilewright.compile(model, "cuda:h200")
     assert "132 workgroups of 256 threads, which share the 48 steps of each tile" in program.explain()
@@ -368,7 +368,7 @@ def test_sharing_that_cannot_be_is_refused(
 def test_warpgroups_with_128_sums_a_thread(
     tile: tuple[int, int], threads: int, transposed: str, tmp_path: Path
 ) -> None:
-    """Tiles as large as products of thousands have, of a matrix that ends within the second one."""
+    """Tiles have the size that products of thousands use, and the matrix ends within the second tile."""
     product = Product.of((tile[0] + 40, 328, tile[1]), transposed, element="f16", then="gelu")
     outcome = run(product, tmp_path, edit=by_warpgroups(*tile, threads=threads))
     assert outcome.micro_kernel == "wgmma-64x8"
@@ -384,7 +384,8 @@ def test_warpgroups_with_128_sums_a_thread(
     ids=["of the step before", "of the last step"],
 )
 def test_a_missing_wait_of_warpgroups_is_found(wait: int, instead: str, fault: str, tmp_path: Path) -> None:
-    """The slot of a step is filled anew only when its products are complete, and so are the sums that are stored."""
+    """The stage of a step may be refilled, and the accumulators stored, only when the products of that step are
+    complete."""
     product = Product.of((64, 584, 128), "neither", element="f16")
     run(product, tmp_path, edit=by_warpgroups(64, 128))
     flow = describe_launches(tmp_path)
@@ -473,7 +474,7 @@ def test_bytes_are_multiplied_exactly(
 def _product_of_bytes(
     shape: tuple[int, int, int], transposed: str, signs: str
 ) -> tuple[onnx.ModelProto, list[Array], Array]:
-    """The model, its inputs and its result."""
+    """Returns the model, its inputs and its result."""
     rows, depth, columns = shape
     g, rng, inputs, factors = GraphBuilder("bytes"), np.random.default_rng(3), [], []
     for name, size, sign in (("left", (rows, depth), signs[0]), ("right", (depth, columns), signs[1])):
@@ -498,7 +499,7 @@ def _product_of_bytes(
     ids=["whole tiles", "tails of rows that are not aligned"],
 )
 def test_warpgroups_multiply_bytes(shape: tuple[int, int, int], signs: str, tmp_path: Path) -> None:
-    """Exactly, where the terms lie innermost in both operands."""
+    """The product is exact if K is innermost in both operands."""
     model, inputs, expected = _product_of_bytes(shape, "right", signs)
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
@@ -512,7 +513,7 @@ def test_warpgroups_multiply_bytes(shape: tuple[int, int, int], signs: str, tmp_
 
 @pytest.mark.parametrize(("transposed", "signs"), [("neither", "ss"), ("both", "ss"), ("right", "us")])
 def test_warpgroups_leave_bytes_to_warps(transposed: str, signs: str) -> None:
-    """What would have to be transposed, and factors of two signs."""
+    """Operands that would have to be transposed, or whose signedness differs, are multiplied by warps."""
     model, _, _ = _product_of_bytes((64, 96, 128), transposed, signs)
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
@@ -522,7 +523,7 @@ def test_warpgroups_leave_bytes_to_warps(transposed: str, signs: str) -> None:
 
 
 def _tf32(array: Array) -> Array:
-    """To 10 bits behind the point, ties away from zero."""
+    """Rounds to 10 fraction bits, ties away from zero."""
     rounded: Array = ((array.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)
     return rounded
 
@@ -559,7 +560,7 @@ def test_tf32_is_an_option_that_is_said_aloud(
 
 @pytest.mark.parametrize("shape", [(128, 256, 256), (100, 77, 190)], ids=["whole tiles", "tails"])
 def test_warpgroups_multiply_tf32(shape: tuple[int, int, int], tmp_path: Path) -> None:
-    """What is multiplied has been rounded, where the instruction would cut it."""
+    """Operands are rounded before the product, where the instruction would truncate them."""
     product = Product.of(shape, "right", element="f32")
     model, inputs = product.build(), product.inputs()
     plan = tilewright.compile(model, "cuda:h200", numerics="tf32").plan
@@ -583,7 +584,8 @@ def test_copies_that_alignment_makes_narrow_are_explained() -> None:
 
 
 def test_lines_that_begin_inside_words_are_copied_asynchronously(tmp_path: Path) -> None:
-    """As words, of which the first may hold an element of the line before, and the last one behind the end alone."""
+    """They are copied as words: the first may hold an element of the line before, and the last may have only elements
+    behind the end."""
     outcome = run(Product(left=(33, 131), right=(131, 65), element="f16"), tmp_path)
     assert outcome.micro_kernel.startswith("mma_sync")
     ptx = (tmp_path / "kernels.ptx").read_text()
@@ -604,7 +606,8 @@ def test_long_streams_have_many_steps_on_the_way(tmp_path: Path) -> None:
 def test_heads_that_lie_apart_are_copied_together(
     size: int, element: str, copied: str, tmp_path: Path
 ) -> None:
-    """What follows an attention: a row of the operand is a piece of each head, as long as that is aligned."""
+    """This follows an attention: a row of the operand has a piece from each head, and each is copied whole if it is
+    aligned."""
     heads, rows, columns, kind = 4, 37, 64, _TYPES[element]
     g = GraphBuilder("projection")
     x = g.op("Transpose", g.input("heads", (heads, rows, size), kind), perm=[1, 0, 2])
@@ -638,10 +641,10 @@ def test_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("columns", "element"), [(64, "f16"), (51, "f32")])
 def test_sums_are_handed_over_in_registers(columns: int, element: str, tmp_path: Path) -> None:
-    """A bias and an activation are of the same kernel, and of the tile only the bias is kept in shared memory."""
+    """A bias and an activation are in the same kernel; only the bias is staged in shared memory for the tile."""
     depth = (
         4 if element == "f32" else 16
-    )  # too few terms to be shared by threads, which would keep their sums there
+    )  # K is too short to be shared by threads, which would keep accumulators there
     product = Product(left=(40, depth), right=(depth, columns), element=element, then="gelu")
     report = run(product, tmp_path).report
     kept = sum(
@@ -654,7 +657,7 @@ def test_sums_are_handed_over_in_registers(columns: int, element: str, tmp_path:
 
 @pytest.mark.parametrize("element", ["f32", "bf16"])
 def test_main_loop_has_no_bank_conflicts(element: str, tmp_path: Path) -> None:
-    """Operands come in whole sectors, from DRAM once, and neither copies nor reads meet in a bank."""
+    """Operands are read in whole sectors, from DRAM once, and neither copies nor reads have bank conflicts."""
     report = run(Product(left=(128, 128), right=(128, 128), element=element), tmp_path).report
     assert report.shared_reads.conflicts == 0
     assert report.shared_writes.conflicts == 0
@@ -663,7 +666,7 @@ def test_main_loop_has_no_bank_conflicts(element: str, tmp_path: Path) -> None:
 
 
 def test_strict_numerics_do_without_tensor_cores() -> None:
-    """They cut what they align for a sum: the graph's products are rounded one by one."""
+    """Tensor cores truncate products when they align them for a sum; the graph's products are rounded one by one."""
     product = Product(left=(40, 64), right=(64, 48), element="f16").build()
     program = tilewright.compile(product, "cuda:h200", numerics="strict")
     assert "mma_sync" not in program.explain()
@@ -684,7 +687,7 @@ def test_large_products_do_not_spill(element: str, target: str) -> None:
 
 
 def test_rows_that_are_not_aligned_do_not_spill() -> None:
-    """What passes through registers on its way to shared memory does so a few elements at a time."""
+    """Elements that pass through registers on their way to shared memory do so a few at a time."""
     if find_ptxas() is None:
         pytest.skip("no ptxas")
     program = tilewright.compile(

@@ -1,6 +1,6 @@
-"""Random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
+"""Tests of random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
 
-As many as a limited time allows; `python -m fuzz --device sim:h200` judges more. See docs/testing.md.
+The number of graphs is limited by time; `python -m fuzz --device sim:h200` judges more. See docs/testing.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no 
 
 _SECONDS, _LANDING_SECONDS = 90.0, 20.0
 _MOST_SEEDS = range(1 << 16)
-# Of the others IREE computes a part, which is not simulated.
+# IREE computes a part of the other graphs, which is not simulated.
 _LEAST_SHARE_OF_GRAPHS = 0.85
 
 
 def test_results_staged_in_place_do_not_overwrite_what_others_read() -> None:
-    """A softmax and a layer norm of the same row, of which the first result lies where the row was."""
+    """The graph has a softmax and a layer norm of the same row; the first result overwrites the row in shared
+    memory."""
     outcome = hunt(range(330, 331), target="sim:h200", jobs=1, progress=lambda outcome: None)
     assert outcome.findings == []
     assert list(outcome.verdicts) == [330]

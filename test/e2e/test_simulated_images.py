@@ -1,4 +1,4 @@
-"""Weights that lie as images of tiles in shared memory, brought by bulk copies, on the simulated device."""
+"""Tests of weights in swizzled tiles, which bulk copies bring to shared memory, on the simulated device."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
     "f16": (TensorProto.FLOAT16, np.dtype(np.float16)),
     "bf16": (TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16)),
 }
-# One rounding of the result; sums are in f32, regrouped, of about a hundred terms around one.
+# The result has one rounding; sums are in f32, regrouped, of about a hundred terms around one.
 _TOLERANCE = {"f16": 1e-3, "bf16": 8e-3}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dense:
-    """x @ weight, with a bias and a GELU behind it where `then` says so; the weight may come transposed."""
+    """A model of x @ weight, followed by a bias and a GELU if `then` says so; the weight may be transposed."""
 
     shape: tuple[int, int, int]
-    """Rows, terms and columns."""
+    """M, K and N."""
     element: str = "f16"
     transposed: bool = False
     then: str = ""
@@ -73,7 +73,8 @@ class Dense:
 def in_images(
     plan: Plan, *, tile: tuple[int, int], weight_is_first: bool = False, element_bytes: int = 2
 ) -> None:
-    """Makes the only contraction of a plan one of a warpgroup with such tiles, its weight stored as their images."""
+    """Changes the only contraction of a plan to one of a warpgroup with these tiles, and its weight to swizzled
+    tiles."""
     (part,) = (part for kernel in plan.kernels for part in kernel.groups)
     part.threads = 128
     for dim, size in zip(part.grid, tile, strict=True):
@@ -173,7 +174,7 @@ func.func @product(%x: tensor<100x140xi8>) -> tensor<100x72xi32> {
 
 
 def test_bytes_are_multiplied_exactly(tmp_path: Path) -> None:
-    """By a weight that lies along its terms, in lines of 128 terms."""
+    """The weight is contiguous along K, in lines of 128 elements."""
     rng = np.random.default_rng(3)
     x, weight = (rng.integers(-128, 128, size).astype(np.int8) for size in ((100, 140), (72, 140)))
     index = runtime.ParameterIndex()
@@ -190,7 +191,7 @@ def test_bytes_are_multiplied_exactly(tmp_path: Path) -> None:
 
 
 def test_blocks_walk_several_tiles(tmp_path: Path) -> None:
-    """The mbarriers of a tile are made anew for the next one."""
+    """The mbarriers of a tile are initialised again for the next one."""
     dense = Dense(shape=(256, 320, 256))
     plan = planned(dense.build())
     in_images(plan, tile=(64, 128))
@@ -199,7 +200,7 @@ def test_blocks_walk_several_tiles(tmp_path: Path) -> None:
 
 
 def test_copies_are_of_one_thread(tmp_path: Path) -> None:
-    """The same bytes and products, by fewer instructions."""
+    """One thread copies the same bytes for the same products, with fewer instructions."""
     dense = Dense(shape=(128, 128, 256))
     plan = planned(dense.build())
     in_images(plan, tile=(64, 128))
@@ -207,7 +208,7 @@ def test_copies_are_of_one_thread(tmp_path: Path) -> None:
     for tensor in plan.kernels[0].groups[0].tensors:
         tensor.layout = []
     plain = run(dense, plan, tmp_path / "plain")
-    steps, of_step = 4 * 2, 128 * 128 // 512  # of all blocks; copies of warps of 16 bytes a thread
+    steps, of_step = 4 * 2, 128 * 128 // 512  # for all blocks; warps copy 16 bytes a thread
     assert plain.instructions.global_memory - images.instructions.global_memory == steps * (of_step - 1)
     assert images.instructions.integer < plain.instructions.integer
     assert images.instructions.tensor == plain.instructions.tensor

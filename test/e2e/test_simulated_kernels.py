@@ -1,4 +1,4 @@
-"""Kernels for GPUs on the simulated device: their numbers against float64, what they move, and that they are safe."""
+"""Tests of GPU kernels on the simulated device: their numbers against float64, their traffic, and their safety."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ pytestmark = [
 Array = np.ndarray[Any, Any]
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _DTYPES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
-# A few units in the last place: sums of positive numbers, and functions within 2 ulp.
+# The tolerances are a few units in the last place, for sums of positive numbers and functions within 2 ulp.
 _TOLERANCE = {"f32": 4e-6, "f16": 2e-3, "bf16": 2e-2}
 
 
 @dataclass
 class Outcome:
-    """A kernel's result and what the simulated device says of it."""
+    """A kernel's result, and the report of the simulated device."""
 
     program: tilewright.Program
     result: Array
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def run(model: onnx.ModelProto, x: Array, folder: Path) -> Outcome:
-    """A model of one input, one output and one kernel."""
+    """Runs a model with one input, one output and one kernel."""
     program = tilewright.compile(model, target="cuda:h200", dump_dir=folder, strict=True)
     assert len(program.kernels) == 1
     text = next((folder / "passes").rglob("*tile-wrap-cuda-abi.mlir")).read_text()
@@ -137,7 +137,7 @@ def test_aligned_rows_are_read_and_written_once_in_whole_sectors(element: str, t
 @pytest.mark.parametrize("element", _TYPES)
 @pytest.mark.parametrize("shape", [[101, 1027], [1000, 5]], ids=["101x1027", "1000x5"])
 def test_other_rows_are_as_well(shape: list[int], element: str, tmp_path: Path) -> None:
-    """Rows that are not aligned, and rows of a few elements: a sector that two blocks share is touched by both."""
+    """Rows are unaligned or have a few elements: a sector that two blocks share is accessed by both."""
     outcome = run(softmax(shape, element), draw(shape, element), tmp_path)
     assert_close(outcome, element)
     report = outcome.report
@@ -150,7 +150,8 @@ def test_other_rows_are_as_well(shape: list[int], element: str, tmp_path: Path) 
 
 
 def moved_bytes(model: onnx.ModelProto, folder: Path) -> int:
-    """In sectors, of the one kernel that the model becomes; its numbers are right, and no detector fires."""
+    """Returns the bytes, in whole sectors, of the model's only kernel; checks its numbers, and that no detector
+    fires."""
     inputs = random_inputs(model, 0)
     program = tilewright.compile(model, target="cuda:h200", dump_dir=folder, strict=True, tuning=False)
     ran = simulate_program(program, folder, inputs)
@@ -163,7 +164,8 @@ def moved_bytes(model: onnx.ModelProto, folder: Path) -> int:
 
 
 def test_heads_that_share_a_table_are_read_once(tmp_path: Path) -> None:
-    """A block has several heads at one position, no run of memory, and each element goes to two places (rotary)."""
+    """A block has several heads at one position, which are not contiguous, and each element goes to two positions
+    (rotary)."""
     heads, length, size = 11, 37, 64
     draw = np.random.default_rng(0)
     tables = [
@@ -186,14 +188,15 @@ def test_heads_that_share_a_table_are_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
 def test_one_long_row_is_read_once(op: str, tmp_path: Path) -> None:
-    """A block has room for it: parts of it would be read anew by each nest."""
+    """A block has room for the row; otherwise each nest would read parts of it again."""
     shape = [1, 50257]
     model = chain(shape, shape, "f32", helper.make_node(op, ["x"], ["y"], axis=-1))
     assert moved_bytes(model, tmp_path) <= 1.01 * 2 * 4 * 50257
 
 
 def test_what_two_phases_read_stays_with_its_blocks(tmp_path: Path) -> None:
-    """Statistics of a batch, and what they normalise: behind the barriers blocks find their tiles in shared memory."""
+    """A kernel computes statistics of a batch and normalises it: behind the grid barrier, blocks find their tiles in
+    shared memory."""
     shape = [16, 56, 56, 64]
     nodes = [
         helper.make_node("ReduceMean", ["x", "axes"], ["mean"], keepdims=1),
@@ -209,7 +212,7 @@ def test_what_two_phases_read_stays_with_its_blocks(tmp_path: Path) -> None:
 
 
 def test_threads_beyond_the_last_row_read_nothing(tmp_path: Path) -> None:
-    """Twelve heads share a mask: of the sixteen rows that a block has threads for, four are none."""
+    """Twelve heads share a mask: four of the sixteen rows that a block has threads for do not exist."""
     heads, length, size = 12, 256, 512
     mask = np.triu(np.full((length, size), -1e9, np.float32), k=1)
     nodes = [
@@ -223,7 +226,7 @@ def test_threads_beyond_the_last_row_read_nothing(tmp_path: Path) -> None:
 
 
 def test_tiles_of_short_rows_share_few_sectors(tmp_path: Path) -> None:
-    """Rows of 20 bytes: the plan counts the sectors at the ends of tiles."""
+    """Rows have 20 bytes, so the plan must count the sectors at the ends of tiles."""
     shape = [77, 77, 5]
     outcome = run(softmax(shape), draw(shape), tmp_path)
     sectors = outcome.report.global_reads.sectors + outcome.report.global_writes.sectors
@@ -231,7 +234,7 @@ def test_tiles_of_short_rows_share_few_sectors(tmp_path: Path) -> None:
 
 
 def test_a_mask_of_a_few_bytes_is_a_sector_of_each_block(tmp_path: Path) -> None:
-    """The plan counts it, too, and takes blocks of more rows."""
+    """The plan counts the sector of each block as well, and so chooses blocks of more rows."""
     shape = [77, 77, 5]
     nodes = [
         helper.make_node("Add", ["x", "mask"], ["masked"]),

@@ -1,4 +1,4 @@
-"""Softmax and norm on rows of sums that are still in registers of a GPU's threads, on the simulated device."""
+"""Tests of softmax and norm on rows of accumulators that are still in a GPU's registers, on the simulated device."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ pytestmark = [
 ]
 
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-# Of the mean: half a step of the type at the largest probability, which is some 30 times that.
+# The steps are relative to the mean: half a step of the type at the largest probability, which is about 30 times the
+# mean.
 _STEPS = {"f32": 2e-5, "f16": 2e-2, "bf16": 1.6e-1}
 
 
 def _rows(function: str, size: tuple[int, int, int], dtype: str) -> onnx.ModelProto:
-    """A product of `size`, rows by columns by terms, and a function of its rows."""
+    """Builds a product of `size` (M, N, K), and a function of its rows."""
     rows, columns, terms = size
     element = _TYPES[dtype]
     g = GraphBuilder("rows")
@@ -57,7 +58,7 @@ def _inputs(program: tilewright.Program) -> list[np.ndarray]:
 
 
 def _program(folder: Path) -> str:
-    """The tile program with places of buffers in shared memory (`tile.alloc at 0 : `)."""
+    """Returns the tile program with offsets of buffers in shared memory (`tile.alloc at 0 : `)."""
     return max(folder.glob("passes/**/tile_program*/*.mlir"), key=lambda dump: dump.name).read_text()
 
 
@@ -85,7 +86,7 @@ def test_rows_are_reduced_in_registers(
 @pytest.mark.parametrize("dtype", ["f32", "f16"])
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_a_product_of_one_column_and_its_rows(batch: tuple[int, ...], dtype: str, tmp_path: Path) -> None:
-    """What sums up rows may be a product itself, and its own rows have one element."""
+    """The sum of a row may be a product itself, whose rows have one element."""
     g = GraphBuilder("column")
     element = _TYPES[dtype]
     y = g.op("MatMul", g.input("x", (*batch, 34, 5), element), g.input("w", (*batch, 5, 130), element))
@@ -124,7 +125,7 @@ def test_strict_rows_are_combined_in_the_order_of_the_graph(reduction: str, tmp_
 
 
 def test_warpgroups_reduce_rows(tmp_path: Path) -> None:
-    """Where a plan says so: by itself it takes warps."""
+    """A modified plan forces this: the planner itself would choose warps."""
     model = _rows("Softmax", (100, 10, 64), "f16")
     plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
     assert plan is not None
@@ -163,7 +164,7 @@ _LONG = Attention(heads=32, key_heads=32, queries=70, keys=518, head_size=32, va
     ids=["f16", "bf16, whole rows", "f32", "causal", "rows without a key", "grouped, masked keys"],
 )
 def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> None:
-    """From block to block of the keys, rescaled whenever the maximum rises."""
+    """It grows over the blocks of keys, and is rescaled whenever the maximum rises."""
     model = attention.build()
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     assert "online softmax of blocks" in program.explain()

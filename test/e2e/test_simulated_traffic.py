@@ -1,5 +1,5 @@
-"""What plans for GPUs predict of their traffic, held to the simulated device: what blocks ask of the L2, and what comes
-past it."""
+"""Tests of the traffic that GPU plans predict, compared with the simulated device: L2 traffic of the blocks, and
+traffic behind the L2."""
 
 from __future__ import annotations
 
@@ -77,20 +77,22 @@ def test_traffic_is_what_the_plan_predicts(name: str, dtype: str, target: str, t
     past = sum(k.dram_bytes_read + k.dram_bytes_written for k in ran.kernels)
     assert past <= 1.05 * sum(kernel.predicted_bytes for kernel in program.kernels)
     if dtype == "f16" and name == "rows of an odd number of elements":
-        # Only copies of the word more that shifted lines have: those of neighbours are four banks apart.
+        # Only copies of the extra word of shifted lines may conflict: those of neighbouring lines are four banks
+        # apart.
         for kernel in ran.kernels:
             assert kernel.shared_reads.conflicts == 0
             assert kernel.sum_loop_conflicts <= kernel.shared_writes.conflicts
     else:
         assert [k.sum_loop_conflicts for k in ran.kernels] == [0] * len(ran.kernels)
-    if "chain" in name:  # others may be few steps, which are in no loop
+    if "chain" in name:  # others may have few steps, without a loop
         assert any(site.is_in_sum_loop for k in ran.kernels for site in k.sites)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("name", ["whole tiles", "few rows", "chain with a softmax", "causal attention"])
 def test_results_of_two_bytes_are_written_in_whole_sectors(name: str, dtype: str, tmp_path: Path) -> None:
-    """Tensor cores leave a thread two neighbours, with which a row's threads would write half a sector."""
+    """Tensor cores give a thread two neighbouring elements, with which the threads of a row would write half a
+    sector."""
     _, ran = _simulated(name, dtype, "cuda:h200", tmp_path)
     for kernel in ran.kernels:
         assert kernel.global_writes.coalescing == 1
@@ -100,14 +102,14 @@ def test_results_of_two_bytes_are_written_in_whole_sectors(name: str, dtype: str
 @pytest.mark.parametrize("target", ["cuda:h200", "cuda:a100"])
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_cut_tiles_are_read_where_they_lie(dtype: str, target: str, tmp_path: Path) -> None:
-    """Copied once more, element by element, they would meet in banks."""
+    """Another copy, element by element, would have bank conflicts."""
     _, ran = _simulated("chain, tiles cut at the border", dtype, target, tmp_path)
     (kernel,) = ran.kernels
     assert kernel.shared_reads.conflicts == kernel.shared_writes.conflicts == 0
 
 
 def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> None:
-    """A rotary embedding of keys, whose lanes are those of the scores: along the sequence."""
+    """This is a rotary embedding of keys, whose lanes are those of the scores: along the sequence."""
     model = transformers.llama_block(
         LlamaOptions(hidden=128, heads=2, key_value_heads=2, sequence=64, intermediate=96)
     )
@@ -118,7 +120,7 @@ def test_a_nest_beside_contractions_reads_what_lies_together(tmp_path: Path) -> 
 
 
 def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
-    """Keys are written along a head, and not along lines of 49, an element in each sector."""
+    """Keys are written along a head, and not along lines of 49, with one element in each sector."""
     model = windows(24)
     inputs = random_inputs(model, 0)
     program = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path, grid_sync=False)
@@ -130,7 +132,7 @@ def test_a_transpose_is_taken_by_who_reads_it(tmp_path: Path) -> None:
 
 
 def test_an_output_that_grows_is_written_once(tmp_path: Path) -> None:
-    """Blocks of the middle dim add to it in registers, also where nothing else is computed with it."""
+    """Blocks of the middle dim add to it in registers, even if nothing else is computed from it."""
     _, ran = _simulated("chain, blocks of the middle dim", "f32", "cuda:h200", tmp_path, grid_sync=False)
     (kernel,) = ran.kernels
     assert kernel.global_writes.bytes == 12 * 192 * 64 * 4

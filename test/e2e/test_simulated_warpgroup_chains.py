@@ -1,6 +1,9 @@
-"""Contractions of one kernel by four warps together (wgmma), on the simulated device: what one leaves in shared memory
-is the next one's left factor, from registers. Predictions take them where arithmetic is what a kernel waits for, as in
-long attentions on a whole GPU; here on a slice of four multiprocessors of one, so that short ones are enough."""
+"""Tests of several contractions by warpgroups (wgmma) in one kernel, on the simulated device.
+
+A contraction reads from registers the lhs that the one before left in shared memory. The planner uses wgmma if
+arithmetic bounds a kernel, as in long attentions on a whole GPU; the tests use a slice with four SMs, for which short
+ones suffice.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ def test_left_factors_come_from_registers(name: str, tmp_path: Path) -> None:
 
 
 def test_a_missing_wait_between_contractions_is_found(tmp_path: Path) -> None:
-    """The scores are used by a softmax as soon as they are there."""
+    """A softmax uses the scores as soon as they are complete."""
     _compile("softmax between", "f16", tmp_path)
     flow = describe_launches(tmp_path)
     text, count = re.subn(r"nvvm\.wgmma\.wait\.group\.sync\.aligned 0\b.*\n", "\n", flow["kernels"], count=1)

@@ -1,7 +1,7 @@
-"""Patterns around reductions become one kernel each, which moves little more than it must.
+"""Tests that patterns around reductions become one kernel each, which moves little more than necessary.
 
-What a pattern must move is taken from the model: each input, output and weight once. What it does move is counted by
-the instrumented build of the same plan.
+The necessary bytes follow from the model: each input, output and weight once. The actual ones are counted by the
+instrumented build of the same plan.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from benchmarks.workloads import WORKLOADS, stitch
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 _MOST_TIMES_COMPULSORY = 1.05
-# Every head reads the mask or the tables that all share, and rotary both halves of its input at an offset.
+# Every head reads the shared mask or tables, and rotary reads both halves of its input at an offset.
 _READ_AGAIN = ("causal-softmax", "rotary")
 
-# Distinct odd sizes; rows shorter and longer than a vector; single rows, columns and elements.
+# The sizes are distinct and odd; rows are shorter and longer than a vector; there are single rows, columns and
+# elements.
 _SHAPES: tuple[tuple[int, ...], ...] = (
     *((7, 13), (3, 5, 17), (2, 3, 5, 7), (33, 65), (13, 1, 9)),
     *((1, 129), (129, 1), (1, 1), (5,)),
@@ -69,12 +70,13 @@ class _Outcome:
     tolerance: float
     launches: Launches
     reasons: list[str]
-    """Why kernels are apart, where there are several."""
+    """Reasons why there are several kernels, if there are."""
     bytes_moved: int
     bytes_of_bindings: int
     bytes_compulsory: int
     bytes_shared: int
-    """Of what is read but the largest input, for each workgroup behind the first: rows share it."""
+    """Bytes that each workgroup after the first reads again, of all inputs but the largest, because rows share
+    them."""
 
 
 def _run(name: str) -> _Outcome:
@@ -113,7 +115,7 @@ def test_pattern_is_one_kernel(case: str, outcome_of: Callable[[str], _Outcome])
 
 @pytest.mark.parametrize("case", [case for case in _CASES if not case.startswith(_READ_AGAIN)])
 def test_pattern_moves_little_more_than_it_must(case: str, outcome_of: Callable[[str], _Outcome]) -> None:
-    """The bindings are what the model has, so nothing is passed twice; and nothing can move less than that."""
+    """The bindings are those of the model, so nothing is passed twice; and no program can move less than that."""
     outcome = outcome_of(case)
     assert outcome.bytes_of_bindings == outcome.bytes_compulsory
     assert outcome.bytes_moved >= outcome.bytes_compulsory

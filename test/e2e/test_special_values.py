@@ -1,6 +1,6 @@
-"""Infinities, NaN, zeros and numbers at the ends of the range go through our kernels as they go through numpy.
+"""Tests that our kernels treat infinities, NaN, zeros and numbers at the ends of the range as numpy does.
 
-Denormal numbers do not: IREE's runtime takes them for zeros and flushes them to zero.
+Denormal numbers are excluded: IREE's runtime makes the processor treat them as zero.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ def test_the_first_of_equal_elements_is_found(op: str, axis: int) -> None:
     find = np.argmax if op == "ArgMax" else np.argmin
     values = np.random.default_rng(1).integers(-3, 4, (_ROWS, _COLUMNS)).astype(np.float32)
     np.testing.assert_array_equal(program(values)[0], find(values, axis=axis))
-    for value in (np.inf, -np.inf, np.nan):  # NaN is never found; where nothing is, the index is 0
+    for value in (np.inf, -np.inf, np.nan):  # a search never finds NaN; if it finds nothing, the index is 0
         np.testing.assert_array_equal(program(np.full_like(values, value))[0], np.zeros(length))
 
 
 def test_factors_beside_a_tanh_do_not_overflow() -> None:
-    """What 1 + tanh is multiplied by, and constants beside it, stand near the end of the range."""
+    """The factor of 1 + tanh, and constants beside it, are near the end of the range."""
     g = GraphBuilder("factors")
     x, y = g.input("x", [_COLUMNS]), g.input("y", [_COLUMNS])
     bell = g.op("Add", g.op("Tanh", y), g.scalar(1.0))

@@ -1,4 +1,4 @@
-"""Ops that IREE's importer lacks or miscomputes, beside ONNX's own evaluator."""
+"""Tests of ops that IREE's importer lacks or miscomputes, compared with ONNX's own evaluator."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx.reference import ReferenceEvaluator
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 
 OPSET = 23
-OPSET_OF_CRD = 28  # of SpaceToDepth
+OPSET_OF_CRD = 28  # the first with SpaceToDepth in mode CRD
 
 
 def run_beside_onnx(
     node: NodeProto, inputs: Mapping[str, Array], constants: Mapping[str, Array] | None = None
 ) -> tilewright.Program:
-    """Compares the only result, and gives what was compiled."""
+    """Compares the only result, and returns the compiled program."""
     constants = constants or {}
     (expected,) = ReferenceEvaluator(node, opsets={"": OPSET}).run(None, {**inputs, **constants})
     model = one_graph([node], inputs, constants, (TensorProto.FLOAT, expected.shape), opset=OPSET)
@@ -36,7 +36,7 @@ def normal(*shape: int) -> Array:
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("axes", [(1,), (0, 2), None])
 def test_a_logarithm_of_large_exponentials(axes: tuple[int, ...] | None, keepdims: int) -> None:
-    """Exponentials from 89 on are infinite in f32. A row of -inf alone gives that."""
+    """Exponentials from 89 on are infinite in f32. A row of -inf alone gives -inf."""
     x = normal(3, 5, 7) * 100
     x[1] = -np.inf
     given = {} if axes is None else {"axes": np.array(axes)}
@@ -66,13 +66,13 @@ def test_norms_over_channels_of_dynamic_shape(size: int) -> None:
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_depth_to_space(mode: str) -> None:
-    """Three channels of two by two: as many as that is, they may be mistaken for one another."""
+    """There are three channels of two by two, a number that could hide a mix-up of channels and blocks."""
     node = helper.make_node("DepthToSpace", ["x"], ["y"], blocksize=2, mode=mode)
     run_beside_onnx(node, {"x": normal(2, 12, 7, 9)})
 
 
 def test_space_to_depth_by_channels() -> None:
-    """Beside a transposition, as ONNX's evaluator knows blocks alone."""
+    """This compares with a transposition, because ONNX's evaluator supports only blocks."""
     x = normal(2, 3, 4, 6)
     node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2, mode="CRD")
     model = one_graph([node], {"x": x}, {}, (TensorProto.FLOAT, (2, 12, 2, 3)), opset=OPSET_OF_CRD)
@@ -84,7 +84,7 @@ def test_space_to_depth_by_channels() -> None:
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 @pytest.mark.parametrize("sides", [(3, 2), (1, 5), (3, 5, 4)])
 def test_the_nearest_of_a_grid(sides: tuple[int, ...], padding: str, aligned: int) -> None:
-    """Tenths: many places are halfway between two, and some beyond the image."""
+    """Coordinates are tenths: many positions are halfway between two elements, and some are outside the image."""
     tenths = np.random.default_rng(0).integers(-12, 13, (2, *sides[1:], 11, len(sides)))
     node = helper.make_node(
         "GridSample", ["x", "grid"], ["y"], mode="nearest", padding_mode=padding, align_corners=aligned
@@ -94,7 +94,7 @@ def test_the_nearest_of_a_grid(sides: tuple[int, ...], padding: str, aligned: in
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 16])
 def test_determinants_with_pivots(rows: int) -> None:
-    """Of small integers, where pivots are zero and matrices singular, and of none but zeros."""
+    """Matrices have small integers, with pivots that are zero; some are singular, and some have nothing but zeros."""
     x = np.random.default_rng(rows).integers(-1, 2, (6, rows, rows)).astype(np.float32)
     x[0] = 0
     x[1:, 0, 0] = 0
@@ -125,7 +125,7 @@ def test_weighted_losses(points: tuple[int, ...], op: str, reduction: str) -> No
 
 @pytest.mark.parametrize("shape_of_scales", [(1,), (2, 4, 1)])
 def test_quantised_batches(shape_of_scales: tuple[int, ...]) -> None:
-    """Beside numpy: none of the evaluators at hand takes scales of rows in batches."""
+    """This compares with numpy: no available evaluator supports scales for rows in batches."""
     rng = np.random.default_rng(3)
     left, right = rng.integers(-128, 128, (2, 4, 7), np.int8), rng.integers(-128, 128, (2, 7, 5), np.int8)
     steps = rng.uniform(0.01, 0.1, shape_of_scales).astype(np.float32)
@@ -144,7 +144,7 @@ def test_quantised_batches(shape_of_scales: tuple[int, ...]) -> None:
     (y,) = tilewright.compile(model, threads=1)(*inputs.values())
     exact = (left.astype(int) - 3) @ (right.astype(int) + 4) * (steps.astype(float) * 0.05 / 0.7)
     expected = np.clip(np.rint(exact) + 9, -128, 127)
-    assert np.abs(y - expected).max() <= 1  # where f32 rounds to the other side of a half
+    assert np.abs(y - expected).max() <= 1  # f32 may round to the other side of a half
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -163,7 +163,8 @@ def test_norms_of_zeros(axis: int, p: int) -> None:
 
 @pytest.mark.parametrize("dtype", [TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE])
 def test_constants_that_iree_finds(dtype: int) -> None:
-    """Four processes: what IREE made of Sign and Softplus of these was by what was in memory, wrong in some."""
+    """This uses four processes: for such constants, IREE's results of Sign and Softplus depended on the contents of
+    memory, and were wrong in some processes."""
     numbers = helper.tensor_dtype_to_np_dtype(dtype)
     x = np.arange(7).astype(numbers)
     c = np.full(7, -0.379, numbers)
@@ -196,7 +197,7 @@ def test_signs(dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_gelu_by_tanh(dtype: type) -> None:
-    """To some roundings: with a constant of four digits it errs by 5e-5."""
+    """The tolerance is a few roundings: with a constant of four digits the error would be 5e-5."""
     x = np.linspace(-4, 4, 301, dtype=np.float32).astype(dtype)
     node = helper.make_node("Gelu", ["x"], ["y"], approximate="tanh")
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -208,7 +209,7 @@ def test_gelu_by_tanh(dtype: type) -> None:
 
 
 def test_softplus() -> None:
-    """From where it is as small as its exponential to where it is its operand."""
+    """Inputs range from where the result equals the exponential to where it equals the operand."""
     x = np.linspace(-30, 30, 601, dtype=np.float32)
     (y,) = tilewright.compile(
         one_graph(
@@ -241,14 +242,14 @@ def test_peepholes_are_refused() -> None:
 
 
 def test_remainders_of_floats() -> None:
-    """Their function is IREE's own, not one that kernels may call."""
+    """The function is IREE's own, which kernels must not call."""
     node = helper.make_node("Mod", ["x", "by"], ["y"], fmod=1)
     x = np.array([-4.3, 7.2, 5.0, 4.3, -7.2, 8.0], np.float32)
     run_beside_onnx(node, {"x": x, "by": np.array([2.1, -3.4, 8.0, -2.1, 3.4, 5.0], np.float32)})
 
 
 def test_counts_inserted_into_zeros() -> None:
-    """Numbers from loops, one after the other, into a tensor that is a constant."""
+    """Loops insert numbers, one after the other, into a tensor that is a constant."""
     node = helper.make_node(
         "TfIdfVectorizer",
         ["x"],
@@ -282,7 +283,7 @@ def test_pools_that_count_their_padding_alone(
 
 
 def test_a_window_that_begins_in_the_padding_is_refused() -> None:
-    """ONNX's shape inference counts it where the model does not say."""
+    """ONNX's shape inference counts it if the model does not declare the shape."""
     node = helper.make_node(
         "AveragePool",
         ["x"],
@@ -311,7 +312,7 @@ def test_a_window_that_begins_in_the_padding_is_refused() -> None:
 def test_attention_is_one_kernel(
     attributes: dict[str, float], heads: tuple[int, int], mask: dict[str, Array]
 ) -> None:
-    """A causal mask is made of indices alone: at load."""
+    """A causal mask is computed from indices alone, at load."""
     own, shared = heads
     inputs = {"q": normal(2, own, 37, 16), "k": normal(2, shared, 37, 16), "v": normal(2, shared, 37, 16)}
     inputs |= mask
@@ -334,7 +335,7 @@ def test_rotary_embedding() -> None:
 
 @pytest.mark.parametrize("op, attributes", [("Swish", {}), ("Swish", {"alpha": 1.7}), ("SwiGLU", {})])
 def test_activations_that_are_functions(op: str, attributes: dict[str, float]) -> None:
-    """Also with the default of what is left out."""
+    """The cases include the default of an omitted attribute."""
     inputs = {name: normal(5, 12) for name in ("x", "gate")[: 1 + (op == "SwiGLU")]}
     node = helper.make_node(op, list(inputs), ["y"], **attributes)
     model = one_graph([node], inputs, {}, (TensorProto.FLOAT, (5, 12)), opset=28)
@@ -344,7 +345,7 @@ def test_activations_that_are_functions(op: str, attributes: dict[str, float]) -
 
 
 def test_a_function_without_an_input_in_the_middle() -> None:
-    """The convolution of what was before and what comes, without a bias."""
+    """The convolution has a state and an input, but no bias."""
     inputs = {"x": normal(2, 3, 9), "w": normal(3, 1, 4), "": normal(1), "past": normal(2, 3, 3)}
     node = helper.make_node("CausalConvWithState", list(inputs), ["y", "next"])
     del inputs[""]
@@ -363,7 +364,7 @@ def test_rms_normalization() -> None:
 
 @pytest.mark.parametrize("size", [(2, 3, 5, 6), (2, 3, 3, 4, 5)], ids=["flat", "deep"])
 def test_affine_grid(size: tuple[int, ...]) -> None:
-    """Its definition has an If for the number of dims."""
+    """The definition has an If on the number of dims."""
     dims = len(size) - 2
     node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=1)
     run_beside_onnx(node, {"theta": normal(2, dims, dims + 1)}, {"size": np.array(size)})
@@ -373,7 +374,8 @@ def test_affine_grid(size: tuple[int, ...]) -> None:
     ("pads", "axes"), [([0, 2, 0, 3], None), ([1, 7, 2, 1], [1, -1]), ([-1, 4, 2, -3], [0, 2]), ([0, 0], [1])]
 )
 def test_a_pad_that_wraps(pads: list[int], axes: list[int] | None) -> None:
-    """Beside numpy's, dim by dim, after negative amounts have taken their part, as ONNX Runtime has it."""
+    """This compares with numpy's pad, dim by dim, after negative amounts have removed their part, as in ONNX
+    Runtime."""
     shape = (3, 5) if axes is None else (3, 5, 7)
     x = normal(*shape)
     node = helper.make_node("Pad", ["x", "pads", "", "axes"] if axes else ["x", "pads"], ["y"], mode="wrap")

@@ -1,8 +1,8 @@
-"""Rows that are streamed past the caches while the next ones are read: every row, also the first and the last of each
-workgroup, has the numbers of float64.
+"""Tests of rows that are streamed past the caches while the next ones are read: every row, including the first and the
+last of each workgroup, has the numbers of float64.
 
-A quotient of a sum of 784 exponentials is off by a few roundings, and a normalised row, whose elements are of the
-order of one, by as many: 1e-5 leaves room for all of them.
+A quotient of a sum of 784 exponentials is off by a few roundings, and so is a normalised row, whose elements are
+around one: 1e-5 covers all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.workloads import stitch
 
 pytestmark = pytest.mark.cpu_levels
 
-# More than the outermost cache holds; 6007 is prime, so that workgroups have ranges of different lengths and parity.
+# The input exceeds the outermost cache; 6007 is prime, so the ranges of workgroups differ in length and parity.
 _SHAPE = (6007, 784)
 
 
@@ -30,7 +30,7 @@ _SHAPE = (6007, 784)
 def test_every_row_is_right(pattern: Callable[..., Any], threads: int, tmp_path: Path) -> None:
     model = pattern(_SHAPE)
     program = tilewright.compile(model, threads=[threads], tuning=False, dump_dir=tmp_path)
-    # Beside the first nest of the next tile, and once more behind the last.
+    # The stores run beside the first nest of the next tile, and once more behind the last tile.
     assert len(re.findall(r"\tv?movntps\b", (tmp_path / "kernels.s").read_text())) > 1
     inputs = random_inputs(model, 0)
     outputs = program(*inputs)

@@ -1,4 +1,5 @@
-"""Arithmetic across lanes, or on every other element: tiles are turned in registers, strided lanes shuffled."""
+"""Tests of arithmetic across lanes, or on every other element: tiles are transposed in registers, and strided lanes
+are shuffled."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def _channels_last(rows: int, columns: int) -> onnx.ModelProto:
 
 
 def _heads(rows: int, columns: int) -> onnx.ModelProto:
-    """Keys of attention: three heads side by side in a row, transposed each."""
+    """Transposes keys of attention, with three heads side by side in a row."""
     g = GraphBuilder("heads")
     biased = g.op("Add", g.input("x", [rows, 3 * columns]), g.vector(3 * columns))
     split = g.op("Reshape", biased, g.ints([rows, 3, columns]))
@@ -41,7 +42,7 @@ def _heads(rows: int, columns: int) -> onnx.ModelProto:
 
 
 def _transposed_softmax(rows: int, columns: int) -> onnx.ModelProto:
-    """The result lies across the rows that are reduced."""
+    """Computes a softmax whose result is stored across the rows that are reduced."""
     g = GraphBuilder("transposed_softmax")
     softmax = g.op("Softmax", g.input("x", [3, rows, columns]), axis=-1)
     g.output(g.op("Transpose", softmax, perm=[0, 2, 1]), [3, columns, rows])
@@ -49,7 +50,7 @@ def _transposed_softmax(rows: int, columns: int) -> onnx.ModelProto:
 
 
 def _interleaved(rows: int, columns: int) -> onnx.ModelProto:
-    """A gated unit of which values and gates alternate; the last row of threes ends with the tensor."""
+    """Computes a gated unit in which values and gates alternate; the last row of threes ends with the tensor."""
     g = GraphBuilder("interleaved")
     x, y = g.input("x", [rows, 2 * columns]), g.input("y", [rows, 3 * columns])
     axes = g.ints([1])

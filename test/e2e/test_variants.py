@@ -1,9 +1,8 @@
-"""One program for several instruction sets: each variant gives the right numbers, the processor decides, and what is
-for the narrowest contains nothing wider.
+"""Tests of one program for several instruction sets: each variant gives the right numbers, the processor selects it,
+and the narrowest variant has no wider instruction.
 
-Which variant runs is forced in two ways: the kernels are called with feature bits of our choice in the environment
-that IREE's runtime would fill, and IREE's own tool runs whole programs on an emulated processor, where an instruction
-that it lacks is a crash.
+Two ways force a variant: the kernels are called with chosen feature bits in the environment that IREE's runtime would
+fill, and IREE's own tool runs whole programs on an emulated processor, which crashes on an instruction that it lacks.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow
 
 TARGETS = ("x86-64-avx512", "x86-64-avx2", "x86-64-v2")
-# IREE's cpu_data.h: SSE3 to SSE4.2; AVX, FMA, F16C, AVX2; AVX-512 F, CD, VL, DQ, BW.
+# The bits are those of IREE's cpu_data.h: SSE3 to SSE4.2; AVX, FMA, F16C, AVX2; AVX-512 F, CD, VL, DQ, BW.
 _SSE = 0xF
 _AVX2 = _SSE | 1 << 10 | 1 << 11 | 1 << 14 | 1 << 15
 _AVX512 = _AVX2 | 0x1F << 20
@@ -68,7 +67,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
 
 
 def kernel_of(result: Compiled, folder: Path, targets: tuple[str, ...] = TARGETS) -> Kernel:
-    """The only kernel of a program for these targets, alone."""
+    """Returns the only kernel of a program for these targets, separate from the program."""
     module = Module.parse(from_iree((result.folder / "2-preprocessing.mlir").read_text()))
     files = {"object-path": folder / "kernels.o", "manifest": folder / "manifest.json"}
     options: dict[str, Any] = {name: str(path) for name, path in files.items()}
@@ -79,7 +78,7 @@ def kernel_of(result: Compiled, folder: Path, targets: tuple[str, ...] = TARGETS
 
 
 def call(case: Case, *, processor: int) -> Array:
-    """The kernel's output on a processor with these features."""
+    """Returns the kernel's output on a processor with these features."""
     storage, address = buffer(case.expected.nbytes // 2)
     case.kernel.run([case.x.ctypes.data, address], processor=processor)
     start = address - storage.ctypes.data
@@ -94,7 +93,7 @@ def test_each_variant_gives_the_right_numbers(case: Case, target: str) -> None:
 
 
 def test_packed_weights_serve_each_variant(tmp_path: Path) -> None:
-    """They are packed for the widest: in panels of 64 columns, the last filled up."""
+    """Weights are packed for the widest variant: in panels of 64 columns, the last of which is padded."""
     g = GraphBuilder("product")
     rng = np.random.default_rng(2)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((13, 65), (65, 150)))
@@ -114,7 +113,7 @@ def test_packed_weights_serve_each_variant(tmp_path: Path) -> None:
 
 
 def test_a_turned_operand_serves_each_variant(tmp_path: Path) -> None:
-    """Its terms lie side by side, as the widest reads them; rows of 43 lanes are filled up to its vectors."""
+    """K is contiguous, as the widest variant reads it; rows of 43 lanes are padded to its vectors."""
     rng = np.random.default_rng(4)
     q, k = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((70, 20), (43, 20)))
     g = GraphBuilder("scores")
@@ -146,7 +145,7 @@ def test_a_processor_that_no_variant_fits_gets_an_error(case: Case) -> None:
 
 
 def instructions(case: Case) -> dict[str, str]:
-    """Disassembly of every function of the object."""
+    """Disassembles every function of the object file."""
     listing = subprocess.run(
         [OBJDUMP, "-d", "--no-show-raw-insn", str(case.object)], capture_output=True, text=True, check=True
     ).stdout
@@ -188,11 +187,11 @@ def test_a_machine_without_the_narrowest_is_told_so(
         tilewright.load(path)
 
 
-# On an emulated processor
+# The tests below use an emulated processor.
 
 
 def run_on(processor: str, program: tilewright.Program, x: Array, folder: Path) -> Array | None:
-    """The program's output under IREE's own tool on an emulated processor; None if that crashes."""
+    """Returns the program's output under IREE's own tool on an emulated processor, or None if that crashes."""
     emulator = shutil.which("qemu-x86_64")
     if emulator is None:
         pytest.skip("qemu-user is not installed")
@@ -226,11 +225,12 @@ def test_the_emulated_processor_does_lack_them(case: Case, tmp_path: Path) -> No
         assert run_on("Haswell", result.program, case.x, tmp_path) is None
 
 
-# What x86-64-v2 has no instructions for
+# The tests below cover operations for which x86-64-v2 has no instructions.
 
 
 def test_f16_is_converted_exactly_without_instructions_for_it() -> None:
-    """All 2^16 numbers to f32; and to f16 all midpoints between neighbours, with what lies closest to them."""
+    """This converts all 2^16 numbers to f32; and all midpoints between neighbours, with the numbers closest to them,
+    to f16."""
     text = """
     func.func @convert(%h: tensor<65536xf16>, %w: tensor<196608xf32>) -> (tensor<65536xf32>, tensor<196608xf16>) {
       %i0 = tensor.empty() : tensor<65536xf32>
@@ -271,7 +271,7 @@ def test_a_target_list_is_checked() -> None:
     for targets, message in [
         ("cpu,x86-64-avx2", "cannot be one of several"),
         ((), "no target given"),
-        ("x86-64-avx2,sm_80", "are not of one kind"),
+        ("x86-64-avx2,sm_80", "are not of the same kind"),
         ("x86-64-avx2,vax", "unknown target 'vax'"),
     ]:
         with pytest.raises(tilewright.TargetError, match=message):

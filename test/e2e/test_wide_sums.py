@@ -1,7 +1,7 @@
-"""Means, norms, pools and sums of f16 and bf16 whose terms add up to more than the type holds, or to more digits.
+"""Tests of means, norms, pools and sums of f16 and bf16 whose sums exceed the range or the precision of the type.
 
-What an op of ONNX or PyTorch holds between its sum and its result is in f32: in every mode, on every device, and where
-the op stays with IREE.
+Values that an op of ONNX or PyTorch holds between its sum and its result are in f32: in every mode, on every device,
+and also if the op stays with IREE.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
 Array = np.ndarray
 _DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 _ELEMENTS = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-# Of the largest number of a result: eight times its own rounding. In strict numerics a layer norm that is spelled out
-# reads a mean near 100 that is rounded, and divides by a deviation of 12.
+# The tolerance is relative to the largest number of a result: eight times its own rounding. In strict numerics, an
+# expanded layer norm reads a mean near 100 that is rounded, and divides by a deviation of 12.
 _TOLERANCES = {"f16": 2**-8, "bf16": 2**-5}
 
 _ROWS, _IMAGE = (5, 1027), (2, 3, 33, 37)
@@ -34,7 +34,7 @@ Reference = Callable[[Array], Array]
 
 
 def _reduced(op: str, axes: list[int], *, keepdims: int = 1) -> Build:
-    """Up to opset 17 axes are an attribute, but of ReduceSum."""
+    """Adds a reduction. Up to opset 17, axes are an attribute, except for ReduceSum."""
     if op == "ReduceSum":
         return lambda g, x: g.op(op, x, g.ints(axes), keepdims=keepdims)
     return lambda g, x: g.op(op, x, axes=axes, keepdims=keepdims)
@@ -55,7 +55,7 @@ def _scaled(x: Array, deviation: Array) -> Array:
 
 
 def _layer_norm(g: GraphBuilder, x: str) -> str:
-    """Spelled out, as older exporters do."""
+    """Adds a layer norm written with simple ops, as older exporters do."""
     centred = g.op("Sub", x, _reduced("ReduceMean", [1])(g, x))
     variance = _reduced("ReduceMean", [1])(g, g.op("Mul", centred, centred))
     return g.op("Div", centred, g.op("Sqrt", variance))
@@ -65,7 +65,7 @@ def _rms_norm(g: GraphBuilder, x: str) -> str:
     return g.op("Div", x, g.op("Sqrt", _reduced("ReduceMean", [1])(g, g.op("Mul", x, x))))
 
 
-# Numbers from 80 to 120, of either sign in every second row.
+# The rows have numbers from 80 to 120, with either sign in every second row.
 _OF_ROWS: dict[str, tuple[Build, Reference]] = {
     "mean": (_reduced("ReduceMean", [1], keepdims=0), lambda x: x.mean(1)),
     "mean of columns": (_reduced("ReduceMean", [0]), lambda x: x.mean(0, keepdims=True)),
@@ -132,7 +132,7 @@ _OF_IMAGES: dict[str, tuple[Build, Reference]] = {
 
 
 def _number(g: GraphBuilder, value: float) -> str:
-    """A constant of the type of the graph, which is its name."""
+    """Adds a constant of the graph's type, which the graph is named after."""
     return g.constant(np.array(value, _DTYPES[g.name]))
 
 
@@ -149,7 +149,7 @@ def _inputs(dtype: str) -> list[Array]:
 
 
 def _model(dtype: str, rows: Array, image: Array, *, is_dynamic: bool = False) -> onnx.ModelProto:
-    """All of them, as a graph has many for what it takes to compile one."""
+    """Builds a graph with all of these ops, because compiling a graph has a fixed cost."""
     g = GraphBuilder(dtype)
     for name, array, table in (("rows", rows, _OF_ROWS), ("image", image, _OF_IMAGES)):
         x = g.input(name, array.shape, _ELEMENTS[dtype])
@@ -203,7 +203,7 @@ def test_ops_of_onnx_sum_in_f32_on_a_gpu(tmp_path: Path) -> None:
     _check(simulate_program(program, tmp_path, inputs).results, "f16", *inputs)
 
 
-# PyTorch
+# The tests below use PyTorch.
 
 _LAYER_NORM = """
   %size = torch.constant.int 1027
@@ -246,7 +246,7 @@ _OF_TORCH: dict[str, tuple[str, Reference]] = {
 @pytest.mark.parametrize("numerics", ["default", "strict"])
 @pytest.mark.parametrize("op", list(_OF_TORCH))
 def test_ops_of_torch_sum_in_f32(op: str, dtype: str, numerics: str) -> None:
-    """Of numbers about 100 with a deviation of 300, whose variance f16 does not hold."""
+    """The inputs are numbers around 100 with a deviation of 300, whose variance exceeds the range of f16."""
     body, reference = _OF_TORCH[op]
     kind = f"!torch.vtensor<[5,1027],{dtype}>"
     body = body.replace("KIND", {"f16": "5", "bf16": "15"}[dtype]).replace("ELEMENT", dtype)

@@ -1,4 +1,4 @@
-"""Small models and a compiled program that many tests look at."""
+"""Small models and a compiled program that many tests use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_model(
     name: str = "graph",
     opset: int = 20,
 ) -> onnx.ModelProto:
-    """A checked model."""
+    """Returns a checked model."""
     constants = [numpy_helper.from_array(value, key) for key, value in (initializers or {}).items()]
     graph = helper.make_graph(nodes, name, inputs, outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
@@ -50,7 +50,7 @@ def weights() -> Array:
 
 @pytest.fixture(scope="session")
 def model(weights: Array) -> onnx.ModelProto:
-    """A product with weights that are large enough to be parameters, then a softmax; two outputs."""
+    """A product with weights that are large enough to become parameters, then a softmax; it has two outputs."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["scores"], name="project"),
         helper.make_node("Softmax", ["scores"], ["probabilities"], name="normalise", axis=-1),
@@ -84,7 +84,7 @@ def expected(x: Array, weights: Array) -> list[Array]:
 
 @pytest.fixture
 def assert_no_leftovers(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
-    """Checks that a folder holds nothing that a failed command should have taken back."""
+    """Checks that a folder has no files that a failed command should have removed."""
 
     def check(folder: Path) -> None:
         assert [p.name for p in folder.iterdir() if p.suffix in (".vmfb", ".irpa", ".tmp")] == []

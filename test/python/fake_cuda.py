@@ -1,6 +1,6 @@
-"""A stand-in for the CUDA driver's library: memory is the host's, kernels run on the simulated device.
+"""A fake of the CUDA driver's library: its memory is the host's, and kernels run on the simulated device.
 
-It is called as the library is, with C types, so what calls it is tested as it will run.
+It is called with C types like the library, so that its callers are tested as they run.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from benchmarks.gpu_check.timing import Timing
 TARGET = "cuda:h200"
 LAUNCH_SECONDS, FILL_SECONDS = 10e-6, 150e-6
 _INVALID_IMAGE, _NOT_FOUND = 200, 500
-# Larger ones are there to flush a cache, which is not here.
+# Larger buffers only serve to flush a cache, which the fake does not have.
 _LARGEST_FILL = 64 << 20
 
 
 class FakeCuda:
-    """The functions of `libcuda` that are used. `code` is what the kernels of the PTX are at the NVVM dialect."""
+    """The used functions of `libcuda`. `code` has the kernels of the PTX at the NVVM dialect."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class FakeCuda:
         sizes = [argument.value for argument in arguments[:7]]
         parameters = [ctypes.c_uint64.from_address(p).value for p in arguments[8]]
         launch = (function.value, *parameters)
-        if launch not in self._is_done:  # again, it would do the same
+        if launch not in self._is_done:  # a repetition would give the same results
             self.launch(self._objects[function.value], sizes[:3], sizes[3:6], sizes[6], parameters)
             self._is_done.add(launch)
         self.seconds += LAUNCH_SECONDS
@@ -163,7 +163,7 @@ class FakeCuda:
     def launch(
         self, kernel: str, grid: list[int], block: list[int], shared: int, parameters: list[int]
     ) -> None:
-        """Runs a kernel on buffers by their addresses."""
+        """Runs a kernel on buffers, which are given by their addresses."""
         arrays = [self._memory[pointer] for pointer in parameters]
         if kernel == READER:
             return
@@ -193,7 +193,7 @@ class FakeCuda:
 
 
 class SimulatedKernels(BareKernels):
-    """Our kernels on the stand-in, which compiles each workload again to know them at the NVVM dialect."""
+    """Our kernels on the fake driver; each workload is compiled again to get its kernels at the NVVM dialect."""
 
     def __init__(self) -> None:
         self.library = FakeCuda()
@@ -207,7 +207,7 @@ class SimulatedKernels(BareKernels):
 
 
 class IdleKernels(SimulatedKernels):
-    """Launches that do nothing."""
+    """Fake whose launches do nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -215,14 +215,14 @@ class IdleKernels(SimulatedKernels):
 
 
 class DyingKernels(SimulatedKernels):
-    """The first launch takes the process with it."""
+    """Fake whose first launch kills the process."""
 
     def prepare(self, case: Case) -> BareProgram:
         os._exit(3)
 
 
 class Oracle:
-    """Whole programs that are right: their results are the float64 reference, times a factor."""
+    """Whole programs with correct results: the float64 reference times a factor."""
 
     factor = 1.0
 
@@ -235,7 +235,7 @@ class Oracle:
 
 
 class WrongOracle(Oracle):
-    """Whole programs that are off by half, with finite numbers."""
+    """Whole programs with results that are wrong by half but finite."""
 
     factor = 1.5
 
@@ -248,7 +248,7 @@ class FailingOracle(Oracle):
 
 
 class ReadyOracle:
-    """Results that are there already."""
+    """A program with precomputed results."""
 
     def __init__(self, results: list[Any]) -> None:
         self._results = results

@@ -1,4 +1,4 @@
-"""Peers that fail in every way a real one has, beside one that does not."""
+"""Fake peers that fail in every way a real one has, and one that does not fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.peers import Array, Facts, Settings, UnsupportedError
 
 
 class Honest:
-    """onnx's own evaluator."""
+    """A correct peer, which uses onnx's own evaluator."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Refusing(Honest):
 
 
 class NotRepeating(Honest):
-    """Runs a workload, but not many of them in one program."""
+    """A peer that runs a workload, but not repetitions of it in one program."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         if repetitions > 1:
@@ -71,7 +71,7 @@ class NotRepeating(Honest):
 
 
 class Dropping(Honest):
-    """Runs one repetition, however many it should."""
+    """A peer that always runs one repetition."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         program = super().prepare(model.with_name("1.onnx"), inputs, repetitions=1, cache=cache)
@@ -80,7 +80,7 @@ class Dropping(Honest):
 
 
 class Merging(Honest):
-    """Makes one kernel of all repetitions."""
+    """A peer that merges all repetitions into one kernel."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         program = super().prepare(model, inputs, repetitions=repetitions, cache=cache)
@@ -89,7 +89,7 @@ class Merging(Honest):
 
 
 class Wrong(Honest):
-    """Off by one."""
+    """A peer whose results are off by one."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         return _Changed(onnx.load(model), inputs, lambda result: [result + 1])
@@ -106,14 +106,14 @@ class Misshapen(Honest):
 
 
 class Silent(Honest):
-    """Gives no outputs."""
+    """A peer without outputs."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         return _Changed(onnx.load(model), inputs, lambda result: [])
 
 
 class _Changed(Evaluation):
-    """Every output becomes what `change` makes of it."""
+    """Base of peers whose outputs are changed by `change`."""
 
     def __init__(
         self, model: onnx.ModelProto, inputs: Sequence[Array], change: Callable[[Array], list[Array]]
@@ -126,7 +126,7 @@ class _Changed(Evaluation):
 
 
 class CrashingLater(Honest):
-    """Dies in the call that the environment variable CRASH_AT numbers."""
+    """A peer that dies in the call whose number is in the environment variable CRASH_AT."""
 
     def prepare(self, model: Path, inputs: Sequence[Array], *, repetitions: int, cache: Path) -> Evaluation:
         return _Mortal(onnx.load(model), inputs)

@@ -1,4 +1,4 @@
-"""A judge that finds a planted bug: programs with a Tanh die."""
+"""A judge with a planted bug for the fuzzer to find: programs with a Tanh crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that hangs or crashes when it is asked to."""
+"""A worker that hangs or crashes on request."""
 
 from __future__ import annotations
 

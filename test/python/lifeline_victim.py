@@ -1,4 +1,4 @@
-"""A worker that is busy in native code, which holds Python's lock or not, or that starts a program."""
+"""A worker that is busy in native code, with or without Python's lock, or starts a program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def release_lock(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], b
 
 
 def start_program(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """As IREE does with its linker."""
+    """Starts a program as IREE starts its linker."""
     subprocess.run(["sleep", str(_SECONDS)], check=True)
     return {"ok": True}, b""
 

@@ -1,4 +1,4 @@
-"""A worker that stays for ever in the step that the variable HANG_IN names."""
+"""A worker that hangs in the step that the environment variable HANG_IN names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter ends in silence while programs are alive."""
+"""The interpreter ends silently while programs are alive."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WAYS = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A program with state, saved."""
+    """Saves a program with state."""
     kind = TensorProto.FLOAT
     values = [helper.make_tensor_value_info(name, kind, [3, 5]) for name in ("x", "old", "y", "new")]
     rows = onnx.numpy_helper.from_array(np.array([[1]], np.int64), "rows")
@@ -88,7 +88,7 @@ def test_the_interpreter_ends_in_silence_with_native_objects_alive(saved: Path, 
     ],
 )
 def test_a_program_that_is_used_after_the_end_says_so(saved: Path, use: str) -> None:
-    # Hooks run in reverse: one that is registered before the package is imported runs after the package's own.
+    # Hooks run in reverse order: one that is registered before the package is imported runs after the package's own.
     before = (
         "def late():\n"
         "    try:\n"

@@ -1,4 +1,4 @@
-"""The benchmark runner: it survives its peers, repeats workloads faithfully, and reports what it promises to."""
+"""The benchmark runner survives failing peers, repeats workloads faithfully, and reports what it documents."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _measured(peers: dict[str, str], folder: Path, *, plan: Plan = _QUICK) -> li
     return [results for results, _ in steps][-1]
 
 
-# Peers that fail.
+# Failing peers
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,8 @@ def test_failure_is_in_the_row_and_others_go_on(peer: str, status: str, reason: 
 
 @pytest.mark.parametrize("call", [1, 2, 4, 6])
 def test_crash_in_any_call_is_in_the_row(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Preparing, checking, choosing how many calls fill a burst, deciding whether kernels are timed apart."""
+    """The numbered calls prepare, check, choose the number of calls per burst, and decide if kernels are timed
+    apart."""
     monkeypatch.setenv("CRASH_AT", str(call))
     plan = replace(_QUICK, rounds=1)
     peers = {"crashing": "fake_peers:CrashingLater", "honest": "fake_peers:Honest"}
@@ -108,7 +109,7 @@ def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
 
 @pytest.fixture
 def _all_calls_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also on a machine that is busy with others' work."""
+    """Makes all calls count as short, even on a busy machine."""
     monkeypatch.setattr("benchmarks.measure.SHORT_SECONDS", math.inf)
 
 
@@ -145,7 +146,7 @@ def test_client_starts_again_after_a_crash(tmp_path: Path) -> None:
                 client.ask("prepare", limit=10.0, model="", inputs=str(tmp_path), repetitions=1, cache="")
 
 
-# Repetitions.
+# Repetitions
 
 
 def _evaluated(model: onnx.ModelProto, inputs: list[Array]) -> list[Array]:
@@ -173,7 +174,7 @@ def test_repetition_is_composition(build: Callable[[], onnx.ModelProto]) -> None
 
 
 def test_outputs_that_are_not_read_are_outputs_of_every_repetition() -> None:
-    """bias-residual-layer-norm feeds both of its outputs back; batch statistics only the first of three."""
+    """bias-residual-layer-norm feeds both of its outputs back; batch statistics feeds back only the first of three."""
     model = stitch.batch_statistics((5, 3, 2))
     inputs = random_inputs(model, 0)
     outputs = _evaluated(repeat(model, 2), inputs)
@@ -214,7 +215,7 @@ def test_link_depends_on_the_last_repetition_and_changes_nothing() -> None:
 def test_repetitions_are_expected_as_the_repeated_model_computes_them(
     build: Callable[[], onnx.ModelProto],
 ) -> None:
-    """Whether both, the first or no output is fed back, and where it settles long before the last repetition."""
+    """The cases feed back both outputs, the first or none, and one settles long before the last repetition."""
     model = build()
     inputs = random_inputs(model, 0)
     expected = expected_repetitions(model, inputs, COUNTS[1:])
@@ -227,7 +228,7 @@ def test_repetitions_are_expected_as_the_repeated_model_computes_them(
 
 
 def test_repetitions_are_held_to_the_magnitude_of_the_first() -> None:
-    """The mean of what is normalised already is zero but for rounding."""
+    """The mean of a normalised value is zero except for rounding."""
     model = stitch.batch_statistics((129, 7))
     inputs = random_inputs(model, 0)
     outputs = ort_reference(repeat(model, 4), inputs)
@@ -256,11 +257,11 @@ def test_repeated_model_is_valid(count: int) -> None:
     assert sum(map(is_barrier, model.graph.node)) == count - 1
 
 
-# Real peers, at a small size.
+# Real peers, at a small size
 
 
 def _prepared(peer: str, model: onnx.ModelProto, count: int, folder: Path) -> tuple[list[Array], Facts]:
-    """Outputs of a workload and the facts of `count` repetitions."""
+    """Returns the outputs of a workload and the facts of `count` repetitions."""
     inputs = random_inputs(model, 0)
     arrays.save(folder / "inputs", inputs)
     facts = Facts()
@@ -292,7 +293,7 @@ def test_peer_is_right(peer: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "peer", [peer for peer in PEERS if peer != "onnxruntime"]
-)  # It has no bfloat16 softmax.
+)  # it has no bfloat16 softmax
 def test_peer_is_right_in_bfloat16(peer: str, tmp_path: Path) -> None:
     model = _SOFTMAX.in_type("bf16").build()
     [actual], _ = _prepared(peer, model, 1, tmp_path)
@@ -306,7 +307,7 @@ def test_compilers_keep_repetitions_apart(peer: str, tmp_path: Path) -> None:
     assert facts.kernels == 4
 
 
-# Rows and reports.
+# Rows and reports
 
 
 def _samples(*, fixed: float, kernel: float) -> list[dict[int, float]]:
@@ -426,7 +427,7 @@ def test_peer_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (row.status, row.reason) == ("ok", "")
 
 
-# The command line, and workloads that are too large to be tested whole.
+# The command line, and workloads that are too large to be tested whole
 
 
 @pytest.mark.parametrize(
@@ -464,7 +465,7 @@ def test_unknown_workload_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
 def _run_with(
     monkeypatch: pytest.MonkeyPatch, steps: Iterator[tuple[list[Result], dict[str, str]]], *arguments: str
 ) -> int:
-    """The runner where the measurements are these."""
+    """Runs the runner with these measurements."""
     monkeypatch.setattr(run, "measure", lambda *_, **__: steps)
     monkeypatch.setattr("benchmarks.machine.limits", lambda *_, **__: None)
     return run.main(["stitch", "--workloads", "softmax-77*", *arguments])
@@ -521,7 +522,7 @@ def test_small_vision_model_is_valid_and_matches_float64(build: Callable[[], onn
         assert relative_error(actual, wanted) <= model_tolerance(model)
 
 
-# Contractions.
+# Contractions
 
 
 _ATTENTION = AttentionOptions(heads=4, key_value_heads=2, sequence=5, head_size=3, is_causal=True)
@@ -542,7 +543,7 @@ def test_flops_are_those_of_contractions(build: Callable[[], onnx.ModelProto], f
 
 
 def test_small_input_beside_weights_links_repetitions() -> None:
-    """What is added to it costs nothing beside the product; without it there would be no slope of a token's matmul."""
+    """An addition to it costs little beside the product; without the link, a token's matmul would have no slope."""
     model = contractions.dense(1, 64, 48)
     repeat(model, 4)
     with pytest.raises(NotRepeatableError):

@@ -1,4 +1,4 @@
-"""Where tensors begin that IREE binds to our kernels, which read and write whole vectors."""
+"""Offsets of the tensors that IREE binds to our kernels, which read and write whole vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def half(*shape: int) -> np.ndarray:
 
 
 def products_of_a_slice() -> onnx.ModelProto:
-    """The slice begins at byte 200 of the first product, and three products share it."""
+    """Returns a model in which three products share a slice that begins at byte 200 of the first product."""
     split = [
         helper.make_node("MatMul", ["x", "w"], ["p"]),
         helper.make_node("Split", ["p", "n"], ["u", "v"], axis=1),
@@ -35,7 +35,7 @@ def products_of_a_slice() -> onnx.ModelProto:
 
 
 def a_result_in_a_concatenation() -> onnx.ModelProto:
-    """A convolution reads it, and the softmax would be made at byte 219778 of it."""
+    """Returns a model whose softmax result lies at byte 219778 of a concatenation that a convolution reads."""
     nodes = [
         helper.make_node("Softmax", ["x"], ["p"], axis=-1),
         helper.make_node("Concat", ["z", "p"], ["y"], axis=0),
@@ -48,7 +48,7 @@ def a_result_in_a_concatenation() -> onnx.ModelProto:
 
 
 def offsets_of_bindings(stream: str) -> list[int]:
-    """In bytes, of the bindings of our dispatches in generic text of IREE's stream phase."""
+    """Returns the byte offsets of our dispatches' bindings in generic text of IREE's stream phase."""
     constants = dict(re.findall(r'(%\w+) = "arith.constant"\(\) <\{value = (-?\d+) : index', stream))
     dispatch = (
         r'"stream\.cmd\.dispatch"\(([^)]*)\) <\{[^\n]*@tilewright_kernels'
@@ -56,7 +56,7 @@ def offsets_of_bindings(stream: str) -> list[int]:
     )
     found = []
     for operands, sizes in re.findall(dispatch, stream):
-        # Workload, scalars, resources, their sizes, offsets, lengths.
+        # Groups: workload, scalars, resources, their sizes, offsets, lengths
         counts = [int(count) for count in sizes.split(",")]
         begin = sum(counts[:4])
         found += [int(constants[name]) for name in operands.split(", ")[begin : begin + counts[4]]]
@@ -64,7 +64,7 @@ def offsets_of_bindings(stream: str) -> list[int]:
 
 
 def without_barriers(text: str) -> str:
-    """As it would be without `tile-align-bindings`."""
+    """Returns the module as it would be without `tile-align-bindings`."""
     barrier = r'(%\w+) = "util\.optimization_barrier"\((%\w+)\).*\n'
     rest = re.sub(barrier, "", text)
     for copy, tensor in re.findall(barrier, text):

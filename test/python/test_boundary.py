@@ -68,7 +68,7 @@ def test_a_message_cut_short_is_the_end() -> None:
 
 @pytest.fixture
 def _answers_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Has workers answer where they are."""
+    """Makes workers answer with the folder that they run in."""
     (tmp_path / "where_worker.py").write_text(
         "import os, tempfile\n"
         "from tilewright.worker.serving import main\n"
@@ -83,7 +83,7 @@ def _answers_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def _where(folder: Path) -> dict[str, Any]:
-    """Of a worker that is lent for the folder."""
+    """Returns the answer of a worker that is lent for the folder."""
     folder.mkdir()
     with lend_worker(folder) as worker:
         return worker.ask({"request": "where_worker:where"})[0]
@@ -114,7 +114,7 @@ def test_compilers_are_started_anew_where_it_makes_a_difference(
 ) -> None:
     with tilewright.keep_compilers():
         first = _where(tmp_path / "a")
-        with pytest.raises(ZeroDivisionError), lend_worker(tmp_path):  # it may have stopped halfway
+        with pytest.raises(ZeroDivisionError), lend_worker(tmp_path):  # the worker may have stopped halfway
             raise ZeroDivisionError
         second = _where(tmp_path / "b")
         monkeypatch.setenv("PYTHONHASHSEED", "1")
@@ -147,7 +147,7 @@ def test_death_says_how(worker: Worker) -> None:
 
 
 def test_variables_may_vanish_while_a_process_starts(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread may delete one, as pytest does between tests."""
+    """Another thread may delete an environment variable, as pytest does between tests."""
 
     class Vanishing(UserDict[str, str]):
         def __iter__(self) -> Iterator[str]:

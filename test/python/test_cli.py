@@ -303,7 +303,7 @@ def test_errors_are_one_line_and_not_zero(model_path: Path, arguments: tuple[str
 def test_an_input_file_whose_header_lies_is_refused(
     program: tilewright.Program, tmp_path: Path, shape: str
 ) -> None:
-    """numpy has errors of many kinds for these, and one of them is that memory is out."""
+    """numpy raises many kinds of errors for these, one of which is MemoryError."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     path = tmp_path / "x.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
@@ -324,11 +324,11 @@ def test_a_compiled_program_is_not_simulated(program: tilewright.Program, tmp_pa
 def test_what_a_simulated_gpu_cannot_heed_is_refused(tmp_path: Path, option: list[str]) -> None:
     refused = invoke("run", tmp_path / "a.onnx", "--device", "sim:h200", *option)
     assert refused.exit_code == 2
-    assert f"{option[0]} does not go with --device" in refused.stderr
+    assert f"{option[0]} cannot be combined with --device" in refused.stderr
 
 
 def test_outputs_do_not_replace_a_pipe(program: tilewright.Program, tmp_path: Path) -> None:
-    """Nor a device: /dev/full would be an ordinary file from then on."""
+    """They do not replace a device either: /dev/full would become an ordinary file."""
     module = program.save(tmp_path / "a.vmfb")
     os.mkfifo(tmp_path / "pipe")
     result = invoke("run", module, "-o", tmp_path / "pipe")
@@ -365,7 +365,7 @@ def test_a_failing_pass_prints_a_line_that_reproduces_it(monkeypatch: pytest.Mon
 def test_a_failed_compile_leaves_no_files(
     model_path: Path, tmp_path: Path, assert_no_leftovers: Callable[[Path], None]
 ) -> None:
-    # Files of at most 2 KiB: intermediate files and outputs alike fail, wherever the limit hits first.
+    # Files are limited to 2 KiB: intermediate files and outputs fail alike, wherever the limit hits first.
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); "
         "from tilewright.cli.main import main; main()"

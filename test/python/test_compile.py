@@ -1,4 +1,4 @@
-"""`tilewright.compile` and calling what it gives."""
+"""`tilewright.compile`, and calls of its programs."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_what_our_stage_cannot_read_is_left_to_iree_with_a_note(
 
 
 class _Refusing:
-    """Our stage, whose code takes more memory of a block than there is, so many times."""
+    """A stitching stage whose code exceeds the block memory a given number of times."""
 
     def __init__(self, times: int) -> None:
         self.pipelines: list[str] = []
@@ -356,7 +356,7 @@ def test_every_op_that_stays_with_iree_is_said() -> None:
 
 @pytest.mark.parametrize("element", ["f32", "f16", "bf16"])
 def test_gelu_by_tanh_of_torch_has_its_constant(element: str) -> None:
-    """IREE 3.13 has four digits of it: 5e-5 off."""
+    """IREE 3.13 has only four digits of the constant, an error of 5e-5."""
     kind = f"!torch.vtensor<[64],{element}>"
     source = f"""
         func.func @gelu(%x: {kind}) -> {kind} {{
@@ -369,6 +369,6 @@ def test_gelu_by_tanh_of_torch_has_its_constant(element: str) -> None:
     (y,) = tilewright.compile(source, threads=1)(x)
     wide = x.astype(np.float64)
     expected = wide / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
-    # The rounding of the result, or those of f32 on the way.
+    # Tolerance: the rounding of the result, or of f32 intermediates
     tolerance = {"f32": 2e-6, "f16": 2**-11, "bf16": 2**-8}[element]
     assert np.all(np.abs(y.astype(np.float64) - expected) <= tolerance * np.abs(expected) + 2e-6)

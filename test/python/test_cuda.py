@@ -1,4 +1,4 @@
-"""Compiling for GPUs, on a machine without one: what the module holds, what the assembler says, what is refused."""
+"""Compiling for GPUs on a machine without one: content of the module, results of the assembler, refusals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_compiles_to_a_module_with_our_ptx(model_path: Path, target: str) -> Non
 
 
 def test_contractions_are_ours(on_h200: tilewright.Program) -> None:
-    """The plan names their micro kernel."""
+    """The plan names the micro kernels of all contractions."""
     assert "micro kernel fma-8x8" in on_h200.explain()
     assert not [op for op in on_h200.metadata.report.left_to_iree if "matmul" in op.op]
 
@@ -89,7 +89,7 @@ def test_the_length_of_rows_chooses_the_scheme(shape: tuple[int, ...], scheme: s
 
 @pytest.mark.parametrize("offset", range(4))
 def test_every_operator_in_every_type_compiles(offset: int) -> None:
-    """A sample of the table that the CPU's tests go through, all of it in our kernels; `ptxas` judges where it is."""
+    """All of a sample of the CPU tests' table is in our kernels, which `ptxas` checks if it is available."""
     cases = list(op_table())[offset * 11 :: 44]
     program = tilewright.compile(
         merge({case.id: case.model for case in cases}), target="cuda:a100", strict=True
@@ -110,7 +110,7 @@ def test_a_fusion_with_too_many_bindings_is_declined() -> None:
 
 
 def test_layers_of_a_model_share_a_kernel(tmp_path: Path) -> None:
-    """Each is one kernel, of more tensors than there are bindings, and most of them are the same one."""
+    """Each layer is one kernel with more tensors than bindings, and most layers share the same kernel."""
     model = WORKLOADS["bert"].in_type("f16").build()
     program = tilewright.compile(model, "cuda:h200", tuning=False, dump_dir=tmp_path)
     layers = 12
@@ -123,7 +123,7 @@ def test_layers_of_a_model_share_a_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["cuda:rtx3090", "cuda:a100", "cuda:h200"])
 @pytest.mark.parametrize("columns", [512, 1000, 1024, 2048, 4096])
 def test_rows_of_a_matmul_with_a_softmax_fit_as_planned(columns: int, target: str) -> None:
-    """No kernel is refused after it was planned; rows that every block has room for are one kernel."""
+    """No kernel is refused after it was planned; rows that fit a block are one kernel."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["s"]),
         helper.make_node("Softmax", ["s"], ["y"], axis=-1),
@@ -149,7 +149,7 @@ def test_scores_that_phases_hand_over_leave_room_for_operands() -> None:
 
 
 def test_attention_over_keys_of_one_element_compiles() -> None:
-    """Its scores are sums of one term, whose dim has no size but in the operands."""
+    """The scores are sums over a K of one, which only the operands' shapes show."""
     nodes = [
         helper.make_node("MatMul", ["q", "k"], ["s"]),
         helper.make_node("Softmax", ["s"], ["p"], axis=-1),
@@ -292,7 +292,7 @@ def test_kernels_for_several_gpus_stay_within_the_limits_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("targets", "reason"),
-    [("cuda:a100,x86-64-avx2", "are not of one kind"), ("cuda:a100,cuda:a100", "is given twice")],
+    [("cuda:a100,x86-64-avx2", "are not of the same kind"), ("cuda:a100,cuda:a100", "is given twice")],
 )
 def test_targets_that_cannot_go_together(model_path: Path, targets: str, reason: str) -> None:
     with pytest.raises(TargetError, match=reason):
@@ -319,7 +319,7 @@ def test_a_smaller_gpu_is_a_file(model_path: Path, tmp_path: Path) -> None:
 
 
 def test_element_types_of_kernels_are_the_models() -> None:
-    """f16 and bf16 are read and written as they are, eight to an access."""
+    """f16 and bf16 are read and written directly, eight elements per access."""
     for element in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
         nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
         model = make_model(nodes, [value("x", [64, 256], element)], [value("y", [64, 256], element)])
@@ -330,7 +330,10 @@ def test_element_types_of_kernels_are_the_models() -> None:
 
 
 def test_memory_that_keeps_a_pool_goes_before_its_device() -> None:
-    """On a device that is always here; the other order would be a crash."""
+    """The memory that keeps a pool mapped is released before its device.
+
+    A local device stands in here; the other order would crash.
+    """
     code = """
 import weakref
 from iree.runtime import _binding

@@ -1,4 +1,4 @@
-"""The documents stay true: their Python runs, and the pass table names every pass."""
+"""The documents stay correct: their Python runs, and the pass table names every pass."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     exec(blocks[0], names)
     printed = capsys.readouterr().out
-    # Figure 4 of Souffle: one expression, whose map is the composition of all three.
+    # This is figure 4 of Souffle: one expression whose map is the composition of all three.
     assert printed.count("tile.expr") == 1
     assert "one-relies-on-one" in printed
     assert re.search(r"\(d0, d1\) -> \(d1 \* 2, d0\)", printed)
 
 
 def test_deploy_document_runs(tmp_path: Path) -> None:
-    """Its commands, one after another, as a shell would; the last one builds a wheel and has a script of its own."""
+    """Runs its commands one after another, as a shell would; the last one builds a wheel and has a script of its
+    own."""
     import numpy as np
     import onnx
 
@@ -81,7 +82,7 @@ func.func @main(%a: tensor<17x23xf32>, %b: tensor<23x33xf32>) -> tensor<17x33xf3
 
 
 def test_a_program_of_ones_own_adds_a_micro_kernel(tmp_path: Path) -> None:
-    """By what extending.md says alone: another project, which finds the compiler in its build folder."""
+    """Follows extending.md alone: another project finds the compiler in its build folder."""
     if not (ROOT / "build" / "TilewrightConfig.cmake").exists():
         pytest.skip("no build for development at hand")
     text = (ROOT / "docs" / "extending.md").read_text()
@@ -124,7 +125,7 @@ def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_tour_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its Python as one script, between the commands that make the model and compare."""
+    """Runs its Python as one script, between the commands that make the model and compare."""
     text = (ROOT / "docs" / "tour.md").read_text()
     make, compare = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The doctor of a broken installation: each thing that is missing is named, with what to do, and nothing else hides."""
+"""`tilewright doctor` on broken installations names everything that is missing, with a hint, and nothing else hides."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tilewright.cli.doctor import Check, examine
 
 
 def failed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Check]:
-    """The checks that failed, without the last one, which compiles."""
+    """Returns the failed checks, without the last one, which compiles."""
     monkeypatch.setattr(tilewright.cli.doctor, "_compile_and_run", lambda: "")
     return {check.name: check for check in examine() if check.ok is False}
 
 
 def forget_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that it is imported again."""
+    """Removes the native module from the cache, so that it is imported again."""
     monkeypatch.delitem(sys.modules, "tilewright.ir.native", raising=False)
     monkeypatch.delitem(sys.modules, "tilewright._native", raising=False)
     monkeypatch.delattr(tilewright, "_native", raising=False)

@@ -1,4 +1,4 @@
-"""Bad input is a one-line error of our own family that says what, where and what to do."""
+"""Bad input raises a one-line error of our own classes that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_text_that_is_no_mlir_is_refused_with_the_position() -> None:
 
 @pytest.mark.parametrize("callee", ["f", "g"])
 def test_a_function_that_calls_itself_is_refused(callee: str) -> None:
-    """IREE would not end."""
+    """IREE would recurse forever."""
     source = f"""
 func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {{
   %y = func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -178,7 +178,7 @@ def test_a_flag_that_iree_does_not_know_is_named(model_path: Path) -> None:
 
 
 def test_numerics_of_gpus_are_refused_on_processors(model_path: Path) -> None:
-    with pytest.raises(tilewright.CompileError, match="numerics='tf32' is for GPUs") as error:
+    with pytest.raises(tilewright.CompileError, match="numerics='tf32' is only for GPUs") as error:
         tilewright.compile(model_path, numerics="tf32")
     _message(error)
 

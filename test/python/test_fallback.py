@@ -1,5 +1,8 @@
-"""A pass that fails on a kernel, or dies of it, does not fail the compilation: the kernel's ops are compiled unfused,
-or by IREE, with a note, and the numbers are right. Failures are injected by `tile-inject-failure`."""
+"""A pass that fails or crashes on a kernel does not fail the compilation.
+
+The kernel's ops are compiled unfused, or by IREE, with a note, and the results are right. `tile-inject-failure` injects
+the failures.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ Array = np.ndarray[Any, Any]
 Injection = Callable[..., None]
 
 STAGES = ["planned", "program", "code"]
-# Parts of the model that are no kernel of one launch: too much is read for packing them.
+# These parts of the model are never kernels of one launch, because packing them would read too much.
 SHAPES = ([301, 1003], [307, 1009])
 
 
 @pytest.fixture
 def inject(monkeypatch: pytest.MonkeyPatch, may_fall_back: None, tmp_path: Path) -> Injection:
-    """Has our pipelines fail on kernels that hold ops of all of these names."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # what reproduces a failure stays
+    """Makes our pipelines fail on kernels that contain ops with all of these names."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # reproducers of failures stay
 
     def inject(*names: str, stage: str, crash: bool = False) -> None:
         failure = {"fail-at": stage, "fail-on": list(names), "fail-by-crash": crash or None}
@@ -68,7 +71,7 @@ def arrays() -> list[Array]:
 
 
 def _check(outputs: list[Array], arrays: list[Array]) -> None:
-    """In f32, from sums of a thousand terms: the nearest to float64 that an order of them may be."""
+    """Compares f32 sums of a thousand terms with float64, as tightly as any order of summation allows."""
     for output, array in zip(outputs, arrays, strict=True):
         np.testing.assert_allclose(output, softmax(np.tanh(array.astype(np.float64))), rtol=2e-5, atol=0)
 
@@ -88,7 +91,7 @@ def test_a_kernel_that_fails_is_not_fused_and_others_are(
     _check(program(*arrays), arrays)
     text = program.explain()
     assert "not fused, because a pass of ours failed on kernel" in text and "fails on purpose" in text
-    assert "please report it with what reproduces it: " in text and "--pass-pipeline=" in text
+    assert "please report it with this reproducer: " in text and "--pass-pipeline=" in text
     assert len(program.metadata.report.fallbacks) == 1
 
 
@@ -110,7 +113,7 @@ def test_what_fails_alone_as_well_is_left_to_iree(
 def test_a_process_that_dies_does_not_end_the_compilation(
     inject: Injection, two_kernels: onnx.ModelProto, arrays: list[Array], stage: str
 ) -> None:
-    """Nothing says on which kernel, so no ops share one."""
+    """Nothing names the kernel, so no ops share one in the next attempt."""
     inject("first_tanh", "first_softmax", stage=stage, crash=True)
     program = tilewright.compile(two_kernels, threads=1)
     _check(program(*arrays), arrays)
@@ -162,7 +165,7 @@ def test_kernels_for_gpus_fall_back(
     assert program.metadata.report.fallbacks
     x = np.random.default_rng(6).standard_normal((13, 37)).astype(np.float32)
     outputs = simulate_program(program, tmp_path, [x]).outputs
-    if outputs is not None:  # some kernel is ours, and what is not runs on this machine's processor
+    if outputs is not None:  # some kernel is ours, and this machine's processor runs the rest
         np.testing.assert_allclose(outputs[0], softmax(np.tanh(x.astype(np.float64))), rtol=2e-5)
 
 
@@ -219,7 +222,7 @@ def test_suspects_are_named_by_the_failure_or_stand_where_it_is(
 
 
 def test_each_attempt_does_without_more() -> None:
-    """Fused, then alone, then left; whatever fails, the attempts end."""
+    """Ops are fused, then alone, then left to IREE; whatever fails, the attempts end."""
     restrictions: Restrictions | None = Restrictions()
     seen = []
     for failures in range(1, 100):
@@ -231,7 +234,7 @@ def test_each_attempt_does_without_more() -> None:
             break
     assert seen == [
         Restrictions(unfused=frozenset({1, 2})),
-        # The kernels of an attempt are those of its own plan; here the plan has not changed.
+        # The kernels of an attempt are those of its own plan, which has not changed here.
         Restrictions(unfused=frozenset({1, 2}), left=frozenset({1, 2, 4})),
         Restrictions(fuse=False, unfused=frozenset({1, 2}), left=frozenset({1, 2, 4})),
         None,

@@ -1,4 +1,4 @@
-"""The fuzzer itself: what it draws, judges, survives, shrinks and reports."""
+"""The fuzzer itself: how it draws, judges, survives, shrinks and reports."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_graphs_are_judged_on_a_simulated_device(monkeypatch: pytest.MonkeyPatch
 
 
 def test_where_all_digits_cancel_rounding_is_no_error() -> None:
-    """mean(x - mean(x)) is zero: what is left is rounding, and an error is what is more than that."""
+    """mean(x - mean(x)) is zero, so that only rounding is left; a larger result is an error."""
     m = ModelBuilder("cancels")
     x = m.input((9,), "bf16")
     difference = m.op("Sub", x, m.op("ReduceMean", x, m.ints([0]), keepdims=1))
@@ -297,7 +297,7 @@ def test_a_planted_bug_leaves_a_small_model_and_the_command(
     seeds = range(seed, seed + 1)
     command.fuzz(seeds, target="cpu", jobs=1, seconds=None, out=tmp_path, small=True, say=said.append)
     folder = tmp_path / f"crash-{seed}"
-    # Nothing that a process which died left behind.
+    # A dead process must leave nothing behind.
     assert {path.name for path in folder.iterdir()} == {
         "README",
         "graph.onnx",
@@ -317,7 +317,7 @@ def test_a_planted_bug_leaves_a_small_model_and_the_command(
 def _worker(
     planted: str, folder: Path, *, module: str, search: Sequence[Path], limit_seconds: float
 ) -> Worker:
-    """A judge's process, with `planted` in place of its module."""
+    """Starts a judge's process with the module `planted` instead of its own."""
     return Worker(folder, module=planted, search=search, limit_seconds=limit_seconds)
 
 
@@ -341,7 +341,7 @@ def test_what_cannot_be_fuzzed_is_one_error(arguments: list[str], reason: str) -
 def test_graphs_for_a_simulated_gpu_have_no_other_target() -> None:
     refused = CliRunner().invoke(cli, ["--seeds", "0:1", "--device", "sim:h200", "--target", "cuda:a100"])
     assert refused.exit_code == 2
-    assert "--target does not go with --device" in refused.stderr
+    assert "--target cannot be combined with --device" in refused.stderr
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])

@@ -1,4 +1,4 @@
-"""The generator of `tilewright.passes`, on records as TableGen writes them."""
+"""The generator of `tilewright.passes`, tested on records in TableGen's format."""
 
 from __future__ import annotations
 

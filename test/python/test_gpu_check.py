@@ -1,4 +1,4 @@
-"""The check for machines with a GPU, on one without: what is bundled, and the run on a stand-in for the driver."""
+"""The GPU check on a machine without a GPU: the bundle's content, and a run on a fake driver."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], t
         launches = len(by_name[name]["kernels"])
         assert by_name[name]["kernel_s"][OURS_BARE] == pytest.approx(launches * LAUNCH_SECONDS, rel=1e-3)
         assert by_name[name]["measured_over_predicted"] > 0
-    # Where IREE computes a part, kernels of ours are timed and nothing is compared.
+    # If IREE computes a part, our kernels are timed, and nothing is compared.
     model = by_name["bert-small"]
     is_all_ours = next(w for w in manifest["workloads"] if w["workload"] == "bert-small")["is_all_ours"]
     assert model["status"] == {OURS_BARE: "ok"}
@@ -121,7 +121,7 @@ def test_wrong_kernels_are_found(folder: Path, manifest: dict[str, Any], tmp_pat
 def run_programs(
     folder: Path, output: Path, monkeypatch: pytest.MonkeyPatch, system: str, *arguments: str
 ) -> tuple[int, str]:
-    """The command on a stand-in for whole programs; its exit status and the page."""
+    """Runs the command with a fake for whole programs; returns its exit status and the page."""
     monkeypatch.setattr("benchmarks.gpu_check.run.open_driver", lambda: None)
     monkeypatch.setattr("benchmarks.gpu_check.run.SYSTEMS", {OURS_IREE: f"fake_cuda:{system}"})
     status = run([str(folder), "--output", str(output / "found"), *arguments])
@@ -137,7 +137,7 @@ def test_right_programs_pass(folder: Path, tmp_path: Path, monkeypatch: pytest.M
 def test_a_wrong_program_fails_the_check(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its kernels may be right, each for itself: what IREE computes around them is held to float64, too."""
+    """Each kernel may be right by itself, but the parts that IREE computes are compared with float64, too."""
     status, page = run_programs(folder, tmp_path, monkeypatch, "WrongOracle")
     assert status == 1
     assert "**WRONG** (relative error): dense-512x768x2 f16 (5.0e-01)" in page and "bert-small f32 (" in page
@@ -190,7 +190,7 @@ def test_without_a_gpu_everything_says_why(folder: Path, manifest: dict[str, Any
 def test_programs_of_a_bundle_are_for_the_runtime(
     folder: Path, manifest: dict[str, Any], tmp_path: Path
 ) -> None:
-    """With weights drawn anew; a GPU is all that they lack."""
+    """The programs run with newly drawn weights and only lack a GPU."""
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
     with zipfile.ZipFile(folder / "programs.zip") as archive:
@@ -227,11 +227,11 @@ def test_a_bundle_starts_and_says_that_there_is_no_driver(folder: Path, tmp_path
     command = [sys.executable, str(folder / "run.py"), "--output", "found"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no NVIDIA driver is here") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: no NVIDIA driver is installed") and done.stderr.count("\n") == 1
 
 
 def test_what_runs_there_needs_no_compiler(folder: Path) -> None:
-    """The bundle's own copy of the package, which has no native module."""
+    """The bundle's own copy of the package has no native module."""
     modules = [f"benchmarks.gpu_check.{name}" for name in ("run", "worker", "bare", "through_iree")]
     command = [sys.executable, "-c", f"import {', '.join(modules)}, tilewright; print(tilewright.__file__)"]
     done = subprocess.run(
@@ -301,7 +301,7 @@ def test_what_is_no_attention_is_refused(name: str) -> None:
 
 
 def test_an_attention_with_anything_else_in_it_is_refused() -> None:
-    """Another mask, axis of the softmax, or operand: functions for attention would compute something else."""
+    """With another mask, softmax axis or operand, functions for attention would compute something else."""
     masked, turned, swapped = (build_model("causal-attention-12x128x64", "f16") for _ in range(3))
     [mask] = (tensor for tensor in masked.graph.initializer if tensor.name.startswith("causal_mask"))
     mask.raw_data = bytes(len(mask.raw_data))
@@ -314,7 +314,7 @@ def test_an_attention_with_anything_else_in_it_is_refused() -> None:
 
 
 def report_of(times: dict[tuple[str, str, str], dict[str, tuple[float, float]]]) -> dict[str, Any]:
-    """A report on made-up times; by suite, workload and dtype each system's microseconds of kernels and of a call."""
+    """Returns a report on invented times: for suite, workload and dtype, each system's kernel and call microseconds."""
     entries = [
         {
             "suite": suite, "workload": workload, "dtype": dtype, "compulsory_bytes": 1, "predicted_s": 1e-6,
@@ -348,7 +348,7 @@ def test_means_are_by_suite_and_peer() -> None:
         {"kernels": 2.0, "kernels_over": 2, "calls": 12**0.5, "calls_over": 2}
     )
     assert means["chains"]["jax"] == {"kernels": None, "kernels_over": 0, "calls": 0.5, "calls_over": 1}
-    # Where IREE computes a part, our kernels are not the workload, but the call is.
+    # If IREE computes a part, our kernels are not the workload, but the call is.
     assert means["models"][TORCH] == {"kernels": None, "kernels_over": 0, "calls": 2.0, "calls_over": 1}
     page = to_markdown(report)
     assert "| suite | torch | jax |" in page
@@ -454,7 +454,7 @@ def test_ptx_of_a_newer_gpu_is_refused_with_the_drivers_words() -> None:
 def test_no_driver_is_a_clear_error() -> None:
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a GPU")
-    with pytest.raises(ProgramError, match=r"no NVIDIA driver is here"):
+    with pytest.raises(ProgramError, match=r"no NVIDIA driver is installed"):
         Cuda()
 
 
@@ -469,7 +469,7 @@ def test_a_bundle_is_refused_with_the_reason(
     ):
         assert main([*arguments, "--suites", "stitch"]) == 1
         assert reason in capsys.readouterr().err
-    assert not (tmp_path / "new").exists()  # another try has its name
+    assert not (tmp_path / "new").exists()  # a retry has another name
 
 
 def test_without_a_network_the_wheels_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""When reductions of few results choose scope grid on GPUs, what forbidding it costs, and what is refused."""
+"""Grid scope for reductions with few results on GPUs: when it is chosen, what forbidding it costs, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def one_long_row() -> onnx.ModelProto:
 
 
 def batch_statistics() -> onnx.ModelProto:
-    """Mean and variance of every channel."""
+    """Returns mean and variance of every channel."""
     nodes = [
         axes(0, 1, 2),
         helper.make_node("ReduceMean", ["x", "axes"], ["m"], keepdims=1),
@@ -106,8 +107,10 @@ def test_a_plan_with_barriers_is_refused_where_they_are_forbidden() -> None:
 
 
 def test_contractions_side_by_side_have_the_tiles_of_their_share() -> None:
-    """Queries, keys and values: each alone would be 96 small tiles for all SMs, three turns of the blocks that each
-    gets."""
+    """Queries, keys and values share a kernel.
+
+    Each alone would have 96 small tiles on all SMs, which are three tiles per block, one after another.
+    """
     model = to_narrow(bert(BertOptions(layers=1)), "f16")
     parts = [
         part for kernel in tilewright.compile(model, TARGET, tuning=False).kernels for part in kernel.groups

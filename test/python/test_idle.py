@@ -1,4 +1,4 @@
-"""What is timed next has the cores to itself."""
+"""A timed workload has the cores to itself."""
 
 from __future__ import annotations
 

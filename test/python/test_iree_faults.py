@@ -1,4 +1,4 @@
-"""IREE 3.13 is kept from what it computes wrongly: convolutions of f16 on CUDA, dynamic shapes with data tiling."""
+"""Workarounds keep IREE 3.13 from wrong results: f16 convolutions on CUDA, and dynamic shapes with data tiling."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from fuzz.op_table import OpCase
 
 Array = np.ndarray[Any, Any]
 
-# The arguments of the body of an op that reduces.
+# Block arguments of an op that reduces
 _REDUCTION = re.compile(r'"linalg\.\w+"\([^\n]*iterator_type<reduction>[^\n]*\n\s*\^bb0\(([^)\n]*)\)')
 
 
 def conv(
     *, element: int = TensorProto.FLOAT16, image: Sequence[int | str] = (1, 8, 14, 14), stride: int = 2
 ) -> onnx.ModelProto:
-    """A convolution of 1x1, by default the one that IREE computes wrongly, and a relu before it, which is ours."""
+    """Returns a 1x1 convolution after a relu, which is ours; IREE computes the default one wrongly."""
     nodes = [
         helper.make_node("Relu", ["x"], ["positive"]),
         helper.make_node("Conv", ["positive", "w"], ["y"], strides=[stride] * 2),
@@ -64,7 +64,7 @@ def test_convolutions_of_narrow_floats_are_widened_on_cuda_with_a_note() -> None
 
 
 def test_others_are_left_alone() -> None:
-    """In f32, and on CPUs, where IREE is right."""
+    """Convolutions in f32, and on CPUs, are right in IREE and stay unchanged."""
     for program in (
         tilewright.compile(conv(element=TensorProto.FLOAT), "cuda:h200"),
         tilewright.compile(conv(), threads=1),
@@ -75,7 +75,7 @@ def test_others_are_left_alone() -> None:
 @pytest.mark.parametrize("element", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
 @pytest.mark.parametrize("size", [14, "height"])
 def test_iree_does_not_narrow_them_again(element: int, size: int | str, tmp_path: Path) -> None:
-    """It fuses what it can into a kernel; an extension in front of the product would make it one of narrow floats."""
+    """IREE fuses all it can into a kernel; an extension before the product would make it a product of narrow floats."""
     program = tilewright.compile(
         conv(element=element, image=(1, 8, size, 14)), "cuda:h200", dump_dir=tmp_path
     )
@@ -92,7 +92,7 @@ def test_iree_does_not_narrow_them_again(element: int, size: int | str, tmp_path
 
 
 def test_widened_convolutions_compute_the_same(tmp_path: Path) -> None:
-    """Of every form and narrow type; on a CPU, which runs the same module."""
+    """The sample has every form and narrow type; it runs on a CPU, which runs the same module."""
     cases = convolutions("f16", "bf16")
     model = merge({case.id: case.model for case in cases})
     flags = iree_flags(resolve_targets("cpu", threads=1)[-1], host=True)
@@ -150,7 +150,7 @@ def test_a_module_that_cannot_be_read_is_refused_if_it_has_such_convolutions(
 
 
 def test_a_convolution_that_is_spelled_out_is_found_in_text(tmp_path: Path) -> None:
-    """Of a module that cannot be read; a matmul is none."""
+    """The module cannot be parsed; a matmul in it is no convolution."""
     text = """"linalg.generic"(%x, %w, %s) <{{indexing_maps = [affine_map<(d0, d1) -> ({index})>, affine_map<(d0, d1) ->
  (d1)>, affine_map<(d0, d1) -> (d0)>]}}> ({{
     ^bb0(%a: {type}, %b: {type}, %c: f32):""".replace("\n (", " (")
@@ -165,11 +165,11 @@ def test_a_convolution_that_is_spelled_out_is_found_in_text(tmp_path: Path) -> N
         assert widen_convolutions(plain, fail, tmp_path) == (plain, 0)
 
 
-# Data tiling.
+# Data tiling
 
 
 def attention(batch: int | str, rows: int | str) -> onnx.ModelProto:
-    """x + softmax(x·xᵀ)·x, which IREE computes wrongly with data tiling where both sizes are dynamic."""
+    """Returns x + softmax(x·xᵀ)·x, which IREE computes wrongly with data tiling if both sizes are dynamic."""
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
         helper.make_node("MatMul", ["x", "t"], ["scores"]),

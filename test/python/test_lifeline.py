@@ -1,4 +1,4 @@
-"""Processes that are started end with their starter, however it ends and whatever they are at."""
+"""Started processes end with the process that started them, however it ends and whatever they are doing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.system.lifeline import Lifeline, run
 from tilewright.worker.process import Worker
 
 _WAIT_SECONDS = 60.0
-"""Far more than anything here takes: who waits for so long has failed."""
+"""Seconds, far more than anything here takes: a wait that lasts so long has failed."""
 
 _WORKER = """
 import sys, threading
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def _caller(tmp_path: Path, code: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs code in a process until it says that it has asked for something. All that it starts has its variable."""
+    """Runs code in a process until it prints that it has sent a request. All its descendants inherit its variable."""
     script = tmp_path / "caller.py"
     script.write_text(code)
     paths = os.pathsep.join(filter(None, [str(Path(__file__).parent), *sys.path]))
@@ -75,7 +75,7 @@ def _caller(tmp_path: Path, code: str, *arguments: str) -> Iterator[subprocess.P
 
 
 def _family(tmp_path: Path) -> list[int]:
-    """Who of a caller's processes is alive, itself included."""
+    """Returns the living processes of a caller's family, itself included."""
     mark, found = f"CALLER={tmp_path}".encode(), []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -83,7 +83,7 @@ def _family(tmp_path: Path) -> list[int]:
                 continue
             state = (folder / "stat").read_text().rpartition(") ")[2][0]
         except OSError:
-            continue  # It has just ended.
+            continue  # it has just ended
         if state not in "ZX":
             found.append(int(folder.name))
     return found
@@ -107,7 +107,7 @@ def test_an_idle_worker_ends_with_its_caller(tmp_path: Path, ending: signal.Sign
 @pytest.mark.parametrize("request_", ["hold_lock", "release_lock", "run_passes"])
 def test_a_busy_worker_ends_with_its_caller(tmp_path: Path, request_: str) -> None:
     with _caller(tmp_path, _WORKER + _ASK, request_) as caller:
-        time.sleep(0.5)  # It is in the middle of the request now, mostly.
+        time.sleep(0.5)  # by now it is most likely handling the request
         assert len(_family(tmp_path)) == 2
         caller.kill()
         _until("a worker outlives its caller", tmp_path, count=0)
@@ -141,7 +141,7 @@ def test_a_worker_of_a_worker_ends_with_the_outermost_caller(tmp_path: Path) -> 
         f"command = [sys.executable, '-c', {_WORKER + _ASK!r}, *sys.argv[1:]]\n"
         "process = Lifeline().start(command)\n"
     )
-    # The lifeline must be held for as long as the process is wanted.
+    # The lifeline must be held for as long as the process is needed.
     code = code.replace("process = Lifeline()", "lifeline = Lifeline()\nprocess = lifeline") + _IDLE
     with _caller(tmp_path, code, "hold_lock") as caller:
         time.sleep(0.5)
@@ -191,7 +191,7 @@ def test_a_program_that_knows_of_nothing_ends_with_its_starter(tmp_path: Path) -
     code = "from tilewright.system.lifeline import run\nprint('asked', flush=True)\nrun(['sleep', '300'])\n"
     with _caller(tmp_path, code) as caller:
         _until("there is no program", tmp_path, count=2)
-        time.sleep(0.5)  # The kernel is asked right after the start.
+        time.sleep(0.5)  # the request for a death signal follows right after the start
         caller.kill()
         _until("a program outlives its starter", tmp_path, count=0)
 

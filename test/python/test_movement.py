@@ -1,4 +1,4 @@
-"""Movement between caches: the simulator against a plain one, and the block-order model against generated code."""
+"""Movement between caches: the simulator against a simple one, and the block-order model against generated code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TARGET = "x86-64-v2"
 
 
 class _PlainCache:
-    """One fully associative level, as slow and as simple as can be."""
+    """One fully associative level, implemented as simply as possible."""
 
     def __init__(self, lines: int) -> None:
         self._lines, self._held = lines, OrderedDict[int, bool]()
@@ -70,7 +70,7 @@ def test_ways_conflict() -> None:
     addresses = [(64 * 8 * i, 4, False) for i in (0, 1, 2, 0, 1, 2)]
     small, full = (
         Hierarchy([Cache(capacity_bytes=64 * 16, ways=ways)]) for ways in (2, 0)
-    )  # 8 sets of 2 ways, or one of 16
+    )  # 8 sets of 2 ways, or one set of 16
     for hierarchy in (small, full):
         hierarchy.replay(_records(addresses))
     assert small.movement()[0].fetched == 6 * 64
@@ -78,7 +78,7 @@ def test_ways_conflict() -> None:
 
 
 def test_levels_see_what_the_ones_above_miss_and_evict() -> None:
-    """Two lines take turns in a cache of one: the next level fetches each once, and takes the writes."""
+    """Two lines alternate in a cache of one line: the next level fetches each once and receives the writes."""
     hierarchy = Hierarchy([Cache(capacity_bytes=64), Cache(capacity_bytes=1024)])
     hierarchy.replay(_records([(0, 4, True), (64, 4, False)] * 10))
     inner, outer = hierarchy.movement()
@@ -88,7 +88,7 @@ def test_levels_see_what_the_ones_above_miss_and_evict() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tile_programs_compute_the_chain(case: Case, tmp_path: Path) -> None:
-    """Distinct extents; tiles of several blocks along every loop."""
+    """The extents differ, and every loop has tiles of several blocks."""
     m, n, k, inner = 12, 48, 20, 32
     blocks = ChainBlocks(extents=(m, n, k, inner), tiles=(4, 16, 5, 8), order=case.order)
     program = fused_chain(blocks) if case.reuse else separate_chain(blocks)
@@ -102,7 +102,7 @@ def test_tile_programs_compute_the_chain(case: Case, tmp_path: Path) -> None:
     np.testing.assert_allclose(e, a.astype(np.float64) @ b @ d, rtol=1e-4, atol=1e-4)
 
 
-# Of m, n, k and l; in use they take at most three quarters of 1 KiB.
+# Tiles of m, n, k and l; live tiles take at most three quarters of 1 KiB.
 _TILINGS = ((4, 4, 4, 4), (8, 4, 4, 8), (8, 8, 4, 4), (12, 4, 4, 8), (4, 16, 8, 4), (6, 8, 8, 8))
 
 
@@ -138,10 +138,10 @@ def test_a_buffer_is_aligned() -> None:
 
 
 def test_plans_say_what_their_code_moves() -> None:
-    """Of a chain whose tensors fit L2 but not L1, in the order and tiles that the planner chose.
+    """Compares movement with the plan of a chain whose tensors fit L2 but not L1, in the planner's order and tiles.
 
-    What is more, above all past the outer levels, is what lies between the products: it stays in one buffer, which
-    crosses once from cold caches; on a busy machine the runtime may have a second one.
+    The excess, most of it past the outer levels, is the data between the products: it stays in one buffer, which moves
+    once from cold caches. On a busy machine, the runtime may have a second buffer.
     """
     chain = Chain(name="small", batch=16, m=64, n=48, k=64, inner=192)
     moved = measure_chain(chain, target=_TARGET)

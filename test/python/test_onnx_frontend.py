@@ -1,4 +1,4 @@
-"""What the ONNX front end does beyond IREE's importer: weights, external data, names."""
+"""Features of the ONNX front end beyond IREE's importer: weights, external data, names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def large() -> Array:
 
 
 def adding(initializers: dict[str, Array]) -> onnx.ModelProto:
-    """x plus every initializer."""
+    """Returns a model that adds every initializer to x."""
     nodes, last = [], "x"
     for number, name in enumerate(initializers):
         nodes.append(helper.make_node("Add", [last, name], [f"sum{number}"]))
@@ -135,7 +135,7 @@ def test_external_data_outside_the_folder_is_refused(external: Path, location: s
 
 
 def _refer(external: Path, **changed: str) -> None:
-    """Other entries in every reference to external data."""
+    """Changes entries in every reference to external data."""
     model = onnx.load(external, load_external_data=False)
     for tensor in model.graph.initializer:
         kept = [entry for entry in tensor.external_data if entry.key not in changed]
@@ -154,7 +154,7 @@ def test_an_offset_that_no_file_has_is_refused(external: Path, offset: str) -> N
 
 
 def test_only_a_file_is_external_data(external: Path) -> None:
-    """Nothing is ever read of a pipe that nobody writes to, and of a link that leads to itself."""
+    """A pipe without a writer, and a link to itself, are never read."""
     data = external.parent / "weights.bin"
     data.unlink()
     os.mkfifo(data)
@@ -167,7 +167,7 @@ def test_only_a_file_is_external_data(external: Path) -> None:
 
 
 def test_external_data_is_found_from_attributes_and_branches(tmp_path: Path) -> None:
-    """Constants keep theirs in an attribute, and branches have weights of their own."""
+    """Constants have external data in an attribute, and branches have weights of their own."""
 
     def outside(name: str, offset: int) -> onnx.TensorProto:
         tensor = onnx.TensorProto(name=name, dims=[3], data_type=TensorProto.FLOAT)
@@ -194,7 +194,7 @@ def test_external_data_is_found_from_attributes_and_branches(tmp_path: Path) -> 
 
 
 def test_missing_external_data_of_half_bytes_is_named(tmp_path: Path) -> None:
-    """ONNX's own reader, which unpacks them, has errors of its own."""
+    """ONNX's own reader, which unpacks them, raises errors of its own."""
     model = adding({"w": np.zeros(SIZE, np.float32)})
     [tensor] = model.graph.initializer
     tensor.CopyFrom(onnx.TensorProto(name="w", dims=[SIZE], data_type=onnx.TensorProto.INT4))
@@ -210,7 +210,7 @@ def test_weights_of_no_type_or_shape_are_named() -> None:
     tensor = model.graph.initializer[0]
     tensor.dims[:] = [-SIZE, -1]
     with pytest.raises(
-        tilewright.ModelError, match=rf"initializer 'w': its dims \[-{SIZE}, -1\] are no shape"
+        tilewright.ModelError, match=rf"initializer 'w': its dims \[-{SIZE}, -1\] are not a valid shape"
     ):
         tilewright.compile(model)
     tensor.data_type = 99
@@ -232,7 +232,7 @@ def test_a_proto_with_external_data_says_what_to_do(external: Path) -> None:
     ],
 )
 def test_an_axis_that_an_operand_does_not_have_is_refused(op: str, axis: int) -> None:
-    """IREE does not end at the first two, and reduces along no axis for the others."""
+    """IREE hangs on the first two, and reduces along no axis for the others."""
     inputs, axes = ["x"], {}
     attributes: dict[str, Any] = {}
     if op in ("ReduceSum", "Squeeze"):
@@ -280,7 +280,7 @@ def test_a_number_has_no_axis() -> None:
 
 
 def test_functions_that_grow_without_end_are_refused() -> None:
-    """Each calls the one before twice: some hundred bytes for each doubling of the memory."""
+    """Each function calls the one before twice, so that some hundred bytes double the memory."""
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
     functions = [
         helper.make_function("own", "f0", ["x"], ["y"], [helper.make_node("Relu", ["x"], ["y"])], opsets[:1])
@@ -299,7 +299,7 @@ def test_functions_that_grow_without_end_are_refused() -> None:
 
 
 def test_functions_of_a_model_are_inlined(large: Array) -> None:
-    """One calls another, with a weight, and under names that its caller has, too."""
+    """One function calls another, with a weight, and with names that its caller also has."""
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
     twice = helper.make_function(
         "own", "twice", ["x"], ["y"], [helper.make_node("Add", ["x", "x"], ["y"])], opsets[:1]

@@ -1,4 +1,4 @@
-"""Where the tensors of a program's launches lie on a device."""
+"""Device addresses of the tensors of a program's launches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _launch(inputs: list[int], outputs: list[int]) -> dict[str, Any]:
 
 
 def test_memory_that_nobody_reads_any_more_is_taken_again() -> None:
-    """0 is an argument, 4 the result; 1 is dead when 3 is made, and 2 is not."""
+    """0 is an argument, 4 the result; 1 is dead when 3 is made, but 2 is not."""
     launches = [_launch([0], [1]), _launch([1], [2]), _launch([0, 2], [3]), _launch([3], [4])]
     addresses = place_tensors(launches, {4}, lambda number: 100)
     assert addresses[3] == addresses[1]

@@ -1,4 +1,4 @@
-"""What a plan names is carried out or refused: each field with a value that is wrong, and what the error says."""
+"""Each field of a plan is carried out or refused: every field is set to a wrong value, and the error is checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def w() -> Array:
 
 @pytest.fixture(scope="module")
 def product(w: Array) -> onnx.ModelProto:
-    """A matmul with its activation, a softmax, and a transpose that stays with IREE."""
+    """Returns a matmul with its activation, a softmax, and a transpose that stays with IREE."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["s"]),
         helper.make_node("Tanh", ["s"], ["t"]),
@@ -43,7 +43,7 @@ def product(w: Array) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class Stage:
-    """The model as our stage gets it for a target, and the plan that it makes."""
+    """The model as our stage receives it for a target, and the plan for it."""
 
     text: str
     targets: Sequence[Target]
@@ -79,7 +79,7 @@ def _part(plan: Json) -> Json:
 
 
 def _kernel(plan: Json) -> Json:
-    """The one that contracts."""
+    """Returns the kernel that has the contraction."""
     return next(k for k in plan["kernels"] if any(op["microKernel"] for p in k["groups"] for op in p["ops"]))
 
 
@@ -348,7 +348,7 @@ def test_a_plan_of_another_model_is_refused(stages: dict[str, Stage], w: Array, 
 def test_the_terms_of_a_block_are_carried_out(
     product: onnx.ModelProto, stages: dict[str, Stage], tmp_path: Path, w: Array
 ) -> None:
-    """The third size of a micro kernel is the plan's to choose. In f32, with sums of 53 terms."""
+    """The third size of a micro kernel (K) is the plan's to choose. The sums are over 53 terms in f32."""
     plan = copy.deepcopy(stages["x86-64-v2"].plan)
     name, sizes = _contraction(plan)["microKernel"].split("-")
     label = f"{name}-{'x'.join(sizes.split('x')[:2])}x16"

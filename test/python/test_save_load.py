@@ -1,4 +1,4 @@
-"""What `save` writes, `load` reads; damaged files are refused; a failed save leaves nothing behind."""
+"""`load` reads what `save` writes; damaged files are refused; a failed save leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_wrong_description_is_refused(saved: Path, member: str, new: Any) -> N
 
 
 def _members(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths of all members; of a list's items only the first, since they are alike."""
+    """Yields the paths of all members; of a list only the first item, since all items are alike."""
     if path:
         yield path
     items = data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ()
@@ -278,7 +278,7 @@ def test_folders_and_devices_are_no_files(program: tilewright.Program, tmp_path:
 def test_a_full_disk_leaves_what_was_there(
     saved: Path, assert_no_leftovers: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    # A limit on the size of files is a full disk that a test may make; links need no space, so copies are made.
+    # A limit on file sizes acts like a full disk. Links need no space, so copies are made.
     folder = tmp_path / "full"
     folder.mkdir()
     (folder / "a.json").write_text("previous")

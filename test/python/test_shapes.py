@@ -1,4 +1,4 @@
-"""Arithmetic on shapes in an ONNX graph, which is replaced by its values before IREE's importer sees it."""
+"""Shape arithmetic in an ONNX graph is replaced by its values before IREE's importer sees it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def folded(
     *,
     shape: Sequence[int | str] = (4, 6, 8),
 ) -> dict[str, Array | None]:
-    """What every node gives that is a constant afterwards; x has the shape."""
+    """Returns the values of nodes that are constants after folding; `shape` is that of x."""
     arrays = {name: np.asarray(array) for name, array in (constants or {}).items()}
     result = helper.make_node("Identity", ["x"], ["y"])
     model = make_model([*nodes, result], [value("x", list(shape))], [value("y", list(shape))], arrays)
@@ -35,7 +35,8 @@ def folded(
 
 
 def packed_projections(rng: np.random.Generator) -> tuple[onnx.ModelProto, Array, Array]:
-    """[5, 2, 8] by a matrix for three results, parted as PyTorch's exporter does it, where a Mod finds the axis."""
+    """Returns a model that projects [5, 2, 8] to three results, split as PyTorch's exporter does, with a Mod for the
+    axis."""
     weights, x = rng.standard_normal((8, 24)), rng.standard_normal((5, 2, 8))
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["all"]),
@@ -77,11 +78,11 @@ def test_what_follows_from_shapes_is_folded() -> None:
         -1,
         -2,
         -2,
-    ]  # towards zero, as ONNX
+    ]  # rounds towards zero, as ONNX does
 
 
 def test_a_known_condition_leaves_one_branch() -> None:
-    """Two Ifs whose branches have the same names inside, one of them an If in a branch."""
+    """The model has two Ifs whose branches use the same names, one of them an If inside a branch."""
 
     def branch(*nodes: NodeProto) -> onnx.GraphProto:
         return helper.make_graph(

@@ -1,4 +1,4 @@
-"""Whole programs on the simulated device: `tilewright run --device=sim:…` and the benchmark runner's GPU targets."""
+"""Whole programs on the simulated device: `tilewright run --device=sim:…`, and GPU targets of the benchmark runner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHAPE = [64, 96]
 
 
 def _two_kernels() -> onnx.ModelProto:
-    """A softmax of rows and one of columns, scaled by weights; IREE has nothing to do."""
+    """Returns a softmax of rows and one of columns, scaled by weights, which leave nothing to IREE."""
     g = GraphBuilder("two_kernels")
     rows = g.op("Softmax", g.input("x", tuple(_SHAPE)), axis=1)
     g.output(g.op("Mul", g.op("Softmax", rows, axis=0), g.vector(_SHAPE[1], mean=1.0)), _SHAPE)
@@ -71,7 +71,7 @@ def test_strict_numerics_and_integer_divisions_are_simulated(tmp_path: Path) -> 
 
 
 def test_results_have_the_shapes_of_the_program(tmp_path: Path) -> None:
-    """A reshape behind the last kernel is no kernel's."""
+    """The reshape after the last kernel belongs to no kernel."""
     g = GraphBuilder("reshaped")
     g.output(g.op("Unsqueeze", g.op("Softmax", g.input("x", (6, 10))), g.ints([0, 2])), (1, 6, 1, 10))
     model = g.build()
@@ -84,7 +84,7 @@ def test_results_have_the_shapes_of_the_program(tmp_path: Path) -> None:
 
 
 def test_an_input_may_be_a_result(tmp_path: Path) -> None:
-    """As it is, which no kernel has to do with."""
+    """An input is returned unchanged, without any kernel."""
     g = GraphBuilder("handed_on")
     x, y = g.input("x", (6, 10)), g.input("y", (3, 4))
     g.output(g.op("Transpose", y, perm=[0, 1]), (3, 4))
@@ -99,7 +99,7 @@ def test_an_input_may_be_a_result(tmp_path: Path) -> None:
 
 
 def test_iree_computes_what_is_not_ours(tmp_path: Path) -> None:
-    """Between kernels, behind them and in front of them."""
+    """IREE's ops lie between kernels, after them and before them."""
     weight = np.random.default_rng(0).standard_normal((4, 4, 3, 3)).astype(np.float32)
     g = GraphBuilder("convolutions")
     x, w = g.input("x", (1, 4, 18, 34)), g.constant(weight)
@@ -118,7 +118,7 @@ def test_iree_computes_what_is_not_ours(tmp_path: Path) -> None:
 
 
 def test_without_iree_its_part_is_said_and_random(tmp_path: Path) -> None:
-    """As on a machine that has only the kernels."""
+    """Without IREE, as on a machine that has only the kernels, its results are random, and a note says so."""
     model = _convolution_and_softmaxes()
     tilewright.compile(model, "cuda:h200", dump_dir=tmp_path)
     flow = describe_launches(tmp_path)

@@ -1,4 +1,4 @@
-"""The simulated device: numbers and counts of kernels without bugs, and every kind of bug found where it is."""
+"""The simulated device: results and counts of correct kernels, and the location of every kind of bug."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counts(requests: int, bytes: int, sectors: int = 0, ideal: int = 0, conflict
     return AccessCounts(requests, bytes, sectors, ideal, conflicts)
 
 
-# ---- what is counted
+# ---- counts
 
 
 def test_elementwise_reads_and_writes_each_byte_once() -> None:
@@ -35,13 +35,13 @@ def test_elementwise_reads_and_writes_each_byte_once() -> None:
     report = simulate(CORRECT, "scale", (8,), [x, y], [1000], empty=[1])
     report.check()
     np.testing.assert_array_equal(y, 2 * x)
-    # 1000 elements are 31 full warps, one of 8 lanes, and 125 sectors.
+    # 1000 elements take 31 full warps, one of 8 lanes, and 125 sectors.
     assert report.global_reads == report.global_writes == counts(32, 4000, 125, 125)
     assert (report.dram_bytes_read, report.dram_bytes_written) == (4000, 4000)
     assert [binding.sectors_read for binding in report.bindings] == [125, 0]
     assert report.bindings[1].bytes_never_written == 0
-    assert report.divergent_block_visits == 1  # the warp of 8 lanes, in the body
-    # A multiplication, the index, two addresses and the comparison, and three branches.
+    assert report.divergent_block_visits == 1  # the warp with 8 lanes, in the body
+    # The body has a multiplication, the index, two addresses, the comparison, and three branches.
     assert report.instructions.floating == 32
     assert report.instructions.global_memory == 64
     assert report.instructions.control == 3 * 32
@@ -92,7 +92,7 @@ def test_block_reduction_through_shared_memory() -> None:
     report.check()
     np.testing.assert_array_equal(y, x.reshape(5, 128).sum(1))
     assert report.block_barriers == 5 * 2
-    assert report.instructions.barrier == 5 * 4 * 2  # of warps
+    assert report.instructions.barrier == 5 * 4 * 2  # barriers of warps
     assert report.shared_writes == counts(5 * 4, 5 * 4 * 4)
     assert report.shared_reads == counts(5 * 4 * 4, 5 * 128 * 4 * 4)
     assert report.shared_bytes_per_block == 16
@@ -100,7 +100,7 @@ def test_block_reduction_through_shared_memory() -> None:
 
 @pytest.mark.parametrize("host_threads", [1, 2, 3])
 def test_two_phases_around_a_grid_barrier(host_threads: int) -> None:
-    """All blocks are alive; what is handed over stays in the L2 and is read by all."""
+    """All blocks are resident; the data between the phases stays in the L2, where all blocks read it."""
     x = np.random.default_rng(0).integers(0, 9, 128 * 128).astype(np.float32)
     scratch, y = np.zeros(128, np.float32), np.zeros_like(x)
     report = simulate(CORRECT, "add_sum", (128,), [x, scratch, y], empty=[1, 2], host_threads=host_threads)
@@ -110,7 +110,7 @@ def test_two_phases_around_a_grid_barrier(host_threads: int) -> None:
     assert report.block_barriers == 128 * 4
     assert report.bindings[1].sectors_written == 128
     assert report.bindings[1].sectors_read == 128 * 128 * 4 // 32
-    # Nothing of the scratch buffer comes from memory: it was written by this kernel.
+    # Nothing of the scratch buffer comes from memory, because this kernel wrote it.
     assert report.dram_bytes_read == x.nbytes
     assert report.dram_bytes_written == y.nbytes + scratch.nbytes
 
@@ -150,15 +150,17 @@ def test_a_lonely_lane_is_divergence() -> None:
     report = simulate(CORRECT, "lonely_lane", (1,), constants=[100])
     assert report.divergent_block_visits == 100
     assert report.block_visits == 102
-    # The entry and the exit have 32 lanes; a turn is an addition, a comparison and a branch of one.
+    # The entry and the exit have 32 lanes; an iteration is an addition, a comparison and a branch of one lane.
     entry_and_exit = report.warp_instructions - 300
     assert report.thread_instructions == 32 * entry_and_exit + 300
 
 
 @pytest.mark.parametrize("l2_bytes, again", [(64, 128), (128, 1)])
 def test_what_does_not_fit_the_l2_comes_from_memory_again(l2_bytes: int, again: int) -> None:
-    """128 blocks run side by side, and every warp of theirs reads the same four sectors of scratch as those of the
-    other blocks: with room for four they read them once together, with room for two each on its own."""
+    """128 blocks run side by side, and every warp reads the same four sectors of scratch as those of the other blocks.
+
+    If four sectors fit, all blocks read them once together; if two fit, each block reads them on its own.
+    """
     target = tilewright.Target.lookup("cuda:h200")
     levels = [
         dataclasses.replace(level, capacity_bytes=l2_bytes) if level.name == "L2" else level
@@ -173,7 +175,7 @@ def test_what_does_not_fit_the_l2_comes_from_memory_again(l2_bytes: int, again: 
 
 
 def test_kernels_that_share_an_l2_find_what_others_left() -> None:
-    """The second kernel reads what the first wrote, and writes over it: each sector goes to memory once, in the end."""
+    """The second kernel reads what the first wrote, and overwrites it: each sector goes to memory once, in the end."""
     target = tilewright.Target.lookup("cuda:h200")
     x, y = np.ones(1024, np.float32), np.zeros(1024, np.float32)
     l2, at = L2(target), {"x": 4096, "y": 8192}
@@ -223,7 +225,7 @@ def test_layer_norm() -> None:
     wide = x.astype(np.float64)
     centred = wide - wide.mean(1, keepdims=True)
     expected = centred / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * gamma + beta
-    # Sums of 768 in trees of f32: a few roundings of values up to about 15.
+    # Tolerance: sums of 768 in f32 trees, which take a few roundings of values up to about 15
     np.testing.assert_allclose(y, expected, rtol=0, atol=1e-5)
     assert report.dram_bytes_read == x.nbytes + gamma.nbytes + beta.nbytes
     assert report.dram_bytes_written == y.nbytes
@@ -243,7 +245,7 @@ def test_the_report_does_not_depend_on_the_host() -> None:
     assert run(1) == run(2) == run(4)
 
 
-# ---- what is found
+# ---- faults
 
 FOUND = {
     "reads_past_the_end": "out-of-bounds: .*byte 1024 of binding 0, which has 1024, by thread .127,0,0. of block .1,",
@@ -271,7 +273,7 @@ def buggy(kernel: str, host_threads: int = 0) -> SimulationReport:
     report = simulate(
         BUGS, kernel, (2,), [x, y], empty=empty, max_instructions=1_000_000, host_threads=host_threads
     )
-    assert not y.any()  # arrays stay as they were
+    assert not y.any()  # arrays keep their content
     return report
 
 
@@ -291,14 +293,14 @@ def test_finds(kernel: str) -> None:
 @pytest.mark.parametrize(
     "address, found",
     [
-        # As a lowered memref has it: the address goes through a struct, and is known to be of the buffer.
+        # As in a lowered memref, the address goes through a struct, and is still known to belong to the buffer.
         (
             "%s = llvm.mlir.poison : !llvm.struct<(ptr<1>, i64)>\n"
             "%d = llvm.insertvalue %x, %s[0] : !llvm.struct<(ptr<1>, i64)>\n"
             "%p = llvm.extractvalue %d[0] : !llvm.struct<(ptr<1>, i64)>",
             "byte 128 of binding 0, which has 128",
         ),
-        # An address that is a number for a while is no buffer's.
+        # An address that was converted to a number belongs to no buffer.
         (
             "%n = llvm.ptrtoint %x : !llvm.ptr<1> to i64\n%p = llvm.inttoptr %n : i64 to !llvm.ptr<1>",
             "read of 4 bytes outside every buffer",
@@ -328,7 +330,7 @@ def test_a_kernel_that_takes_too_long_is_ended() -> None:
     assert "for as long as is allowed" in str(report.faults[0])
 
 
-# ---- what is refused
+# ---- refusals
 
 
 def test_refuses_a_grid_that_cannot_be_resident() -> None:

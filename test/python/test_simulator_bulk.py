@@ -1,4 +1,4 @@
-"""Bulk copies that complete on an mbarrier, on the simulated device: what arrives, and every misuse."""
+"""Bulk copies that complete on an mbarrier, on the simulated device: their results, and every misuse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(text: str) -> tuple[SimulationReport, Array]:
 
 
 def without(*names: str) -> str:
-    """The kernel without the lines of these names."""
+    """Returns the kernel without the lines of these names."""
     text = TEXT
     for name in names:
         text, count = re.subn(rf"\n.* // {name}(?=\n)", "", text)
@@ -53,7 +53,7 @@ _MEETS = "%all = llvm.mlir.constant(-1 : i32) : i32\n    nvvm.bar.warp.sync %all
 
 
 def one_warp(text: str) -> str:
-    """With 32 threads, which meet before they read."""
+    """Returns the kernel with 32 threads, which synchronise before they read."""
     return text.replace("i32: 64", "i32: 32").replace("    %own", f"    {_MEETS}    %own")
 
 

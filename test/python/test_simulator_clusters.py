@@ -1,4 +1,5 @@
-"""Clusters on the simulated device: blocks that write each other's shared memory, and what goes wrong with it."""
+"""Clusters on the simulated device: blocks that write each other's shared memory, and the faults of doing so
+wrongly."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tilewright.simulator.device import SimulationReport, simulate
 
 BLOCKS, THREADS = 8, 64
 
-# Each block hands its elements to the block of the next rank, and stores what it got.
+# Each block writes its elements to the block of the next rank and stores those that it received.
 PREFIX = """
 llvm.mlir.global internal @got() {addr_space = 3 : i32, alignment = 64 : i64} : !llvm.array<64 x f32>
 llvm.func @hand_on(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>) attributes {nvvm.kernel,
@@ -55,7 +56,7 @@ def test_blocks_of_a_cluster_write_each_others_shared_memory() -> None:
 
 
 def test_arriving_early_and_waiting_late_is_a_barrier() -> None:
-    """What a thread wrote before it arrived is there for who has waited."""
+    """Data that a thread wrote before it arrived is visible to threads that have waited."""
     early = "nvvm.cluster.arrive.relaxed\n"
     report, x, y = run(
         early, "nvvm.cluster.wait\n", WRITE, "nvvm.cluster.arrive\n", "nvvm.cluster.wait\n", READ
@@ -80,7 +81,7 @@ def test_arriving_early_and_waiting_late_is_a_barrier() -> None:
             "never-written",
             "nobody has written",
         ),
-        # A block that reads its neighbour's elements while that one overwrites them.
+        # A block reads its neighbour's elements while the neighbour overwrites them.
         (
             (
                 "llvm.store %v, %own : f32, !llvm.ptr<3>\n",
@@ -124,7 +125,7 @@ def test_a_block_that_does_not_come_is_missed() -> None:
 
 
 def test_a_block_that_has_ended_has_no_memory() -> None:
-    """The last barrier is missing: who writes does not know whether the other block is still there."""
+    """The last barrier is missing, so the writer does not know if the other block still exists."""
     report, _, _ = run(BARRIER, FIRST_BLOCK_LEAVES, WRITE)
     assert [fault.kind for fault in report.faults] == ["out-of-bounds"]
     assert "a block that has ended" in report.faults[0].message

@@ -1,4 +1,4 @@
-"""Products of small matrices and asynchronous copies on the simulated device: numbers, counts, every misuse."""
+"""Small matrix products and asynchronous copies on the simulated device: results, counts, every misuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP, PLACE = LANES // 4, LANES % 4
 
 
 def fragments(matrix: Array, rows: list[Array], columns: list[Array]) -> Array:
-    """The elements that each lane has, those of a register side by side."""
+    """Returns the elements that each lane holds, with those of a register adjacent."""
     return np.ascontiguousarray(
         np.stack([matrix[row, column] for row, column in zip(rows, columns, strict=True)], axis=1)
     )
@@ -54,14 +54,16 @@ def test_multiplies_matrices(element: str) -> None:
         empty=[3],
     )
     report.check()
-    np.testing.assert_array_equal(result, fragments(a @ b + c, *sums_at))  # quarters: exact in any order
+    np.testing.assert_array_equal(
+        result, fragments(a @ b + c, *sums_at)
+    )  # multiples of 1/4 are exact in any order
     assert report.instructions.tensor == 1
 
 
 def test_multiplies_bytes() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(-128, 128, (16, 32)), rng.integers(0, 256, (32, 8))
-    c = rng.integers(-(2**31), 2**31, (16, 8))  # sums wrap
+    c = rng.integers(-(2**31), 2**31, (16, 8))  # sums wrap around
     low, high = [[PLACE * 4 + i + half for i in range(4)] for half in (0, 16)]
     sums_at = ([GROUP, GROUP, GROUP + 8, GROUP + 8], [PLACE * 2, PLACE * 2 + 1] * 2)
     upper, lower = [GROUP] * 4, [GROUP + 8] * 4
@@ -104,7 +106,7 @@ def test_loads_matrices(kernel: str, count: int) -> None:
     report.check()
     matrices = rows[:count] if kernel == "load_matrices" else rows[:count].transpose(0, 2, 1)
     np.testing.assert_array_equal(result.transpose(1, 0, 2).reshape(count, 8, 8), matrices)
-    # A row a lane, of as many lanes as there are rows.
+    # Each lane gives the address of one row, for as many lanes as there are rows.
     assert report.shared_reads == AccessCounts(1, count * 8 * 16, 0, 0, 0)
     assert report.shared_writes == AccessCounts(1, 512, 0, 0, 0)
     assert report.global_reads == AccessCounts(1, 512, 16, 16, 0)

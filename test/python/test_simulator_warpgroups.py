@@ -1,4 +1,4 @@
-"""Products of four warps (wgmma) on the simulated device: numbers, and every misuse."""
+"""Warpgroup products (wgmma) on the simulated device: results, and every misuse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES = {"s8": np.int8, "u8": np.uint8}
 
 
 def of(left: str, right: str) -> str:
-    """The kernel for other factors, which take as many bytes."""
+    """Returns the kernel for other operand types of the same size."""
     text = TEXT.replace("A [<f16>", f"A [<{left}>").replace("B [<f16>", f"B [<{right}>")
     if left == "tf32":
         return text.replace("k = 16", "k = 8")
@@ -34,7 +34,7 @@ def of(left: str, right: str) -> str:
 
 
 def factors(text: str) -> tuple[Array, Array, Array]:
-    """Both, and their product."""
+    """Returns both operands and their product."""
     rng = np.random.default_rng(0)
     a: Array
     b: Array
@@ -43,16 +43,16 @@ def factors(text: str) -> tuple[Array, Array, Array]:
         infos = [(np.iinfo(_BYTES[name]), rows) for name, rows in ((left, 64), (right, 8))]
         a, b = (rng.integers(i.min, i.max + 1, (rows, 32)).astype(i.dtype) for i, rows in infos)
         return a, b, a.astype(np.int32) @ b.astype(np.int32).T
-    if left == "tf32":  # what is behind its last bit is not read
+    if left == "tf32":  # the bits after tf32's last one are not read
         a, b = (rng.standard_normal(shape).astype(np.float32) for shape in [(64, 8), (8, 8)])
         cut = [(x.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(np.float64) for x in (a, b)]
         return a, b, (cut[0] @ cut[1].T).astype(np.float32)
     a, b = (rng.integers(-8, 9, shape).astype(np.float16) / 4 for shape in [(64, 16), (8, 16)])
-    return a, b, a.astype(np.float32) @ b.astype(np.float32).T  # sixteenths: exact in any order
+    return a, b, a.astype(np.float32) @ b.astype(np.float32).T  # multiples of 1/16 are exact in any order
 
 
 def run(text: str) -> tuple[SimulationReport, Array, Array]:
-    """The report, the sums as threads hold them, and the ones that there should be."""
+    """Returns the report, the accumulators as threads hold them, and the expected ones."""
     a, b, product = factors(text if "A [<" in text else TEXT)
     y = np.zeros((128, 4), product.dtype)
     report = simulate(text, "multiplies", (1,), [a, b, y], empty=[2])
@@ -64,14 +64,14 @@ def run(text: str) -> tuple[SimulationReport, Array, Array]:
 
 
 def replaced(name: str, new: str, text: str = TEXT) -> str:
-    """The kernel with another line, or lines, in the place of that of this name."""
+    """Returns the kernel with other lines in place of the one with this name."""
     text, count = re.subn(rf"\n *(.*) // {name}(?=\n)", lambda line: f"\n{new.format(line[1])}", text)
     assert count == 1
     return text
 
 
 def from_registers() -> str:
-    """The kernel with the left factor in registers, which the dialect has no op for."""
+    """Returns the kernel with the lhs in registers, for which the dialect has no op."""
     words = [
         f"""
     %i{word} = llvm.mlir.constant({word % 2 * 64 + word // 2 * 4} : i32) : i32
@@ -162,7 +162,7 @@ FOUND = {
         replaced("describe", "%next = llvm.add %ra, %four : i64\n%da = llvm.or %next, %fixed : i64"),
         "misaligned: .*swizzle of 32 bytes",
     ),
-    # The variable is placed no better than it asks for.
+    # The variable has no more than its requested alignment.
     "memory that is aligned for less": (
         TEXT.replace("alignment = 1024", "alignment = 128"),
         "misaligned: .*swizzle of 32 bytes",

@@ -29,7 +29,8 @@ def _position() -> onnx.ValueInfoProto:
 
 
 def _appending(form: str, *, late_reader: bool = False) -> onnx.ModelProto:
-    """A cache [batch, heads, max, size] takes one more position, and is then multiplied with a query."""
+    """Returns a model that appends a position to a cache [batch, heads, max, size] and multiplies the cache with a
+    query."""
     constants: dict[str, Array] = {}
     if form == "elements":
         constants |= {"ones": np.array([1, 1, 1, 1]), "shape": np.array(_NEW)}
@@ -90,7 +91,7 @@ def test_a_cache_goes_on_from_step_to_step(form: str) -> None:
         np.testing.assert_array_equal(steps.state("past"), cache)
         np.testing.assert_allclose(scores, query @ cache.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(past, before)
-    # It is still the memory that it began in.
+    # The state still has its first buffer.
     np.testing.assert_array_equal(steps._session.read(began, TensorSpec("past", "float32", _CACHE)), cache)
 
 
@@ -163,7 +164,7 @@ def test_steps_are_refused_what_they_do_not_take() -> None:
 
 
 def _scattering(index: Array, *, opset: int, data: tuple[int | str, ...] = (6, 4)) -> onnx.ModelProto:
-    """Rows of a matrix are replaced."""
+    """Returns a model that replaces rows of a matrix."""
     node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
     inputs = [value("x", data), value("u", (len(index), 4))]
     return make_model([node], inputs, [value("y", data)], {"i": index}, opset=opset)
@@ -208,7 +209,7 @@ def test_named_dims_are_the_same_in_state_and_inputs() -> None:
 
 
 def test_state_is_a_mapping() -> None:
-    with pytest.raises(tilewright.CompileError, match="state is no mapping"):
+    with pytest.raises(tilewright.CompileError, match="state is not a mapping"):
         tilewright.compile(_appending("elements"), threads=1, state=["present"])  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Weights are stored as kernels read them, mapped when a program is loaded, and what cannot be stored is refused."""
+"""Weights are stored in the layout that kernels read and mapped when a program is loaded; others are refused."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 
 
 def product(weights: dict[str, Array], *, shared: bool = False) -> onnx.ModelProto:
-    """x times every weight, the last transposed and added to what is looked up in it if it is shared."""
+    """Returns x times every weight; if `shared`, the last weight is also added to z."""
     depth = next(iter(weights.values())).shape[0]
     nodes = [helper.make_node("MatMul", ["x", name], [f"y_{name}"]) for name in weights]
     outputs = [value(f"y_{name}", [6, array.shape[1]]) for name, array in weights.items()]
@@ -225,7 +225,7 @@ def test_loading_maps_and_does_not_copy(tmp_path: Path) -> None:
 
 
 def private_bytes() -> int:
-    """Memory of this process that no file backs."""
+    """Returns the bytes of this process that no file backs."""
     match = re.search(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert match
     return int(match[1]) << 10

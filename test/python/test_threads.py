@@ -1,4 +1,4 @@
-"""The number of threads follows from predicted time, and rates from the number of threads."""
+"""The number of threads follows from the predicted time, and the target's rates from the number of threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_small_programs_run_on_the_calling_thread() -> None:
 
 @pytest.mark.parametrize("targets", [["x86-64-v2"], ["x86-64-avx2", "x86-64-v2"]], ids=str)
 def test_fewer_threads_are_no_variants(targets: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was planned twice, and the target of the first time is no variant of that of the second."""
+    """The model is planned twice, and the target of the first plan is no variant of the second."""
     monkeypatch.setattr(tilewright.api.compilation, "available_cores", lambda: 2)
     program = tilewright.compile(stitch.softmax((7, 129)), targets)
     assert program.metadata.threads == 1
@@ -88,7 +88,7 @@ def test_rates_scale_with_the_cores() -> None:
     assert half.levels[0].bandwidth == pytest.approx(target.levels[0].bandwidth / target.cores)
 
 
-# In IREE's pools, and past them.
+# These sizes are within IREE's pools, and beyond them.
 _LARGE, _LARGER = (10_000, 1024), (16_500, 1024)
 
 
@@ -124,7 +124,7 @@ def test_what_calls_reused_is_given_back_with_the_program(threads: int) -> None:
     before = _resident_bytes()
     del call, program
     gc.collect()
-    assert before - _resident_bytes() > 100e6  # its input and its result
+    assert before - _resident_bytes() > 100e6  # the program's input and its result are freed
 
 
 def _resident_bytes() -> int:

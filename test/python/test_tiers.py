@@ -1,4 +1,4 @@
-"""What lands and what `--all` adds, and what a feature level does that this machine cannot run."""
+"""The test tiers: those that run by default, those that `--all` adds, and feature levels that this machine lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODULE = ROOT / "test" / "e2e" / "test_horizontal.py"
 
 
 def _collected(*arguments: str) -> dict[str, set[str]]:
-    """The tests of a module, each with the levels that it is collected for."""
+    """Returns the tests of a module, each with the feature levels that it is collected for."""
     command = [sys.executable, "-m", "pytest", str(_MODULE), "--collect-only", "-q", *arguments]
     search = os.pathsep.join(path for path in sys.path if path)
     ran = subprocess.run(
@@ -81,7 +81,7 @@ def test_a_level_that_the_machine_lacks_is_compiled_and_skipped(monkeypatch: pyt
             pytest.skip.Exception, match=r"compiled for x86-64-avx512 and not run: .* lacks avx"
         ):
             program(x)
-    # Outside of such a test the program says so itself.
+    # Outside of such a test, the program itself reports it.
     with pytest.raises(tilewright.ProgramError, match="this machine lacks"):
         program(x)
 

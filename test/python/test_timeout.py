@@ -1,4 +1,4 @@
-"""A compilation ends at its time limit, and the error says what it was at."""
+"""A compilation ends at its time limit, and the error names the step that was running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.worker import process
 from tilewright.worker.process import Worker, WorkerTooSlow
 
 _LIMIT_SECONDS = 8.0
-"""Long enough to get to the step that hangs, also on a busy machine; every test here takes as long."""
+"""Seconds that suffice to reach the step that hangs, even on a busy machine; every test here takes this long."""
 
 _MODULE = b"""
 #map = affine_map<(i, j) -> (i, j)>
@@ -49,7 +49,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def _hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has workers hang in a phase of IREE's back end."""
+    """Makes workers hang in a phase of IREE's back end."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     monkeypatch.setenv("HANG_IN", "IREE's phase 'stream'")
     monkeypatch.setattr(process, "Worker", partial(Worker, module="slow_worker"))
@@ -69,7 +69,7 @@ def test_the_command_line_has_a_limit(model: Path) -> None:
 
 
 def test_the_pass_that_takes_too_long_is_named_with_the_op_it_is_at(tmp_path: Path) -> None:
-    # Opening a pipe that nobody reads takes for ever: the pass has planned, and would write its report.
+    # Opening a pipe without a reader blocks forever: the pass has planned and would write its report.
     os.mkfifo(tmp_path / "pipe")
     passes = f"builtin.module(canonicalize,tile-form-subprograms{{report={tmp_path / 'pipe'}}})"
     header: dict[str, Any] = {
@@ -115,9 +115,9 @@ def test_a_compilation_within_its_limit_is_what_it_was(model: Path) -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "3", True])
 def test_what_is_no_time_is_refused(model: Path, timeout: Any) -> None:
-    with pytest.raises(tilewright.CompileError, match="is no time"):
+    with pytest.raises(tilewright.CompileError, match="is not a valid time limit"):
         tilewright.compile(model, timeout=timeout)
-    with pytest.raises(tilewright.CompileError, match="is no time"):
+    with pytest.raises(tilewright.CompileError, match="is not a valid time limit"):
         tilewright.tune(model, timeout=timeout)
 
 
@@ -125,4 +125,4 @@ def test_what_is_no_time_is_refused(model: Path, timeout: Any) -> None:
 def test_the_command_line_refuses_what_is_no_time(model: Path, command: str) -> None:
     result = CliRunner().invoke(cli, [command, str(model), "--timeout", "0"])
     assert result.exit_code == 2
-    assert "is no time" in result.output
+    assert "is not a valid time limit" in result.output

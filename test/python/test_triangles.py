@@ -1,4 +1,4 @@
-"""Which constants are triangles of two numbers, and what the compiler is told of them."""
+"""Recognition of constants that are triangles of two numbers, and what the compiler receives for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The measured mode: what is measured is kept, found again, used, shown and never in the way. No clock decides here."""
+"""Tuning: measurements are stored, found again, used and shown, and never prevent a compilation. No test depends on
+a clock."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _TARGET = Target.lookup("x86-64-avx2")
 
 
 class StubTimer:
-    """Seconds by a function of the plan; counts what it was asked, and may be interrupted."""
+    """A timer whose seconds are a function of the plan. It counts its requests and may be interrupted."""
 
     def __init__(self, rank: Rank, *, interrupt_at: int | None = None) -> None:
         self._rank, self._interrupt_at = rank, interrupt_at
@@ -58,7 +59,7 @@ class StubTimer:
 
 
 def halves(plan: Plan) -> float:
-    """Likes no plan but those of one kernel that cut the rows into two tiles."""
+    """Prefers plans of one kernel that cut the rows into two tiles."""
     part = plan.kernels[0].groups[0]
     return 1e-3 if len(plan.kernels) == 1 and 2 * part.tiles[0] == part.extents[0] else 2e-3
 
@@ -79,7 +80,7 @@ def _compile(model: Path, *, database: Path | bool) -> tilewright.Program:
 
 @pytest.fixture(scope="module")
 def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax of 64 rows, of which the unmeasured plan puts fewer than half into a tile."""
+    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
     from benchmarks.workloads import stitch
 
     path = tmp_path_factory.mktemp("rows") / "rows.onnx"
@@ -95,7 +96,7 @@ def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# What a decision is kept under.
+# Keys of decisions
 
 
 _LAYERS = """
@@ -145,7 +146,7 @@ def test_other_numerics_and_versions_have_other_keys(monkeypatch: pytest.MonkeyP
     assert setting.key("form") != key
 
 
-# Tuning, and compiling with what it found.
+# Tuning, and compiling with its decisions
 
 
 def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
@@ -181,7 +182,8 @@ def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path
 
 
 def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path) -> None:
-    """Every kernel into several, on a model with packed kernels, whose parts stay together; numbers stay right."""
+    """Every kernel is cut into several, in a model with packed kernels, whose groups stay together; results stay
+    right."""
     from tilewright.compare.oracle import float64_reference, random_inputs, relative_error
 
     from benchmarks.workloads import BertOptions, bert
@@ -210,7 +212,7 @@ def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: 
     with Database(tmp_path / "db") as kept:
         assert kept.decisions() == []
     tuning = _tune(rows_path, tmp_path / "db", second)
-    # What was done is not done again; the plan that was interrupted is, from its start.
+    # Finished work is not repeated; the plan that was interrupted starts again.
     done = len(first.asked) // BURSTS * BURSTS
     assert 0 < done < len(first.asked)
     assert len(second.asked) == len(whole.asked) - done
@@ -262,7 +264,7 @@ def test_timer_survives_what_it_times(tmp_path: Path) -> None:
         timer.seconds(Build(folder=tmp_path, launches=[], candidate="none"))
 
 
-# The database.
+# The database
 
 
 def _decision(key: str = "key", *, at: str = "2026-01-01T00:00:00+00:00", ratio: float = 0.5) -> Decision:
@@ -284,7 +286,7 @@ def _decision(key: str = "key", *, at: str = "2026-01-01T00:00:00+00:00", ratio:
 
 
 def _in_processes(work: Callable[..., None], *arguments: Any) -> None:
-    """Runs `work(*arguments, own, all_here)` in three processes at once, `own` being the number of each."""
+    """Runs `work(*arguments, own, all_here)` in three processes at once, where `own` is the number of each."""
     spawn = multiprocessing.get_context("spawn")
     all_here = spawn.Barrier(3, timeout=60)
     processes = [spawn.Process(target=work, args=(*arguments, own, all_here)) for own in range(3)]
@@ -345,7 +347,7 @@ def _row_of_other_kinds(path: Path) -> None:
 
 def _newer(path: Path) -> None:
     Database(path).close()
-    # Else it is closed, and its log goes, whenever Python collects it.
+    # Otherwise, Python's garbage collector decides when it is closed and its log removed.
     with contextlib.closing(sqlite3.connect(path)) as raw:
         raw.execute("PRAGMA user_version = 99")
 
@@ -353,7 +355,7 @@ def _newer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (_foreign, "is no tuning database"),
+        (_foreign, "is not a tuning database"),
         (_damaged, "is damaged"),
         (_newer, "of version 99"),
     ],
@@ -407,7 +409,7 @@ def test_damage_is_found(make: Callable[[Path], None], tmp_path: Path) -> None:
 
 
 def _lost_pages(path: Path) -> None:
-    """Whole in front, as after a crash of the machine: it opens."""
+    """Overwrites all but the first pages of a database, as a crash of the machine may; it still opens."""
     with Database(path) as kept:
         for number in range(300):
             kept.keep_measurement("key", str(number), Measurement(seconds=None, problem="x" * 100))
@@ -442,7 +444,7 @@ for opens in (Database, open_for_tuning):
 
 
 def _read_where_nothing_can_be_written(path: Path) -> list[str]:
-    """What a process that may not write in its folder finds in a database, and what happens when it would tune."""
+    """Checks what a process without write access to the folder finds in a database, and what tuning does there."""
     command = [sys.executable, "-c", _READS, str(path)]
     if os.geteuid() == 0:
         if not (setpriv := shutil.which("setpriv")):
@@ -463,7 +465,7 @@ def test_a_read_only_database_is_read(tmp_path: Path) -> None:
 
 
 def test_what_was_written_last_is_never_passed_over(tmp_path: Path) -> None:
-    """It may be in a log that only who writes can take over."""
+    """The last writes may be in a log that only a process with write access can merge."""
     with Database(tmp_path / "db") as kept:
         kept.keep_decision(_decision())
         copy = tmp_path / "copy"
@@ -485,13 +487,15 @@ def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path,
 
 def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path) -> None:
     _foreign(tmp_path / "db")
-    with pytest.raises(tilewright.TuningError, match="is no tuning database; name another file"):
+    with pytest.raises(tilewright.TuningError, match="is not a tuning database; name another file"):
         _tune(rows_path, tmp_path / "db", StubTimer(cut))
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 
 def test_a_gpu_is_not_tuned(rows_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(tilewright.TuningError, match="h200 is a GPU, whose kernels are timed where it is"):
+    with pytest.raises(
+        tilewright.TuningError, match="h200 is a GPU; its kernels are timed on a machine with it"
+    ):
         tilewright.tune(rows_path, "cuda:h200", database=tmp_path / "db")
 
 
@@ -501,7 +505,7 @@ def test_missing_database_is_an_error_only_where_it_was_named(rows_path: Path, t
     assert _compile(rows_path, database=True).metadata.notes == ()
 
 
-# The command line.
+# The command line
 
 
 def _tuning(*arguments: str | Path) -> str:
@@ -518,7 +522,7 @@ def test_later_decisions_stay_when_files_are_joined(tmp_path: Path) -> None:
         there.keep_decision(_decision("new here", at="2026-01-02", ratio=0.75))
         there.keep_decision(_decision("only there", at="2026-01-02", ratio=0.75))
     assert "3 decisions" in _tuning("export", tmp_path / "file", "--database", tmp_path / "there")
-    assert "2 decisions taken over" in _tuning("import", tmp_path / "file", "--database", tmp_path / "here")
+    assert "2 decisions added" in _tuning("import", tmp_path / "file", "--database", tmp_path / "here")
     with Database(tmp_path / "here") as here:
         assert {d.key: d.ratio for d in here.decisions()} == {
             "old here": 0.75,
@@ -530,7 +534,7 @@ def test_later_decisions_stay_when_files_are_joined(tmp_path: Path) -> None:
 
 
 def test_export_leaves_the_database_where_it_is(tmp_path: Path) -> None:
-    """Others may have it open, and would write to a file that is gone."""
+    """Other processes may have the database open and would write to a deleted file."""
     with Database(tmp_path / "db") as kept:
         with pytest.raises(tilewright.TuningError, match="db: is the database itself"):
             kept.export(tmp_path / "db")
@@ -562,7 +566,7 @@ def test_an_empty_file_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_named(rows_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM ends its process where it cannot write."""
+    """LLVM ends its process if it cannot write."""
     monkeypatch.setattr("tilewright.worker.process.read_message", lambda stream: None)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: Mock(free=0))
     with pytest.raises(tilewright.OutputError, match=r"No space left on device.*TMPDIR"):
@@ -574,7 +578,7 @@ def test_a_full_disk_is_named(rows_path: Path, tmp_path: Path, monkeypatch: pyte
 def test_command_tunes_and_compile_uses_it(
     rows_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the database where the environment says it is, for both."""
+    """The environment names the database for both."""
     monkeypatch.setenv("TILEWRIGHT_TUNING", str(tmp_path / "mine.db"))
     arguments = ["--threads", "1", "--candidates", "2", "--jobs", "1"]
     result = CliRunner().invoke(cli, ["tune", str(rows_path), *arguments])

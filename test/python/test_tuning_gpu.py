@@ -1,4 +1,4 @@
-"""The measured mode for GPUs, with a stand-in for the driver's library: bundle, run, import, compile."""
+"""Tuning for GPUs with a fake of the driver's library: bundle, run, import, compile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ILLEGAL_ADDRESS = 700
 
 
 class RatedCuda(FakeCuda):
-    """Kernels that do nothing; those of as many blocks as the unmeasured plan has take three times as long."""
+    """A fake whose kernels do nothing; those with as many blocks as the unmeasured plan take three times as long."""
 
     def __init__(self, disliked: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RatedCuda(FakeCuda):
 
 
 class FaultyCuda(RatedCuda):
-    """The same, but at disliked kernels the driver gives up."""
+    """The same fake, but the driver fails at certain kernels."""
 
     def __init__(self, disliked: int) -> None:
         super().__init__(disliked)
@@ -59,13 +59,13 @@ class FaultyCuda(RatedCuda):
         return self._state
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: Any) -> int:
-        self._state = 0  # in another process
+        self._state = 0  # it runs in another process
         return super().cuDevicePrimaryCtxRetain(context, device)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax over rows, which may be dealt to blocks in many ways."""
+    """A softmax over rows, which can be distributed over blocks in many ways."""
     g = GraphBuilder("rows")
     g.output(g.op("Softmax", g.input("x", (512, 96)), axis=-1), (512, 96))
     path = tmp_path_factory.mktemp("model") / "rows.onnx"
@@ -154,7 +154,7 @@ def test_without_a_driver_it_says_so(folder: Path, tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: no NVIDIA driver is here") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: no NVIDIA driver is installed") and done.stderr.count("\n") == 1
 
 
 def test_what_cannot_be_bundled_or_imported_is_refused(model: Path, folder: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_options_of_this_machine_do_not_go_with_a_bundle(
 ) -> None:
     command = ["tune", str(model), "--target", TARGET, "--bundle", str(tmp_path / "new"), *arguments]
     done = CliRunner().invoke(cli, command)
-    assert done.exit_code == 2 and "does not go with --bundle" in done.output
+    assert done.exit_code == 2 and "cannot be combined with --bundle" in done.output
 
 
 def test_buffers_hold_numbers_that_harm_nobody() -> None:

@@ -1,4 +1,4 @@
-"""The types of the extension module, which are written by hand for checkers that see only the source."""
+"""The type stubs of the extension module, which are hand-written for type checkers that see only the source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tilewright
 
 
 def interface(stub: Path) -> list[str]:
-    """What a stub declares, without its docstring and the values of constants."""
+    """Returns the declarations of a stub, without its docstring and the values of constants."""
     body = ast.parse(stub.read_text()).body
     for node in body:
         if isinstance(node, ast.AnnAssign):

@@ -1,4 +1,4 @@
-"""Ops on unsigned integers keep their sign through IREE's importer, or are refused."""
+"""Ops on unsigned integers stay unsigned through IREE's importer, or are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 Array = np.ndarray[Any, Any]
 
-# Most have the highest bit set, so that they are negative to whoever takes them as signed.
+# Most values have the highest bit set, so that they are negative when read as signed.
 BYTES = np.array([[255, 3, 128, 200], [127, 129, 0, 254], [17, 201, 202, 1]], np.uint8)
 DIVISORS = np.array([[2, 200, 129, 7], [255, 3, 1, 128], [4, 100, 203, 255]], np.uint8)
 

@@ -1,4 +1,4 @@
-"""A program computes with its own weights or not at all, wherever its files are and whatever becomes of them."""
+"""A program runs with its own weights or not at all, wherever its files are and however they change."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tilewright.runtime.held import PIECE_BYTES, TICK_NS, HeldFile
 Array = np.ndarray[Any, Any]
 
 ROWS, DEPTH, WIDTH = 3, 1031, 1201
-"""Of a product whose weights, 4.95 MB, are more than one piece, so that they are mapped."""
+"""Sizes of a product whose 4.95 MB of weights are more than one piece, so that they are mapped."""
 
 SMALL = (5, 33, 17)
-"""Of one whose weights are copied into memory."""
+"""Sizes of a product whose weights are copied into memory."""
 
 
 def product(rows: int, depth: int, width: int) -> tuple[onnx.ModelProto, Array]:
@@ -41,7 +41,7 @@ def product(rows: int, depth: int, width: int) -> tuple[onnx.ModelProto, Array]:
 
 
 class Case:
-    """A compiled product, and what it has to compute."""
+    """A compiled product, with its expected result."""
 
     def __init__(self, rows: int, depth: int, width: int) -> None:
         model, self.w = product(rows, depth, width)
@@ -49,7 +49,7 @@ class Case:
         self.x = np.random.default_rng().standard_normal((rows, depth)).astype(np.float32)
 
     def check(self, program: tilewright.Program) -> None:
-        """A sum of n products of normal numbers in f32 is off by a few sqrt(n) roundings of its terms."""
+        """Checks the result: an f32 sum of n normal products is off by a few sqrt(n) roundings of its terms."""
         exact = self.x.astype(np.float64) @ self.w.astype(np.float64)
         tolerance = 4 * np.sqrt(self.w.shape[0]) * np.finfo(np.float32).eps * np.abs(exact).max()
         np.testing.assert_allclose(program(self.x)[0], exact, rtol=0, atol=tolerance)
@@ -130,7 +130,7 @@ def test_weights_of_another_program_are_refused(saved: Path, other: Case, tmp_pa
     assert theirs.with_suffix(".irpa").stat().st_size == weights.stat().st_size
     shutil.copy(theirs.with_suffix(".irpa"), weights)
     message = (
-        rf"product\.irpa: it does not hold the weights of product\.vmfb: truncated, changed or replaced "
+        rf"product\.irpa: it does not contain the weights of product\.vmfb: truncated, changed or replaced "
         rf"\(content hash {found[:12]}\.\.\. instead of {expected[:12]}\.\.\.\); put back the files that were saved"
     )
     with pytest.raises(tilewright.ProgramError, match=message):
@@ -162,7 +162,7 @@ def test_a_description_of_the_same_module_with_other_weights_is_refused(
     shutil.copy(theirs, saved)
     shutil.copy(theirs.with_suffix(".json"), saved.with_suffix(".json"))
     with pytest.raises(
-        tilewright.ProgramError, match=r"product\.irpa: it does not hold the weights of product\.vmfb"
+        tilewright.ProgramError, match=r"product\.irpa: it does not contain the weights of product\.vmfb"
     ):
         tilewright.load(saved)
 
@@ -222,7 +222,7 @@ def test_the_content_hash_is_that_of_the_hashes_of_the_pieces(tmp_path: Path) ->
         assert content_hash(tmp_path / "file") == expected.hex()
 
 
-# Files that moved
+# Moved files
 
 
 def test_a_copy_under_another_name_reads_its_own_weights(saved: Path, case: Case, other: Case) -> None:
@@ -272,7 +272,7 @@ def test_a_link_to_a_module_finds_what_lies_beside_the_module(
 
 
 def test_what_lies_beside_a_link_comes_first(saved: Path, case: Case, other: Case, tmp_path: Path) -> None:
-    """A store that names files by their content, of which links are the names that people see."""
+    """The module is a link into a store that names files by their content."""
     store, names = tmp_path / "store", tmp_path / "names"
     names.mkdir()
     for program, stem in ((case.program, "mine"), (other.program, "theirs")):
@@ -298,7 +298,7 @@ def test_loading_writes_nothing(saved: Path, case: Case) -> None:
 def run_stock(
     module: Path, parameters: dict[str, Path], x: Array, folder: Path, *, outputs: int
 ) -> list[Array]:
-    """The results of IREE's own tool."""
+    """Returns the results of IREE's own tool."""
     np.save(folder / "x.npy", x)
     results = [folder / f"{number}.npy" for number in range(outputs)]
     command = [
@@ -376,7 +376,7 @@ class Scopes:
     def check(self, results: list[Array]) -> None:
         for result, scope in zip(results, SCOPES, strict=True):
             exact = self.x.astype(np.float64) @ self.weights[scope].astype(np.float64)
-            # Sums of 33 terms in f32.
+            # Tolerance of f32 sums of 33 terms
             np.testing.assert_allclose(result, exact, rtol=1e-4, atol=1e-4)
 
 
@@ -405,7 +405,7 @@ def test_weights_of_another_scope_are_refused(scopes: Scopes, tmp_path: Path) ->
     left, right = tilewright.load(saved).parameter_paths.values()
     right.write_bytes(left.read_bytes())
     with pytest.raises(
-        tilewright.ProgramError, match=r"right\.irpa: it does not hold the weights of products\.vmfb"
+        tilewright.ProgramError, match=r"right\.irpa: it does not contain the weights of products\.vmfb"
     ):
         tilewright.load(saved)
 
@@ -508,7 +508,7 @@ def test_mapped_weights_that_are_written_into_are_not_computed_with(
     large.check(loaded)
     before = saved.with_suffix(".irpa").stat()
     shutil.copyfile(theirs.with_suffix(".irpa"), saved.with_suffix(".irpa"))
-    # As a copy does that keeps times: the modification time says nothing.
+    # Some copies preserve times, so the modification time does not show the change.
     os.utime(saved.with_suffix(".irpa"), ns=(before.st_atime_ns, before.st_mtime_ns))
     changed = r"mine\.irpa: it was changed while a program was using it: its content hash is \w{12}\.\.\. instead of"
     with pytest.raises(tilewright.ProgramError, match=changed):
@@ -519,7 +519,7 @@ def test_mapped_weights_that_are_written_into_are_not_computed_with(
 
 
 def test_a_file_is_older_than_a_tick_of_its_clock_when_its_state_is_taken(tmp_path: Path) -> None:
-    """Otherwise a change right after might leave its times as they are."""
+    """Otherwise, a change right afterwards might leave its times unchanged."""
     path = tmp_path / "weights.irpa"
     path.write_bytes(bytes(PIECE_BYTES + 1))
     file = HeldFile(path, may_map=True)
@@ -578,7 +578,7 @@ def test_a_program_whose_files_were_replaced_saves_its_own(
 def test_a_large_module_may_change_as_it_likes(
     small: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """IREE reads a module also when it unloads it, so a module is never mapped."""
+    """IREE also reads a module while unloading it, so modules are never mapped."""
     monkeypatch.setattr(held, "PIECE_BYTES", 1000)
     saved = small.program.save(tmp_path / "product.vmfb")
     loaded = tilewright.load(saved)
@@ -589,7 +589,7 @@ def test_a_large_module_may_change_as_it_likes(
 def test_a_parameter_file_of_the_user_that_changes_is_an_error(
     scopes: Scopes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Nobody said what its content should be, so its modification is enough."""
+    """Its expected content is unknown, so a modified time stamp is an error."""
     monkeypatch.setattr(held, "PIECE_BYTES", 1000)
     program = tilewright.compile(WEIGHTS_THEMSELVES, threads=1, parameters=scopes.given)
     assert program.parameter_paths == scopes.given
@@ -694,6 +694,6 @@ def test_explain_and_run_take_a_copy_under_another_name(saved: Path, tmp_path: P
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
     copy.with_suffix(".irpa").write_bytes(bytes(copy.with_suffix(".irpa").stat().st_size))
-    assert "it does not hold the weights of copy.vmfb" in subprocess.run(
+    assert "it does not contain the weights of copy.vmfb" in subprocess.run(
         [sys.executable, "-m", "tilewright", "run", str(copy)], capture_output=True, text=True, check=False
     ).stderr  # fmt: skip

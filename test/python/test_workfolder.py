@@ -1,4 +1,4 @@
-"""Folders for intermediate files do not pile up, and nobody loses one that is in use."""
+"""Folders for intermediate files are cleaned up, but never while they are in use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A temporary folder of the test's own."""
+    """A temporary folder for one test."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     yield tmp_path
@@ -162,7 +162,7 @@ def test_of_failures_a_bounded_number_stays(temporary: Path) -> None:
     for number in range(MOST_KEPT + 3):
         made.append(failure_folder())
         os.utime(made[-1], (number, number))
-    # The newest is made before its time is set, so what is left is counted, and the oldest are gone.
+    # The newest folder is made before its time is set, so the test counts the rest and checks that the oldest are gone.
     assert len(list(temporary.iterdir())) == MOST_KEPT
     assert not any(folder.exists() for folder in made[:3])
     assert made[-1].is_dir()

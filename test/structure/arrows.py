@@ -1,4 +1,4 @@
-"""Arrows between parts of the code, and the levels that say which way they may run."""
+"""Dependencies between parts of the code, and the levels that restrict their direction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def wrong_arrows(arrows: Iterable[tuple[str, str, str]], levels: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Arrows (place, from part, to part) that do not run to a lower level.
+    """Yields the dependencies (place, from part, to part) that do not lead to a lower level.
 
-    Parts of one level know nothing of each other, so arrows that all run downwards make no circle.
+    Parts of one level must not depend on each other, so if all dependencies lead downwards, there is no cycle.
     """
     level_of = {part: number for number, row in enumerate(levels) for part in row}
     for place, source, target in arrows:

@@ -1,6 +1,6 @@
 """The levels of the code: a folder includes and imports only from folders below it, and files stay short.
 
-docs/design/layout.md says what each folder is for, and why the order is this one.
+docs/design/layout.md says what each folder is for, and why they have this order.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("core",),
     ("tools/tilewright-opt", "tools", "python/bindings"),
 )
-"""From the lowest level up. Folders of one level know nothing of each other."""
+"""Folders from the lowest level up. Folders of one level must not depend on each other."""
 
 PASS_INTERFACE = ("passes/Passes.h", "passes/Passes.h.inc")
-"""Generated declarations of all passes: they name no folder, so every folder may include them."""
+"""Generated declarations of all passes. They belong to no folder, so every folder may include them."""
 
 MOST_LINES = 500
-"""Lines of a C++ file. A longer one holds more than one idea."""
+"""Most lines of a C++ file. A longer file holds more than one idea."""
 
 ODD_OPENING = re.compile(r"^\s*///?<? (?:Of|In which|What|Whether|By which) ")
-"""How a comment does not begin: it says first what a thing is, in a sentence with a subject and a verb."""
+"""Beginnings of fragments. A comment says first what a thing is, in a sentence with a subject and a verb."""
 
 
 def _cpp_files() -> list[Path]:
@@ -60,7 +60,7 @@ def _cpp_files() -> list[Path]:
 
 
 def _includes(path: Path) -> Iterator[tuple[int, str]]:
-    """The project's own headers that a file includes, with the line."""
+    """Yields the project's own headers that a file includes, with their line numbers."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if match := re.match(r'#include "((?:passes|dialects|core|tools)/[^"]+)"', line):
             yield number, match[1]

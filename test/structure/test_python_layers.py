@@ -32,10 +32,10 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright.cli",),
     ("tilewright", "tilewright.__main__"),
 )
-"""From the lowest level up. Packages of one level know nothing of each other."""
+"""Packages from the lowest level up. Packages of one level must not depend on each other."""
 
 GENERATED = {"tilewright._native", "tilewright._passes_generated"}
-"""Modules that only a build has."""
+"""Modules that exist only in a build."""
 
 
 def _files() -> list[Path]:
@@ -43,18 +43,18 @@ def _files() -> list[Path]:
 
 
 def _module(path: Path) -> str:
-    """The dotted name of a file: "tilewright.iree.text", and of a package's `__init__.py` the package's."""
+    """Returns the dotted name of a file, such as "tilewright.iree.text"; for an `__init__.py`, that of its package."""
     parts = path.relative_to(ROOT / "python").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _part(module: str) -> str:
-    """The package, or module of the top level, that a module belongs to."""
+    """Returns the package, or top-level module, that a module belongs to."""
     return ".".join(module.split(".")[:2])
 
 
 def _imports(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    """The modules that a file imports, wherever it does, with the line."""
+    """Yields the modules that a file imports anywhere, with their line numbers."""
     package = path.parent.relative_to(ROOT / "python").parts
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -64,12 +64,13 @@ def _imports(path: Path, text: str) -> Iterator[tuple[int, str]]:
             above = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*above, *(node.module.split(".") if node.module else ())))
             for alias in node.names:
-                # What is imported from the package itself is a part of it, or one of its public names.
+                # A name imported from the package itself is a module of it, or one of its public names.
                 yield node.lineno, f"{module}.{alias.name}" if module == "tilewright" else module
 
 
 def _arrows(path: Path, text: str) -> Iterator[tuple[str, str, str]]:
-    """Imports of this repository's code. What only a checkout has, the fuzzer and the benchmarks, has no level."""
+    """Yields the imports of this repository's code. The fuzzer and the benchmarks exist only in a checkout and have no
+    level."""
     for line, module in _imports(path, text):
         if module.split(".")[0] in ("tilewright", "fuzz", "benchmarks"):
             yield f"{path.relative_to(ROOT)}:{line}", _part(_module(path)), _part(module)
@@ -110,6 +111,6 @@ def test_a_package_may_import_itself_and_what_is_below() -> None:
 
 
 def test_every_part_has_a_level() -> None:
-    """A package that is gone leaves no name behind."""
+    """Fails if a part has no level, or if a level names a package that no longer exists."""
     parts = {_part(_module(path)) for path in _files()}
     assert {part for row in LEVELS for part in row} == parts | GENERATED

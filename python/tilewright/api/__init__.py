@@ -1,1 +1,1 @@
-"""From a model to a program: the stages of `tilewright.compile`."""
+"""The stages of `tilewright.compile`, which turn a model into a program."""

@@ -1,4 +1,7 @@
-"""What NVIDIA's assembler says of our kernels for GPUs. No program needs it: the driver assembles PTX itself."""
+"""Runs NVIDIA's assembler (ptxas) on the GPU kernels to report registers and spills.
+
+No program needs it to run: the driver assembles PTX itself.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, neede
 
 @dataclass(frozen=True, kw_only=True)
 class Assembled:
-    """What the assembler found. For a CPU nothing is assembled, and everything is empty."""
+    """Results of the assembler; empty for a CPU, where nothing is assembled."""
 
     capability: str = ""
-    """The capability that a GPU needs: "sm_90", or "sm_90a" if no newer GPU runs the kernels."""
+    """Compute capability that a GPU needs: "sm_90", or "sm_90a" if the kernels run on no newer GPU."""
     resources: Mapping[str, KernelResources] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def assemble_kernels(job: Job, fused: Fused) -> Assembled:
-    """Assembles our kernels for GPUs."""
+    """Assembles the GPU kernels and collects what ptxas reports."""
     if not job.is_for_gpu:
         return Assembled()
     capability = needed_capability(job.folder / "kernels.ptx") or narrowest(fused.targets).cpu
@@ -41,13 +44,13 @@ def assemble_kernels(job: Job, fused: Fused) -> Assembled:
 def _assemble(
     kernels: Mapping[Path, Target], deadline: Deadline
 ) -> tuple[Mapping[str, KernelResources], tuple[str, ...]]:
-    """Gives what the assembler says of the kernels in the first file, and notes on kernels that spill.
+    """Returns what the assembler reports for the first file, and a note for each kernel that spills.
 
-    Launch bounds keep kernels to the registers of a real GPU; a target of one's own may say fewer.
+    Launch bounds keep kernels within the registers of a real GPU, but a user's own target may have fewer.
     """
     ptxas = find_ptxas()
     if ptxas is None:
-        note = "ptxas is not here, so the kernels' registers are not known; pip install 'tilewright[cuda]'"
+        note = "ptxas is not installed, so the kernels' registers are unknown; pip install 'tilewright[cuda]'"
         return {}, (note,)
     notes: list[str] = []
     found = [

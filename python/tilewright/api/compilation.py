@@ -1,4 +1,4 @@
-"""`tilewright.compile`: checks what the user chose, runs the stages, and gives a program."""
+"""`tilewright.compile`: checks the options, runs the stages and returns a program."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ def compile(
 
     Arguments:
         model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
-        target: A name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
-            processors, as a sequence or with commas, give every kernel a variant for each, among which the processor
-            chooses when the program runs. A GPU ("cuda:h200") need not be here.
-        threads: Threads that the program may use, by default one per core that this process may use. It is compiled
-            for so many, or for one where that is predicted faster. A sequence names the numbers to choose from, and
-            `[2]` is two.
-        iree_flags: More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults.
+        target: Name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
+            processors, as a sequence or with commas, give every kernel a variant for each, and the runtime chooses one
+            on the machine that it runs on. A GPU ("cuda:h200") need not be in this machine.
+        threads: Number of threads that the program may use; by default one per core that this process may use. The
+            program is compiled for that number, or for one thread if that is predicted to be faster. A sequence lists
+            the numbers to choose from; `[2]` means exactly two.
+        iree_flags: Additional flags for IREE's compiler, as `iree-compile` takes them; they override the defaults.
         dump_dir: Folder for every intermediate form.
-        plan: A plan to carry out instead of making one: a `Plan`, or a JSON file.
-        strict: Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or
-            kernels left out, because IREE fails with them.
-        numerics: What kernels may do to numbers: "default" leaves out roundings to bf16 and f16, accumulates them in
-            f32 and divides by reciprocals; "strict" rounds, accumulates and divides as the model says.
-        grid_sync: Whether kernels for GPUs may have barriers of the grid in place of launches. They need the device
-            for themselves while they run; see docs/cuda.md.
-        tuning: The database of measured plans to take decisions from: True for the user's own, which `tilewright.tune`
-            fills, False for none.
-        entry: Which function is the program, for MLIR with several.
+        plan: Plan to use instead of making one: a `Plan`, or a JSON file.
+        strict: True to raise an error where a compilation otherwise leaves ops unfused or to IREE, because one of our
+            passes fails on them, or leaves out kernels, because IREE fails on them.
+        numerics: "default" leaves out roundings to bf16 and f16, accumulates these types in f32 and divides by
+            multiplying with reciprocals; "strict" rounds, accumulates and divides as the model says.
+        grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
+            device for themselves while they run; see docs/cuda.md.
+        tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which
+            `tilewright.tune` fills; False is none.
+        entry: Name of the function to compile, for MLIR with several functions.
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
-        state: Outputs that continue inputs, by name (`{"present": "past"}`): they are updated in place, and stay on the
+        state: Outputs that continue inputs, by name (`{"present": "past"}`). They are updated in place and stay on the
             device between the calls of `Program.steps`. A model that would copy them is refused.
-        timeout: Seconds after which the compilation is ended with a `CompileTimeoutError`, which names the step and
-            the pass, or the phase of IREE's compiler, that it was in. By default there is no limit.
-        progress: Called with the name of every step.
+        timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
+            pass, or the phase of IREE's compiler, that was running. By default there is no limit.
+        progress: Function that is called with the name of every step.
     """
     options = CompileOptions(
         threads=None if threads is None else checked_threads(threads),
@@ -91,7 +91,7 @@ def compile(
 
 def _checked_state(state: Mapping[str, str] | None) -> dict[str, str]:
     if state is not None and not isinstance(state, Mapping):
-        raise CompileError("state is no mapping", hint="name pairs: state={output: input}")
+        raise CompileError("state is not a mapping", hint="give pairs: state={output: input}")
     return dict(state or {})
 
 
@@ -102,13 +102,13 @@ def compile_with(
     *,
     progress: Progress | None = None,
 ) -> Program:
-    """`compile` with its options as one object."""
+    """Compiles a model like `compile`, with the options as one object."""
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
     if options.numerics == "tf32" and targets[0].backend == "cpu":
         raise CompileError(
-            f"numerics='tf32' is for GPUs; target {targets[0].name} multiplies f32 as it is",
+            f"numerics='tf32' is only for GPUs; target {targets[0].name} multiplies f32 as it is",
             hint="choose 'default' or 'strict'",
         )
     deadline = Deadline(options.timeout)
@@ -141,7 +141,8 @@ def compile_with(
 
 
 def _as_program(compiled: Compiled, options: CompileOptions, directory: WorkFolder) -> Program:
-    """The program, loaded where this machine can run it: what is wrong with it should show now."""
+    """Returns the program, loaded if this machine can run it, so that any defect shows now rather than at the first
+    call."""
     program = Program(
         module=compiled.module,
         parameters=compiled.parameters,

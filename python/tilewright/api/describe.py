@@ -1,4 +1,4 @@
-"""The last stages: weights are stored as kernels read them, and the program says what it is."""
+"""The last stages: store the weights in the layout that kernels read, and describe the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilewright.runtime.state import check_in_place, check_state
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """All that a program consists of."""
+    """Everything that a program consists of."""
 
     module: Path
     parameters: Mapping[str, Path]
@@ -28,8 +28,8 @@ class Compiled:
 
 
 def store_weights(job: Job, front: Preprocessed, finished: Finished) -> dict[str, Path]:
-    """Writes the program's parameter files; those of the import that they replace are gone."""
-    job.progress("storing weights as kernels read them")
+    """Writes the program's parameter files and removes the imported ones that they replace."""
+    job.progress("storing weights in the layout that kernels read")
     with job.step("weights"):
         written = finished.stitched.stored.write(front.parameters, job.folder)
         for scope, path in front.parameters.items():
@@ -46,7 +46,7 @@ def describe(
     finished: Finished,
     parameters: Mapping[str, Path],
 ) -> Compiled:
-    """Reads what the module's interface is, and checks that its state is updated in place."""
+    """Reads the module's interface and checks that its state is updated in place."""
     imported, options = front.imported, job.options
     interface = read_interface(finished.module, entry=options.entry or imported.entry)
     signature = (
@@ -85,7 +85,10 @@ def describe(
 
 
 def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
-    """What kernels whose workgroups wait for each other count on, for all of them to be resident."""
+    """Returns the residency requirements of kernels whose workgroups wait for each other.
+
+    All workgroups of such a kernel must be resident at once.
+    """
     workgroups = [kernel.workgroups for kernel in report.kernels if kernel.meets]
     if not workgroups:
         return {}

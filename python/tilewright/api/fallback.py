@@ -1,8 +1,8 @@
-"""What to do when a pass of ours fails: which kernel it failed on, and what the next attempt does without.
+"""Fallback after a failed pass: finds the kernel that it failed on and decides what the next attempt leaves out.
 
-A kernel that a pass fails on is planned again as a kernel for each of its ops, and what fails even so is left to IREE.
-Where nothing says which kernel it was, no ops are fused at first, and then IREE compiles all of the model. Pure
-functions: `tilewright.api.stitch` makes the attempts.
+The failed kernel is planned again as one kernel per op, and IREE compiles whatever still fails. If the failure names no
+kernel, the next attempt fuses no ops, and the last one leaves the whole model to IREE. The functions are pure;
+`tilewright.api.stitch` makes the attempts.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import Any
 from tilewright.errors import PassError
 
 MOST_NAMED_FAILURES = 6
-"""Attempts after failures on known kernels; each takes as long as planning and generating code for all of the model."""
+"""Maximum attempts after failures on known kernels; each plans and generates code for the whole model again."""
 
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """What tells a part of a kernel: the name of the kernel, its ops by their place in the plan, and where they are in
-    the model."""
+    """Identity of one fusion group of a kernel: the kernel's name, its ops by position in the plan, and their locations
+    in the model."""
 
     kernel: str
     ops: frozenset[int]
     locations: frozenset[str] = frozenset()
     is_alone: bool = False
-    """Its kernel has no other op than its own one."""
+    """True if the kernel has no other op."""
 
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What the next plan may not do."""
+    """Restrictions on the next plan."""
 
     fuse: bool = True
-    """Whether ops may share kernels at all."""
+    """True if ops may share kernels at all."""
     unfused: frozenset[int] = frozenset()
-    """Ops, by their place in the plan, that share no kernel."""
+    """Positions in the plan of ops that share no kernel."""
     left: frozenset[int] = frozenset()
-    """Ops that stay with IREE."""
+    """Positions of ops that are left to IREE."""
 
     def options(self) -> dict[str, str | list[str]]:
-        """As options of our pipelines."""
+        """Returns the restrictions as options of our pipelines."""
         return {
             "fuse": "" if self.fuse else "false",
             "unfused": [str(op) for op in sorted(self.unfused)],
@@ -52,15 +52,16 @@ class Restrictions:
 
 @dataclass(frozen=True)
 class Fallback:
-    """The next attempt, and what a user is told about it."""
+    """The next attempt, and the note that tells the user about it."""
 
     restrictions: Restrictions | None
-    """None: IREE compiles all of the model."""
+    """None if IREE compiles the whole model."""
     note: str
 
 
 def planned_parts(plan: Mapping[str, Any], report: Mapping[str, Any]) -> tuple[PlannedPart, ...]:
-    """The parts of a plan's kernels, as JSON; the report, which knows where ops are, may be missing ({})."""
+    """Returns the fusion groups of a plan's kernels (given as JSON). The report has the ops' locations and may be empty
+    ({})."""
     locations = {
         op["id"]: frozenset(_names(op["loc"])) for kernel in report.get("kernels", ()) for op in kernel["ops"]
     }
@@ -75,9 +76,9 @@ def planned_parts(plan: Mapping[str, Any], report: Mapping[str, Any]) -> tuple[P
 
 
 def suspects(error: PassError, parts: Sequence[PlannedPart]) -> tuple[PlannedPart, ...]:
-    """The parts that a failure may be about: those of the kernels that it names, and with an op at its location.
+    """Returns the groups that may have caused the failure: those of kernels that it names, with an op at its location.
 
-    Of a process that died, `details` is what it printed, and LLVM prints which function it was at.
+    If the process died, `details` is its output, in which LLVM names the function that it was compiling.
     """
     running = re.findall(r"^\d+\.\s+Running pass .*", error.details, re.MULTILINE)
     words = set(re.findall(r"[\w$]+", "\n".join([error.message, *running])))
@@ -89,21 +90,21 @@ def suspects(error: PassError, parts: Sequence[PlannedPart]) -> tuple[PlannedPar
 def next_attempt(
     error: PassError, parts: Sequence[PlannedPart], restrictions: Restrictions, *, failures: int
 ) -> Fallback:
-    """What to do after a failure under `restrictions`, the last of so many."""
+    """Returns what to try after the last of `failures` failures, which happened under `restrictions`."""
     why = f"because a pass of ours failed on {{}} ({_cause(error)})"
     found = suspects(error, parts) if failures <= MOST_NAMED_FAILURES else ()
     fused = frozenset[int]().union(*(part.ops for part in found if _is_fused(part, restrictions)))
     single = frozenset[int]().union(*(part.ops for part in found if not _is_fused(part, restrictions)))
     names = ", ".join(dict.fromkeys(f"kernel {part.kernel}" for part in found))
     if fused:
-        # What was alone already may fail because of its neighbour; it gets another chance.
+        # An op that was already alone may have failed because of its neighbour, so it gets another chance.
         changed = replace(restrictions, unfused=restrictions.unfused | fused)
         return Fallback(changed, f"{_ops(fused)} not fused, {why.format(names)}")
     if single:
         changed = replace(restrictions, left=restrictions.left | single)
         return Fallback(changed, f"{_ops(single)} left to IREE, {why.format(names)}")
     if restrictions.fuse:
-        unknown = why.format("a kernel that is not known")
+        unknown = why.format("an unknown kernel")
         return Fallback(replace(restrictions, fuse=False), f"no ops are fused, {unknown}")
     return Fallback(None, f"all of the model is left to IREE, {why.format('it')}")
 
@@ -122,5 +123,5 @@ def _ops(ops: frozenset[int]) -> str:
 
 
 def _names(location: str) -> list[str]:
-    """Every name and file position in a printed MLIR location."""
+    """Returns every name and file position in a printed MLIR location."""
     return [name + place for name, place in re.findall(r'"([^"]+)"((?::\d+)*)', location)]

@@ -1,4 +1,4 @@
-"""IREE's back end: a module with our kernels becomes a `.vmfb`."""
+"""Runs IREE's back end, which compiles a module with our kernels to a `.vmfb`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tilewright.runtime.stored import StoredWeights
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A compiled module, and what is in it after all."""
+    """A compiled module, and what it contains in the end."""
 
     module: Path
     stitched: Stitched
-    """Without kernels of ours where IREE fails with them."""
+    """The stitched module; it has no kernels of ours if IREE fails on them."""
     flags: tuple[str, ...]
-    """The flags with which IREE compiled it."""
+    """Flags with which IREE compiled the module."""
     notes: tuple[str, ...]
 
 
@@ -38,7 +38,7 @@ def finish(job: Job, front: Preprocessed, fused: Fused) -> Finished:
 
 
 def to_stream(job: Job, front: Preprocessed, finished: Finished) -> str:
-    """What `finish` compiled, at the phase that has buffers in place of tensors."""
+    """Returns the module that `finish` compiled, at IREE's stream phase, which has buffers instead of tensors."""
     imported, text = front.imported, finished.stitched.text
     if text == front.text:
         return job.iree.compile_to(imported.source, "stream", flags=finished.flags, name=imported.name)
@@ -51,9 +51,9 @@ def to_stream(job: Job, front: Preprocessed, finished: Finished) -> str:
 def _finish(
     job: Job, front: Preprocessed, stitched: Stitched
 ) -> tuple[bytes, Stitched, Sequence[str], list[str]]:
-    """Runs IREE's back end, with less where it fails with more: data tiling goes first, then our kernels.
+    """Runs IREE's back end and, if it fails, retries first without data tiling and then without our kernels.
 
-    Data tiling is off from the start where IREE computes the module wrongly with it, unless the user asks for it.
+    Data tiling is off from the start where IREE computes the module wrongly with it, unless the user requests it.
     """
     imported, flags, notes = front.imported, job.iree_flags, list[str]()
     is_asked_for = any(flag.partition("=")[0] == DATA_TILING for flag in job.options.iree_flags)
@@ -64,7 +64,8 @@ def _finish(
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
         if text == front.text:
-            # Nothing of ours is in it, and not all of IREE's text survives even its own parser.
+            # The original text has nothing of ours; it is used as it is, because IREE's own parser rejects some of
+            # IREE's text.
             return job.iree.compile(imported.source, flags=with_flags, name=imported.name)
         return job.iree.resume(text.encode(), "preprocessing", flags=with_flags, name=imported.name)
 

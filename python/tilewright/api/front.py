@@ -1,4 +1,4 @@
-"""The first stages: a model is imported, and IREE takes it to its preprocessing phase."""
+"""The first stages: import a model and run IREE up to its preprocessing phase."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Preprocessed:
     imported: ImportedModel
     text: str
     parameters: Mapping[str, Path]
-    """Parameter archives by scope: the import's, and the user's own."""
+    """Parameter archives by scope: those of the import and the user's own."""
 
 
 def import_user_model(job: Job, model: Model) -> ImportedModel:
-    """Imports a model of any kind; its weights become an archive in the job's folder."""
+    """Imports a model of any kind and writes its weights to an archive in the job's folder."""
     with job.step("import", "importing the model"):
         imported = import_model(model, compiler=job.iree, directory=job.folder)
     if imported.signature is not None:
@@ -34,7 +34,7 @@ def import_user_model(job: Job, model: Model) -> ImportedModel:
 
 
 def preprocess(job: Job, imported: ImportedModel) -> Preprocessed:
-    """Has IREE take the model to its preprocessing phase."""
+    """Runs IREE on the imported model up to its preprocessing phase."""
     with job.step("iree_front", "IREE: to the preprocessing phase"):
         text = job.iree.compile_to(imported.source, "preprocessing", flags=job.iree_flags, name=imported.name)
     check_calls(text)

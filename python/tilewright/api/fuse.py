@@ -1,4 +1,4 @@
-"""Our own stage: the ops of a model become few kernels, and the module launches them."""
+"""The fusion stage: turns the ops of a model into few kernels and makes the module launch them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Fused:
 
     stitched: Stitched
     targets: tuple[Target, ...]
-    """What it was compiled for, for the number of threads that was chosen."""
+    """Targets that it was compiled for, with the chosen number of threads."""
     threads: int
     notes: tuple[str, ...]
 
 
 def fuse(job: Job, front: Preprocessed) -> Fused:
-    """Plans and compiles kernels, for as many threads as are predicted fastest."""
+    """Plans and compiles kernels for the number of threads that is predicted to be fastest."""
     with job.step("tilewright", "fusing and generating kernels"):
         targets = job.targets
         stitched = _stitch(job, front, targets)
@@ -48,7 +48,7 @@ def fuse(job: Job, front: Preprocessed) -> Fused:
 
 
 def computable_by_iree(job: Job, text: str) -> tuple[str, tuple[str, ...]]:
-    """A module that goes to IREE's back end, as one whose own kernels it computes rightly, and notes on that."""
+    """Returns a module that IREE's back end computes correctly with kernels of its own, and notes on the changes."""
     if not job.is_for_gpu:
         return text, ()
     widened, count = widen_convolutions(text, functools.partial(run_passes, job.worker), job.folder)
@@ -56,7 +56,7 @@ def computable_by_iree(job: Job, text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _stitch(job: Job, front: Preprocessed, targets: Sequence[Target]) -> Stitched:
-    """Runs our passes; what they cannot even read goes to IREE as it is, unless strict."""
+    """Runs our passes; a module that they cannot read goes to IREE unchanged, unless `strict` is set."""
     options = job.options
     try:
         return stitch(

@@ -1,4 +1,4 @@
-"""What every stage of one compilation is given: what the user chose, the compilers, and where things are noted."""
+"""The context of one compilation, which every stage receives: options, compilers and the log of steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilewright.system.deadline import Deadline
 from tilewright.worker.process import Worker
 
 Progress = Callable[[str], None]
-"""Called with the name of every step."""
+"""Callback that receives the name of every step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,17 @@ class Job:
     choice: TargetChoice
     """The target as the user named it."""
     targets: tuple[Target, ...]
-    """The targets that it names, for as many threads as the program may use."""
+    """The targets that it resolves to, for the most threads that the program may use."""
     threads: tuple[int, ...]
-    """Numbers of threads that the program may be compiled for, fewest first."""
+    """Numbers of threads that the program may be compiled for, in ascending order."""
     folder: Path
-    """Where the stages write their files."""
+    """Folder for the files that the stages write."""
     worker: Worker
-    """The process in which the compilers run."""
+    """Process in which the compilers run."""
     deadline: Deadline
     progress: Progress
     seconds: dict[str, float] = field(default_factory=dict)
-    """What each step took; the steps fill it."""
+    """Wall time of each step, in seconds; the steps add to it."""
 
     @property
     def is_for_gpu(self) -> bool:
@@ -52,12 +52,12 @@ class Job:
 
     @cached_property
     def iree_flags(self) -> list[str]:
-        """Flags for IREE's own kernels. They have no variants, so they are for the narrowest target."""
+        """Returns the flags for IREE's own kernels, which have no variants and so are for the narrowest target."""
         return iree_flags(narrowest(self.targets), host=self.choice == "cpu", extra=self.options.iree_flags)
 
     @contextmanager
     def step(self, name: str, progress: str | None = None) -> Iterator[None]:
-        """Reports a step, and notes the wall time that its block takes."""
+        """Reports a step and records the wall time of its block."""
         if progress is not None:
             self.progress(progress)
         started = time.perf_counter()
@@ -67,18 +67,18 @@ class Job:
             self.seconds[name] = round(time.perf_counter() - started, 4)
 
     def dump(self, name: str, data: bytes) -> None:
-        """Writes an intermediate form to the user's folder, if there is one."""
+        """Writes an intermediate form to the dump folder, if there is one."""
         if self.options.dump_dir is not None:
             (self.options.dump_dir / name).write_bytes(data)
 
     def dump_file(self, source: Path) -> None:
-        """Copies a file to the user's folder, if there are both."""
+        """Copies a file to the dump folder, if both exist."""
         if self.options.dump_dir is not None and source.exists():
             shutil.copyfile(source, self.options.dump_dir / source.name)
 
 
 def make_dump_folder(folder: Path | None) -> None:
-    """Makes the folder for intermediate forms; raises `OutputError` where that is not possible."""
+    """Makes the folder for intermediate forms; raises `OutputError` if that fails."""
     if folder is None:
         return
     try:
@@ -88,5 +88,5 @@ def make_dump_folder(folder: Path | None) -> None:
 
 
 def narrowest(targets: Sequence[Target]) -> Target:
-    """The target that every processor of interest has: the first of several GPUs, the last of several CPUs."""
+    """Returns the target whose features all processors have: the first of several GPUs, the last of several CPUs."""
     return targets[0] if targets[0].backend == "cuda" else targets[-1]

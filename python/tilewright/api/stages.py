@@ -25,7 +25,7 @@ from tilewright.frontends import Model
 
 
 def run_stages(job: Job, model: Model) -> Compiled:
-    """Compiles a model, as far as to a `.vmfb`, its parameter files and its description."""
+    """Compiles a model to a `.vmfb`, its parameter files and its description."""
     imported = import_user_model(job, model)
     front = preprocess(job, imported)
     fused = fuse(job, front)

@@ -1,8 +1,7 @@
-"""Our stage between IREE's: a module at IREE's preprocessing phase in, the same with our kernels spliced in
-out.
+"""The stitching stage: takes a module at IREE's preprocessing phase and returns it with our kernels spliced in.
 
-It runs in the worker, like IREE, so that an abort deep inside LLVM's code generation is an error and not the
-end of the user's process. To drive passes in process, see `tilewright.ir.module`.
+It runs in the worker process, like IREE, so that an abort deep inside LLVM's code generation becomes an error instead
+of ending the user's process. To run passes in this process, use `tilewright.ir.module`.
 """
 
 from __future__ import annotations
@@ -30,30 +29,30 @@ from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 
 class UnreadableError(CompileError):
-    """MLIR 22 cannot read what IREE's newer MLIR wrote: a type or attribute that the two spell differently."""
+    """MLIR 22 cannot read the output of IREE's newer MLIR, because a type or attribute is spelled differently."""
 
 
 _TOO_MANY_BYTES = re.compile(
     r"a block needs (?P<needed>\d+) bytes of shared memory; target '.*' has (?P<there>\d+)"
 )
-"""What says that code takes more than the plan counted."""
+"""Text of the error for code that uses more memory than the plan counted."""
 
-_LEAST_STEP = 2048  # bytes less at a time: plans take some seconds
+_LEAST_STEP = 2048  # bytes by which the limit is lowered at least, because each new plan takes seconds
 
 _EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
 
 
 @dataclass(frozen=True)
 class Stitched:
-    """What our stage made."""
+    """Result of the stitching stage."""
 
     text: str
     report: Report
     plan: Plan | None
-    """None: no plan was made, because nothing was there to fuse."""
+    """None if no plan was made because there was nothing to fuse."""
     seconds: float
     stored: StoredWeights = field(default_factory=StoredWeights)
-    """What the text reads from parameter files that the model's do not have like that."""
+    """Weights that the text reads from the parameter files in a layout that the model's own files do not have."""
     notes: tuple[str, ...] = ()
 
 
@@ -71,17 +70,17 @@ def stitch(
     dump_dir: Path | None = None,
     strict: bool = False,
 ) -> Stitched:
-    """Plans, compiles kernels to an object in `directory`, and splices them into the module.
+    """Plans kernels, compiles them to files in `directory` and splices their launches into the module.
 
-    Where a pass fails on a kernel, its ops are compiled unfused, or by IREE, and a note says so; with `strict`, and for
-    a plan that was given, that raises `PassError` (or `PlanError` for an illegal plan).
+    If a pass fails on a kernel, its ops are compiled unfused, or by IREE, and a note says so. With `strict`, or for a
+    given plan, the failure raises `PassError` instead (`PlanError` for an illegal plan).
 
-    The plan is for the first target; with several, every kernel has a variant for each (see `resolve_targets`). Weights
-    in parameter files of `scopes` are to be stored as kernels read them. `tuning` is the database whose decisions the
-    plan takes where it has some.
+    The plan is made for the first target; with several, every kernel has a variant for each (see `resolve_targets`).
+    Weights in parameter files of `scopes` are to be stored in the layout that kernels read. `tuning` is the database
+    whose decisions the plan uses where there are any.
     """
     started = time.perf_counter()
-    # What was measured on a GPU had barriers of the grid.
+    # The database's GPU plans were measured with grid barriers.
     if plan is None and tuning is not None and (targets[0].backend == "cpu" or grid_sync):
         return _stitch_tuned(
             text,
@@ -117,7 +116,7 @@ def stitch(
 
     def attempt(restrictions: Restrictions) -> str:
         tried = {**options, **restrictions.options()}
-        _remove(outputs)  # an earlier attempt's
+        _remove(outputs)  # removes the files of an earlier attempt
         try:
             if plan is not None:
                 return _run(worker, text, pipeline(pass_text(name, tried)), dump_dir)
@@ -145,8 +144,8 @@ def stitch(
     raw = _read_json(outputs["report"])
     report = Report.from_json({**raw, "fallbacks": fallbacks} if fallbacks else raw)
     return Stitched(
-        # What we take nothing of stays as it was, to the letter; but IREE's compiler divides by lengths of zero, and
-        # `tile-normalize` takes the operations along them away.
+        # A module from which we take nothing stays unchanged, with one exception: IREE's compiler divides by extents of
+        # zero, and `tile-normalize` removes the operations that have such extents.
         text=stitched if stitched and (report.kernels or _EMPTY_TENSOR.search(text)) else text,
         report=report,
         plan=_read_plan(outputs["plan-out"]),
@@ -159,7 +158,8 @@ def stitch(
 def _fall_back(
     attempt: Callable[[Restrictions], str], outputs: Mapping[str, Path], notes: list[str]
 ) -> tuple[str, list[str]]:
-    """The first attempt that succeeds, with less each time, and what was done without; "" if IREE compiles all."""
+    """Returns the first attempt that succeeds and notes what it left out; each attempt fuses less. "" if IREE compiles
+    all."""
     fallbacks: list[str] = []
     restrictions: Restrictions | None = Restrictions()
     while restrictions is not None:
@@ -181,12 +181,12 @@ def _remove(outputs: Mapping[str, Path]) -> None:
 
 
 def _asking_to_report(error: PassError) -> str:
-    shown = f"please report it with what reproduces it: {error.reproducer}" if error.reproducer else ""
+    shown = f"please report it with this reproducer: {error.reproducer}" if error.reproducer else ""
     return f"that is a bug in Tilewright; {shown or 'please report it with the model'}"
 
 
 def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
-    """What the files with our kernels are called: an object with all variants, or PTX of each."""
+    """Returns the names of the kernel files: one object with all variants, or PTX for each target."""
     if targets[0].backend == "cpu":
         return {"kernels.o": targets[-1]}
     variants = {f"kernels.{number}.ptx": target for number, target in enumerate(targets[1:])}
@@ -205,7 +205,7 @@ def _stitch_tuned(
     dump_dir: Path | None,
     strict: bool,
 ) -> Stitched:
-    """`stitch` with what the database knows; where that is no help, a note, and the plan as if it knew nothing."""
+    """Runs `stitch` with the tuning database; if it does not help, adds a note and plans without it."""
     from tilewright.tuning.lookup import tuned_plan
     from tilewright.tuning.subprograms import Setting
 
@@ -239,7 +239,7 @@ def _stitch_tuned(
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """What the worker does: parse, run, print."""
+    """Handles one request in the worker: parses the text, runs the pipeline and prints the result."""
     note_passes()
     try:
         module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
@@ -260,8 +260,10 @@ def _run_planning(
     dump_dir: Path | None,
     notes: list[str],
 ) -> str:
-    """Runs the pipeline, and where code takes more memory of a block than its plan counted, again with a plan that has
-    so much less to count on."""
+    """Runs the planning pipeline; if code exceeds the block memory that its plan counted, replans with less.
+
+    The new limit is lower by the excess.
+    """
     while True:
         try:
             return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
@@ -277,7 +279,7 @@ def _run_planning(
 
 
 def run_passes(worker: Worker, text: str, passes: str) -> str:
-    """Runs a pipeline on IREE's generic text, in the worker; gives such text."""
+    """Runs a pipeline on IREE's generic text in the worker and returns such text."""
     return _run(worker, text, passes, None)
 
 

@@ -1,1 +1,1 @@
-"""The command line: `tilewright.cli.main.main` puts the commands together."""
+"""The command line; `tilewright.cli.main.main` assembles the commands."""

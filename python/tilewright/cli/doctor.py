@@ -1,4 +1,4 @@
-"""Checks an installation: what is there, whether it fits, and whether a small model compiles and runs."""
+"""Checks an installation: which packages are present, whether they fit, and whether a small model compiles and runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIBRARIES = ("numpy", "ml_dtypes", "onnx", "msgspec")
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `ok` is None for what is only told."""
+    """One finding. `ok` is None if it is information only."""
 
     name: str
     ok: bool | None
@@ -32,7 +32,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """Every check, in the order in which one depends on the other."""
+    """Runs every check; later ones depend on earlier ones."""
     checks = [
         Check("Python", sys.version_info >= (3, 11), platform.python_version()),
         *(_attempt(package, functools.partial(_iree_package, package)) for package in PACKAGES),
@@ -42,7 +42,7 @@ def examine() -> list[Check]:
         Check(
             "ptxas",
             None,
-            find_ptxas() or "not found; GPU kernels compile without it, their registers stay unknown",
+            find_ptxas() or "not found; GPU kernels compile without it, but their registers stay unknown",
         ),
         Check("processor", None, _processor()),
         Check("threads", None, f"{available_cores()} available"),
@@ -78,14 +78,14 @@ def _opt() -> str:
     path = find_opt()
     if shutil.which(path) is None:
         raise TilewrightError(
-            "not found, so a failing pass cannot be run again alone",
+            "not found, so a failing pass cannot be reproduced separately",
             hint="run: pip install --force-reinstall --no-deps tilewright",
         )
     return path
 
 
 def _linker() -> str:
-    """IREE links every module's kernels with the linker of its own package, never with the system's."""
+    """Checks the linker of IREE's package, with which IREE links every module's kernels (never with the system's)."""
     check_iree("iree-base-compiler")
     package = importlib.util.find_spec("iree.compiler")
     for folder in (package.submodule_search_locations if package else None) or ():
@@ -93,7 +93,7 @@ def _linker() -> str:
         if os.access(linker, os.X_OK):
             return str(linker)
     raise TilewrightError(
-        "iree-lld is not in IREE's compiler package, or may not be executed",
+        "iree-lld is missing from IREE's compiler package, or is not executable",
         hint=f"run: pip install --force-reinstall --no-deps iree-base-compiler=={PINNED_IREE}",
     )
 
@@ -110,7 +110,7 @@ def _optional(package: str, consequence: str) -> Check:
 
 
 def _processor() -> str:
-    """Name and the features that targets ask for."""
+    """Returns the processor's name and those of its features that targets require."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,5 @@
-"""`tilewright doctor` and `tilewright targets`: what this machine has, and what the compiler knows of others."""
+"""`tilewright doctor` and `tilewright targets`: this machine's installation, and the targets that the compiler
+knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands have in common: how errors end them, and where messages go."""
+"""Shared parts of all commands: error handling, common options and messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TRACEBACK, _READ = "tilewright.traceback", "tilewright.read"
 
 
 class _Reporting(click.Command):
-    """Turns errors into one line and an exit status: 1 for a user's, 70 for ours, 130 when interrupted."""
+    """Context manager that turns errors into one line and an exit status.
+
+    The status is 1 for a user's error, 70 for a bug in Tilewright and 130 for an interrupt.
+    """
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -32,10 +35,10 @@ class _Reporting(click.Command):
             if isinstance(error, PassError) and error.reproducer:
                 click.echo(f"reproduce it with: {error.reproducer}", err=True)
                 if is_kept(error.reproducer):
-                    click.echo(f"(what it reads is kept until {MOST_KEPT} later failures)", err=True)
+                    click.echo(f"(its input is kept until {MOST_KEPT} later failures)", err=True)
             context.exit(1)
         except BrokenPipeError:
-            # Whoever reads our output has seen enough.
+            # The reader of a pipe closed it, so nothing more is to be written.
             sys.stderr.close()
             context.exit(0)
         except KeyboardInterrupt:
@@ -50,9 +53,9 @@ class _Reporting(click.Command):
 
 
 class Commands(_Reporting, click.Group):
-    """All commands. Their help and the version need neither the extension module nor IREE.
+    """Group of all commands. Help and version need neither the extension module nor IREE.
 
-    Where the module does not load, the help says why.
+    If the extension module does not load, the help says why.
     """
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -63,11 +66,11 @@ class Commands(_Reporting, click.Group):
 
 
 class StandaloneCommand(_Reporting):
-    """A command of its own, with the errors of the others."""
+    """A command outside the group, with the same error handling."""
 
 
 def common(command: Command) -> Command:
-    """Options that every command has."""
+    """Adds the options that every command has."""
 
     def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
         if value:
@@ -85,7 +88,7 @@ def common(command: Command) -> Command:
 
 
 def broken_installation() -> str:
-    """Why nothing can be compiled here, because the extension module does not load; empty where it does."""
+    """Returns why nothing can be compiled because the extension module does not load; "" if it loads."""
     try:
         importlib.import_module("tilewright.ir.native")
     except NativeError as error:
@@ -94,13 +97,13 @@ def broken_installation() -> str:
 
 
 def renamed(old: str, new: str) -> Callable[[Command], Command]:
-    """Refuses an option's old spelling, with the new one in the message."""
+    """Adds a hidden option that refuses the old spelling and names the new one."""
 
     def refuse(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
             raise click.UsageError(f"{old} is now {new}")
 
-    name = f"old_{old.strip('-').replace('-', '_')}"  # the new one may have the old one's
+    name = f"old_{old.strip('-').replace('-', '_')}"  # the new option may use the old name
     return click.option(old, name, hidden=True, expose_value=False, is_eager=True, callback=refuse)
 
 
@@ -108,7 +111,7 @@ json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def read_standard_input(what: str) -> bytes:
-    """All of standard input, which is one file only: a usage error where two arguments are '-'."""
+    """Reads all of standard input; raises a usage error if two arguments are '-', since it can be read only once."""
     context = click.get_current_context()
     before = context.meta.setdefault(_READ, what)
     if before != what:
@@ -117,9 +120,9 @@ def read_standard_input(what: str) -> bytes:
 
 
 def duration(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
-    """Checks seconds that an option gives; "nan" and "inf" are floats, too."""
+    """Checks the seconds that an option gives; floats include "nan" and "inf"."""
     if value is not None and not 0 < value < float("inf"):
-        raise click.BadParameter(f"{value:g} is no time; give a number of seconds above 0")
+        raise click.BadParameter(f"{value:g} is not a time; give a number of seconds above 0")
     return value
 
 
@@ -128,19 +131,19 @@ timeout = click.option(
     type=float,
     metavar="SECONDS",
     callback=duration,
-    help="End a compilation that takes longer, and say what it was at.  [default: no limit]",
+    help="End a compilation that takes longer, and name the step that was running.  [default: no limit]",
 )
 
 
 def tell(text: str) -> None:
-    """For people, not for pipes."""
+    """Prints a message for people to stderr, so that it does not go into a pipe."""
     click.echo(text, err=True)
 
 
 def refuse_beside(option: str, *names: str) -> None:
-    """Raises a usage error where an option that means nothing beside `option` was given; `names` are parameters'."""
+    """Raises a usage error if an option that has no effect beside `option` was given; `names` are parameter names."""
     context = click.get_current_context()
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[-1]} does not go with {option}")
+            raise click.UsageError(f"{parameter.opts[-1]} cannot be combined with {option}")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _compiling(command: Command) -> Command:
-    """Options of every command that compiles."""
+    """Adds the options of every command that compiles."""
     decorators = [
         click.option(
             "--target",
@@ -49,16 +49,20 @@ def _compiling(command: Command) -> Command:
         click.option(
             "--threads",
             type=click.IntRange(1, 64),
-            help="Threads that the program may use, where more are predicted faster; default: one per core.",
+            help="Most threads that the program may use if they are predicted to be faster; default: one per core.",
         ),
         click.option(
             "--iree-flag", "iree_flags", multiple=True, metavar="FLAG", help="Pass a flag to IREE's compiler."
         ),
         click.option(
-            "--plan", type=click.Path(path_type=Path), help="Carry out this plan (JSON); '-' is stdin."
+            "--plan",
+            type=click.Path(path_type=Path),
+            help="Use this plan (JSON) instead of making one; '-' is stdin.",
         ),
         click.option(
-            "--dump-dir", type=click.Path(path_type=Path), help="Write every intermediate form here."
+            "--dump-dir",
+            type=click.Path(path_type=Path),
+            help="Write every intermediate form to this folder.",
         ),
         click.option("--strict", is_flag=True, help="Fail instead of leaving ops unfused or kernels out."),
         click.option(
@@ -66,22 +70,22 @@ def _compiling(command: Command) -> Command:
             type=click.Choice(get_args(NumericsMode)),
             default="default",
             show_default=True,
-            help="What kernels may do to numbers; strict: round and accumulate exactly as the model says; tf32: "
-            "matmuls of f32 on GPUs may multiply in tf32.",
+            help="Allowed changes of numerics; strict: round and accumulate exactly as the model says; tf32: "
+            "f32 matmuls on GPUs may multiply in tf32.",
         ),
         click.option(
             "--no-grid-sync",
             is_flag=True,
-            help="Launch kernels for GPUs where they would wait for each other at barriers of the grid.",
+            help="Use separate launches instead of grid barriers in GPU kernels.",
         ),
         click.option(
             "--database",
             type=click.Path(path_type=Path),
-            help="Take measured plans from this tuning database.  [default: the one that `tilewright tune` fills]",
+            help="Use the measured plans of this tuning database.  [default: the one that `tilewright tune` fills]",
         ),
         renamed("--tuning", "--database"),
-        click.option("--no-tuning", is_flag=True, help="Take no measured plans."),
-        click.option("--entry", help="The function to compile, for MLIR with several."),
+        click.option("--no-tuning", is_flag=True, help="Use no measured plans."),
+        click.option("--entry", help="Function to compile, for MLIR with several functions."),
         click.option(
             "--parameters",
             multiple=True,
@@ -92,7 +96,7 @@ def _compiling(command: Command) -> Command:
             "--state",
             multiple=True,
             metavar="OUTPUT=INPUT",
-            help="An output that continues an input in place, from call to call.",
+            help="Update an input in place by an output, so that it is state between calls.",
         ),
         timeout,
         common,
@@ -180,12 +184,12 @@ def cli() -> None:
 @cli.command("compile")
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Where the .vmfb goes; '-' is stdout. Default: MODEL's name."
+    "-o", "--output", metavar="FILE", help="Path of the .vmfb; '-' is stdout. Default: MODEL's name."
 )
 @click.option(
     "--plan-out",
     type=click.Path(path_type=Path),
-    help="Write the plan that was carried out (JSON); '-' is stdout.",
+    help="Write the plan of the program (JSON); '-' is stdout.",
 )
 @_compiling
 def compile_command(
@@ -227,12 +231,14 @@ def compile_command(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
 )
 @click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
-@click.option("--seconds", default=10.0, show_default=True, callback=duration, help="How long to time for.")
+@click.option(
+    "--seconds", default=10.0, show_default=True, callback=duration, help="Seconds to spend on timing."
+)
 @json_flag
 @click.option(
     "--device",
     metavar="sim:GPU",
-    help="Run the kernels on a simulated GPU, say sim:h200. Default: this machine.",
+    help="Run the kernels on a simulated GPU, such as sim:h200. Default: this machine.",
 )
 @_compiling
 def run(
@@ -255,7 +261,7 @@ def run(
         run_simulated(model, device, options, input_files, output, seed, sizes)
         return
     if as_json and not compare:
-        raise click.UsageError("--json is for --compare: outputs are saved with -o")
+        raise click.UsageError("--json needs --compare; save outputs with -o")
     if compare:
         if as_json and str(output) == "-":
             raise click.UsageError("standard output cannot be both the comparison and the outputs")
@@ -275,10 +281,12 @@ def run(
 @click.argument("model", metavar="MODEL")
 @json_flag
 @renamed("--format", "--json")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where it goes; '-' is stdout (default).")
+@click.option(
+    "-o", "--output", default="-", metavar="FILE", help="Path of the report; '-' is stdout (default)."
+)
 @_compiling
 def explain(model: str, as_json: bool, output: str, target: str, options: CompileOptions) -> None:
-    """Say what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
+    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
     program = open_model(model, target, options)
     text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain("text")
     if output == "-":

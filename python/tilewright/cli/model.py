@@ -1,4 +1,4 @@
-"""Compiling or loading the model that a command line names."""
+"""Compiles or loads the model that a command line names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """A spinner with the name of the step and its time, on terminals only."""
+    """Yields a callback that shows the current step and its time in a spinner, on terminals only."""
     if not sys.stderr.isatty():
         yield lambda step: None
         return
@@ -37,12 +37,12 @@ def progress() -> Iterator[Progress]:
 
 
 def model_argument(model: str) -> Model:
-    # An argument is a path, whatever it looks like; stdin is content.
+    # An argument is always a path, whatever it looks like; standard input is content.
     return read_standard_input("the model") if model == "-" else Path(model)
 
 
 def plan_argument(plan: Path | None) -> Plan | Path | None:
-    """The plan that `--plan` names; '-' is standard input."""
+    """Returns the plan that `--plan` names; '-' is standard input."""
     if plan is None or str(plan) != "-":
         return plan
     import json
@@ -63,7 +63,7 @@ def compile_model(model: str, target: str, options: CompileOptions) -> Program:
 
 
 def refuse_compiled(model: str, reason: str) -> None:
-    """Raises an `InputError` for a compiled program, where only a model will do."""
+    """Raises `InputError` for a compiled program where a model is required."""
     if Path(model).suffix != ".vmfb":
         return
     if not Path(model).is_file():
@@ -72,7 +72,7 @@ def refuse_compiled(model: str, reason: str) -> None:
 
 
 def open_model(model: str, target: str, options: CompileOptions) -> Program:
-    """Loads what is compiled, compiles what is not."""
+    """Loads a compiled program, or compiles a model."""
     if Path(model).suffix == ".vmfb":
         from tilewright.runtime.program import load
 

@@ -1,4 +1,4 @@
-"""What `tilewright run` does with a model: on this machine, on a simulated GPU, or beside peers."""
+"""`tilewright run`: runs a model on this machine or on a simulated GPU, or times it beside peers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_simulated(
     seed: int,
     dims: dict[str, int],
 ) -> None:
-    """Compiles for the GPU and runs the kernels on the simulated one; what they did goes to stdout."""
+    """Compiles for the GPU, runs the kernels on the simulated GPU and prints its counts to stdout."""
     from tilewright.simulator.programs import simulate_program, simulated_target
 
     target = simulated_target(device)
@@ -48,9 +48,7 @@ def run_simulated(
         click.echo(report.summary(), err=str(output) == "-")
     if simulated.outputs is None:
         left = ", ".join(map(str, simulated.invented))
-        tell(
-            f"note: no outputs, because {f'random numbers stand for {left}' if left else 'no kernel is ours'}"
-        )
+        tell(f"note: no outputs, because {f'random numbers replace {left}' if left else 'no kernel is ours'}")
         return
     print_outputs(program, simulated.outputs, to_stderr=str(output) == "-")
     save_outputs(program, simulated.outputs, output)
@@ -62,7 +60,7 @@ def arrays(program: Program, files: tuple[Path, ...], seed: int, dims: dict[str,
     if files:
         return _read_arrays(files, program.signature)
     if program.signature is None:
-        raise InputError("the module does not say what its inputs are", hint="give them with --input")
+        raise InputError("the module does not describe its inputs", hint="give them with --input")
     return random_inputs(program.signature, seed=seed, dims=dims)
 
 
@@ -106,7 +104,7 @@ def save_outputs(program: Program, outputs: list[Array], path: Path | None) -> N
 
 
 def _write_npz(file: IO[bytes], arrays: dict[str, Array]) -> None:
-    """Writes what `numpy.savez` would, which cannot have an array that is called "file"."""
+    """Writes the format of `numpy.savez`, which cannot store an array called "file"."""
     import numpy as np
 
     with zipfile.ZipFile(file, "w") as archive:
@@ -116,7 +114,7 @@ def _write_npz(file: IO[bytes], arrays: dict[str, Array]) -> None:
 
 
 def _read_arrays(files: tuple[Path, ...], signature: Signature | None) -> list[Array]:
-    """Arrays from files; '-' is standard input."""
+    """Reads arrays from files; '-' is standard input."""
     from tilewright.runtime.inputs import read_arrays
 
     if Path("-") not in files:

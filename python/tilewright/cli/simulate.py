@@ -1,4 +1,4 @@
-"""`tilewright simulate`: a kernel from a file on the simulated device."""
+"""`tilewright simulate`: runs a kernel from a file on the simulated device."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("module", metavar="FILE")
-@click.option("--kernel", default="", help="Its name; may be left out if there is one.")
-@click.option("--grid", default="1", show_default=True, metavar="X[,Y[,Z]]", help="Blocks.")
-@click.option("--block", default="", metavar="X[,Y[,Z]]", help="Threads of a block; default: nvvm.maxntid.")
+@click.option("--kernel", default="", help="Name of the kernel; may be left out if there is only one.")
+@click.option("--grid", default="1", show_default=True, metavar="X[,Y[,Z]]", help="Number of blocks.")
+@click.option("--block", default="", metavar="X[,Y[,Z]]", help="Threads per block; default: nvvm.maxntid.")
 @click.option(
     "--binding",
     "bindings",
     multiple=True,
     metavar="FILE.npy|SHAPE:DTYPE[:SEED|:empty]",
-    help="A buffer, in order: from a file, random from a seed (default 0), or never written, say 512x768:f32:empty.",
+    help="Next buffer: from a file, random from a seed (default 0), or never written, such as 512x768:f32:empty.",
 )
-@click.option("--constant", "constants", multiple=True, type=int, help="An i32 after the buffers.")
+@click.option("--constant", "constants", multiple=True, type=int, help="An i32 argument after the buffers.")
 @click.option("--dynamic-shared", default=0, help="Bytes of dynamic shared memory.")
-@click.option("--target", default="cuda:h200", show_default=True, help="A GPU of the table, or a JSON file.")
-@click.option("--save", "saves", multiple=True, metavar="N:FILE.npy", help="Write buffer N after the kernel.")
+@click.option("--target", default="cuda:h200", show_default=True, help="A known GPU, or a JSON file.")
+@click.option(
+    "--save", "saves", multiple=True, metavar="N:FILE.npy", help="Save buffer N after the kernel has run."
+)
 @click.option(
     "--timeout",
     default=60.0,
     show_default=True,
     metavar="SECONDS",
     callback=duration,
-    help="End a kernel that takes longer.",
+    help="End a kernel that takes longer than this.",
 )
 @renamed("--max-seconds", "--timeout")
 @json_flag
@@ -109,7 +111,7 @@ def _binding(text: str) -> Array:
     kinds = {"f": "float", "i": "int", "u": "uint", "bf": "bfloat"}
     if not form or form[2] not in kinds or form[3] not in ("8", "16", "32", "64"):
         raise InputError(f"'{text}' is neither a .npy file nor SHAPE:DTYPE:SEED", hint="say 512x768:f32:0")
-    import ml_dtypes  # noqa: F401 - teaches numpy bfloat16
+    import ml_dtypes  # noqa: F401 - registers bfloat16 with numpy
 
     shape = [int(size) for size in form[1].split("x")]
     dtype = np.dtype(kinds[form[2]] + form[3])

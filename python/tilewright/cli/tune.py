@@ -1,4 +1,4 @@
-"""`tilewright tune`, and `tilewright tuning` on the database of what it measured."""
+"""`tilewright tune`, which measures plans, and `tilewright tuning`, which manages the database of the results."""
 
 from __future__ import annotations
 
@@ -33,18 +33,24 @@ _DATABASE = click.option(
     type=click.Choice(get_args(NumericsMode)),
     default="default",
     show_default=True,
-    help="What kernels may do to numbers.",
+    help="Allowed changes of numerics.",
 )
 @_DATABASE
 @click.option(
-    "--candidates", type=click.IntRange(1), default=20, show_default=True, help="Plans to time, at most."
+    "--candidates",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Maximum number of plans to time.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes that compile; default: one per core.")
-@click.option("--entry", help="The function to tune, for MLIR with several.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Number of processes that compile; default: one per core."
+)
+@click.option("--entry", help="Function to tune, for MLIR with several functions.")
 @click.option(
     "--bundle",
     type=click.Path(path_type=Path),
-    help="For a GPU: the folder to fill with what times plans there.",
+    help="For a GPU: folder to fill with plans and a script that times them on that GPU.",
 )
 @timeout
 @common
@@ -62,7 +68,7 @@ def tune(
 ) -> None:
     """Time plans of MODEL's kernels on this machine, for later compilations to use.
 
-    Interrupt it at any time: started again it goes on where it stopped.
+    You may interrupt it at any time; the next run continues where it stopped.
     """
     from tilewright.tuning.show import print_tuning, tuning_progress
     from tilewright.tuning.tuner import tune as tune_model
@@ -70,7 +76,7 @@ def tune(
     if bundle is not None:
         here = {"--entry": entry, "--threads": threads, "--database": database, "--jobs": jobs}
         if given := [name for name, value in here.items() if value is not None]:
-            raise click.UsageError(f"{given[0]} does not go with --bundle")
+            raise click.UsageError(f"{given[0]} cannot be combined with --bundle")
         from tilewright.tuning.bundle import make_bundle
 
         found = make_bundle(
@@ -99,7 +105,7 @@ def tune(
 
 @click.group()
 def tuning() -> None:
-    """The database of what `tilewright tune` measured."""
+    """Manage the database of `tilewright tune`."""
 
 
 @tuning.command("list")
@@ -126,7 +132,7 @@ def list_tuning(database: Path | None, as_json: bool) -> None:
 @_DATABASE
 @common
 def export_tuning(file: Path, database: Path | None) -> None:
-    """Write everything to one FILE, also while others tune; '-' is stdout."""
+    """Write all decisions to one FILE, even while others tune; '-' is stdout."""
     from tilewright.tuning.database import Database
 
     with Database.existing(database or default_path()) as kept:
@@ -144,7 +150,7 @@ def export_tuning(file: Path, database: Path | None) -> None:
 @_DATABASE
 @common
 def import_tuning(file: Path, database: Path | None) -> None:
-    """Take over the decisions in FILE; of two for the same subprogram, the later stays.
+    """Add the decisions in FILE; of two for the same subprogram, the later stays.
 
     FILE is a database, or the results (.json) of a bundle for a GPU; '-' is stdin.
     """
@@ -159,4 +165,4 @@ def import_tuning(file: Path, database: Path | None) -> None:
         if file.suffix == ".json":
             tell(f"{kept.path}: {take_results(file, kept)} decisions")
             return
-        tell(f"{kept.path}: {kept.take_from(file)} decisions taken over")
+        tell(f"{kept.path}: {kept.take_from(file)} decisions added")

@@ -1,8 +1,8 @@
-"""A program beside its peers: IREE alone at its best flags, and ONNX Runtime, on the same threads and inputs.
+"""Compares a program with its peers, IREE alone at its best flags and ONNX Runtime, on the same threads and inputs.
 
-Contenders run in turn, many times; a ratio is that of the paired times of a turn, with a bootstrap confidence
-interval, so that a machine that gets slower meanwhile slows both sides. Between contenders there is a pause until the
-threads of the last one sleep: ONNX Runtime's keep spinning for a while after a call, and whoever came next would pay.
+Contenders run in turn, many times. A ratio is computed from the paired times of a turn, with a bootstrap confidence
+interval, so that a machine that slows down affects both sides. A pause between contenders lets the threads of the last
+one go to sleep: those of ONNX Runtime keep spinning for a while after a call and would slow the next contender.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tilewright.system.workfolder import WorkFolder
 from tilewright.tuning.paired import Interval, paired_ratio
 from tilewright.worker.process import Worker
 
-# What may be best for IREE alone; see `iree.flags` for the wider search that left these.
+# Candidate flag sets that may be best for IREE alone; `iree.flags` describes the wider search that selected them.
 IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
     (DATA_TILING,),
     (),
@@ -47,22 +47,22 @@ IREE_CANDIDATES: tuple[tuple[str, ...], ...] = (
     (DATA_TILING, "--iree-llvmcpu-enable-ukernels=all"),
 )
 _LEAST_BURST_SECONDS = 0.002
-_TRIALS = 8  # of a candidate; the best of them stands for it
+_TRIALS = 8  # trials per candidate; the best one counts
 
 
 @dataclass(frozen=True)
 class Row:
-    """One contender."""
+    """Results of one contender."""
 
     name: str
     kernels: int | None
-    """Kernels that a call launches; None: not known."""
+    """Kernels that a call launches; None if unknown."""
     seconds: float
-    """Median of a call."""
+    """Median seconds of a call."""
     speedup: Interval | None
-    """Its time over ours, paired: above 1, ours is faster. None for ours."""
+    """Paired ratio of its time to ours: above 1, ours is faster. None for ours."""
     errors: tuple[float, ...] | None
-    """Per output, the norm of the difference from float64 over the norm of float64; None without a reference."""
+    """Per output, the norm of the difference from float64 divided by the norm of float64; None without a reference."""
     detail: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The whole table, ours first."""
+    """The whole table, with our row first."""
 
     rows: tuple[Row, ...]
     threads: int
@@ -111,9 +111,9 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compiles a model with us and with IREE alone, and times them and ONNX Runtime beside each other.
+    """Compiles a model with Tilewright and with IREE alone, and times both beside ONNX Runtime.
 
-    `seconds` is for the timed part. ONNX Runtime and the float64 reference need an ONNX model with static shapes.
+    `seconds` limits the timed part. ONNX Runtime and the float64 reference need an ONNX model with static shapes.
     """
     say = progress or (lambda step: None)
     options = options or CompileOptions()
@@ -131,7 +131,8 @@ def compare(
         flags = iree_flags(resolve_targets(target, threads=threads)[-1], host=target == "cpu")
         alone = _iree_alone(model, program, options, flags, checked, threads, worker, folder, say)
         if not options.iree_flags and alone.flags != (DATA_TILING,):
-            # What stays with IREE may be best at the flags that IREE alone is best at: the faster of the two counts.
+            # The ops that stay with IREE may be fastest with the flags that are best for IREE alone, so the faster of
+            # both programs counts.
             say("with the flags of IREE alone")
             same = replace(options, iree_flags=as_extra_flags(alone.flags))
             other, other_program = _ours(model, target, same, threads, iree, folder / "dump-same-flags", say)
@@ -170,7 +171,10 @@ def _ours(
 
 
 def count_kernels(program: Program, dump: Path, iree: IreeCompiler) -> int:
-    """Kernels that a call of a program launches, IREE's own among them; `dump` is the folder it was dumped to."""
+    """Counts the kernels that a call of a program launches, including IREE's own.
+
+    `dump` is the folder that the program was dumped to.
+    """
     phase = "3-stitched.mlir" if program.kernels else "2-preprocessing.mlir"
     flags = program.metadata.iree_flags
     stream = iree.resume((dump / phase).read_bytes(), "preprocessing", flags=flags, stop="stream")
@@ -178,19 +182,19 @@ def count_kernels(program: Program, dump: Path, iree: IreeCompiler) -> int:
 
 
 def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> None:
-    """Loads the program; it is called as IREE alone is, on inputs that were checked outside the timed part."""
+    """Loads the program and sets up a call like IREE's, on inputs that are checked outside the timed part."""
     session, signature = program.load(), program.signature
     ours.call = lambda: session(arrays, signature)
 
 
 def as_extra_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    """A candidate's flags as an addition to the defaults, of which data tiling is one."""
+    """Returns a candidate's flags as an addition to the default flags, which include data tiling."""
     added = tuple(flag for flag in flags if flag != DATA_TILING)
     return added if DATA_TILING in flags else (*added, f"{DATA_TILING}=false")
 
 
 def _best(contender: _Contender) -> float:
-    """Its fastest of a few trials."""
+    """Returns the contender's fastest time of a few trials."""
     calls = _calls_of_burst(contender)
     for _ in range(_TRIALS):
         _burst(contender, calls=calls)
@@ -210,10 +214,10 @@ def _iree_alone(
     folder: Path,
     say: Progress,
 ) -> _Contender:
-    """IREE on the same model with every candidate set of flags that it computes rightly with; the fastest counts."""
+    """Compiles the model with IREE alone under each candidate flag set that computes correctly; the fastest counts."""
     iree = IreeCompiler(worker)
     worker.deadline = Deadline(options.timeout)
-    # Not the program's own: its weights are stored for its kernels.
+    # The program's own parameter files do not fit, because their layout is the one that its kernels read.
     imported = import_model(model, compiler=iree, directory=folder)
     parameters = {**imported.parameters, **options.parameters}
     base = [flag for flag in flags if flag != DATA_TILING]
@@ -298,7 +302,7 @@ def _float64(proto: Any, arrays: Sequence[Array]) -> list[Array] | None:
 
 
 def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:
-    """Every contender once a turn, until the time is up; the order rotates."""
+    """Calls every contender once per turn until the time is up; the order rotates."""
     calls = {contender.name: _calls_of_burst(contender) for contender in contenders}
     deadline = time.perf_counter() + seconds
     turns = 0
@@ -317,7 +321,7 @@ def _calls_of_burst(contender: _Contender) -> int:
 
 
 def _burst(contender: _Contender, *, calls: int) -> None:
-    """Adds the mean time of some calls, after one that warms up threads and caches."""
+    """Adds the mean time of `calls` calls, after one that warms up threads and caches."""
     contender.call()
     started = time.perf_counter()
     for _ in range(calls):
@@ -339,14 +343,15 @@ def _row(
 
 
 def count_dispatches(stream: str) -> int:
-    """Kernels that a call launches, as `dispatched_kernels` lists them."""
+    """Counts the kernels that a call launches, as `dispatched_kernels` lists them."""
     return len(dispatched_kernels(stream))
 
 
 def dispatched_kernels(stream: str) -> list[str]:
-    """Kernels that a call launches, in order, in generic text of IREE's stream phase; one in a loop counts once.
+    """Lists the kernels that a call launches, in order, from generic text of IREE's stream phase.
 
-    What runs once at load, in initializers, does not count. Of a kernel with variants it is the first.
+    A kernel in a loop counts once, and kernels of initializers, which run once at load, do not count. For a kernel with
+    variants, the first variant is listed.
     """
     kernels = []
     in_function = False

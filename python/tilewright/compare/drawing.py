@@ -12,14 +12,14 @@ Array = np.ndarray[Any, Any]
 
 
 class DrawingError(RuntimeError):
-    """A model whose inputs cannot be drawn."""
+    """The inputs of a model cannot be drawn at random."""
 
 
 def random_inputs(model: ModelProto, seed: int) -> list[Array]:
-    """Inputs in the order of the graph's: floats standard normal within ±4, integers within ±4, masks 0/1.
+    """Returns inputs in the order of the graph's: floats standard normal within ±4, integers within ±4, masks 0/1.
 
     A mask is an input whose name contains "mask"; its first entry along the last axis is always 1, so that no softmax
-    row is masked out altogether. One whose name contains "position" is of places: integers from 0 to 63.
+    row is masked out completely. An input whose name contains "position" gets integers from 0 to 63.
     """
     rng = np.random.default_rng(seed)
     initialized = {tensor.name for tensor in model.graph.initializer}

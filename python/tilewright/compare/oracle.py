@@ -1,8 +1,8 @@
-"""What a model should compute: seeded inputs, a float64 reference, ONNX Runtime, and how far apart is too far.
+"""Reference results of a model: seeded inputs, float64 and ONNX Runtime references, and the accepted errors.
 
-`float64_reference` is the judge. It rewrites the model so that every floating-point tensor is float64 and evaluates
-that in ONNX Runtime, or, where ONNX Runtime has no double kernel (Erf, Gelu, Conv, GlobalAveragePool, Elu, ...), in
-onnx's ReferenceEvaluator with the operators below replaced, because there they round to float32.
+`float64_reference` is the standard. It rewrites the model so that every floating-point tensor is float64 and evaluates
+it in ONNX Runtime. Where ONNX Runtime has no double kernel (Erf, Gelu, Conv, GlobalAveragePool, Elu, ...), it uses
+onnx's ReferenceEvaluator with the operators below replaced, because its own round to float32.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LOW_PRECISION = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-# ONNX Runtime expands Gelu in double too, but with its constants (sqrt(2/pi), ...) rounded to float32.
+# ONNX Runtime also expands Gelu in double, but with its constants (sqrt(2/pi), ...) rounded to float32.
 _ROUNDED_BY_ORT = frozenset({"Gelu"})
 _FLOAT_ATTRIBUTES_OF_CONSTANT = ("value_float", "value_floats")
 
 
-# How far a result may be from float64, as ‖y − y64‖ / ‖y64‖ over a whole output.
+# Largest accepted distance of a result from float64, as ‖y − y64‖ / ‖y64‖ over a whole output.
 #
-# Each operation rounds by at most eps of its type. Over a whole output rounding errors are close to independent, so d
+# Each operation rounds by at most eps of its type. Over a whole output, rounding errors are close to independent, so d
 # dependent operations err by about sqrt(d)·eps and a sum of n terms by sqrt(n)·eps; d·eps and n·eps are the worst case.
 # - float32 (eps 1.2e-7): BERT-base chains about 400 operations: sqrt(400)·eps = 2.4e-6, and vendors' exp, erf and tanh
-#   may add a few eps each. Bound: 2e-5. Seen in ONNX Runtime and stock IREE: up to 8e-7.
+#   may add a few eps each. Bound: 2e-5. Observed in ONNX Runtime and stock IREE: up to 8e-7.
 # - float16 (eps 9.8e-4): up to 14 dependent operations, worst case 14·eps = 1.4e-2. Bound: 2e-2. Seen in stock IREE: up
 #   to 4e-4 in random graphs, and 4e-3 in a product of 105 factors rounded one by one.
 # - bfloat16 (eps 7.8e-3): 14·eps = 1.1e-1. Bound: 1e-1. Seen in stock IREE: up to 3e-2, again in a long product; other
 #   single operators stay below 1e-2.
 # - integers and bool are exact.
-# A graph is held to the bound of the narrowest type in it. Float64 leaves out that type's rounding, casts included.
+# A graph must meet the bound of its narrowest type: float64 leaves out the rounding of casts, too.
 _TOLERANCES: dict[np.dtype[Any], float] = {
     np.dtype(np.float64): 1e-12,
     np.dtype(np.float32): 2e-5,
@@ -64,15 +64,15 @@ _TOLERANCES: dict[np.dtype[Any], float] = {
 
 
 def tolerance(dtype: np.dtype[Any] | type) -> float:
-    """The largest acceptable `relative_error` where `dtype` is the narrowest type a result went through."""
+    """Returns the largest acceptable `relative_error` if `dtype` is the narrowest type that a result went through."""
     return _TOLERANCES.get(np.dtype(dtype), 0.0)
 
 
 def model_tolerance(model: ModelProto) -> float:
-    """The tolerance of the narrowest floating-point type that occurs anywhere in the model.
+    """Returns the tolerance of the narrowest floating-point type that occurs anywhere in the model.
 
-    Also for its integer results: they stay exact only where the graph computes them from exact values, which the
-    generators make sure of, and then any tolerance holds them.
+    It also holds for integer results: they stay exact only where the graph computes them from exact values, which the
+    generators ensure, and exact values meet any tolerance.
     """
     inferred = onnx.shape_inference.infer_shapes(model)
     values = [*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output]
@@ -82,9 +82,10 @@ def model_tolerance(model: ModelProto) -> float:
 
 
 def relative_error(y: Array, y64: Array, *, least_scale: float = 0.0) -> float:
-    """‖y − y64‖ / ‖y64‖; the plain ‖y − y64‖ where the reference is zero; infinity where shapes or nan/inf differ.
+    """Returns ‖y − y64‖ / ‖y64‖.
 
-    Relative to `least_scale` where that is more than ‖y64‖.
+    If the reference is zero, it is the plain ‖y − y64‖; if shapes or nan/inf differ, infinity. The denominator is at
+    least `least_scale`.
     """
     if y.shape != y64.shape:
         return math.inf
@@ -99,14 +100,16 @@ def relative_error(y: Array, y64: Array, *, least_scale: float = 0.0) -> float:
 
 
 def ort_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """What ONNX Runtime's CPU provider computes in the model's own types."""
+    """Returns what ONNX Runtime's CPU provider computes in the model's own types."""
     return _run(model, inputs, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
 
 
 def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizationLevel) -> list[Array]:
     options = ort.SessionOptions()
     options.graph_optimization_level = level
-    options.log_severity_level = 4  # A refused operator is an exception; no need to log it as well.
+    options.log_severity_level = (
+        4  # A refused operator raises an exception, so it need not be logged as well.
+    )
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     feeds = {entry.name: value for entry, value in zip(session.get_inputs(), inputs, strict=True)}
@@ -114,7 +117,7 @@ def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizatio
 
 
 def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of the model computed in float64. Integer and bool outputs keep their type."""
+    """Returns the outputs of the model computed in float64. Integer and bool outputs keep their type."""
     widened = widen(model)
     wide_inputs = [widen_array(value) for value in inputs]
     if any(node.op_type in _ROUNDED_BY_ORT for node in model.graph.node):
@@ -122,17 +125,18 @@ def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]
     try:
         return run_double_ort(widened, wide_inputs)
     except (ort_errors.NotImplemented, ort_errors.InvalidGraph):
-        # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has them all.
+        # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has all of them.
         return run_double_onnx(widened, wide_inputs)
 
 
 def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """A widened model in ONNX Runtime, unoptimised, so that no fusion brings in a kernel that works in float32."""
+    """Runs a widened model in ONNX Runtime without optimisation, so that no fusion adds a kernel that works in
+    float32."""
     return _run(widened, inputs, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
 
 
 def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
-    """A widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
+    """Runs a widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
     evaluator = ReferenceEvaluator(widened, new_ops=[Erf, Gelu, Softplus, HardSigmoid, Elu])
     names = [value.name for value in widened.graph.input]
     with np.errstate(all="ignore"):
@@ -144,7 +148,7 @@ def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]
 
 
 def widen(model: ModelProto) -> ModelProto:
-    """A copy of the model in which every f32, f16 and bf16 tensor, constant and cast is float64."""
+    """Returns a copy of the model in which every f32, f16 and bf16 tensor, constant and cast is float64."""
     wide = ModelProto()
     wide.CopyFrom(model)
     _widen_graph(wide.graph)
@@ -182,7 +186,7 @@ def _widen_tensor(tensor: TensorProto) -> TensorProto:
 
 
 def widen_array(value: Array) -> Array:
-    """Floating-point arrays as float64, others as they are."""
+    """Returns a floating-point array as float64, any other unchanged."""
     is_float = value.dtype in (np.float32, np.float16) or value.dtype == ml_dtypes.bfloat16
     return value.astype(np.float64) if is_float else value
 

@@ -1,4 +1,4 @@
-"""Front ends: a model becomes MLIR that IREE's input phase takes, and weights in files."""
+"""Front ends, which turn a model into MLIR for IREE's input phase and files with its weights."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from tilewright.iree.compiler import IreeCompiler
 
 Model: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
-"""A path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR as text (str) or bytecode (bytes)."""
+"""A model: a path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR as text (str) or bytecode (bytes)."""
 
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A model in the form that IREE takes: a module, and its weights as parameter archives by scope."""
+    """A model in the form that IREE reads: a module, and the weights as parameter archives by scope."""
 
     source: bytes
     name: str
     signature: Signature | None = None
-    """None: known only once IREE has compiled the module."""
+    """None if the signature is known only after IREE has compiled the module."""
     entry: str | None = None
-    """The function that is the program; None: the only one there is."""
+    """Name of the function that is the program; None if the module has only one."""
     parameters: dict[str, Path] = field(default_factory=dict)
     listing: str | None = None
-    """The module for people to read, where the source is bytecode."""
+    """The module as text for people to read, if the source is bytecode."""
 
 
 def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
-    """Imports any kind of model; weights that it holds are written to `directory`."""
+    """Imports a model of any kind and writes its weights to `directory`. Raises `ModelError` if it cannot be read."""
     from tilewright.frontends import mlir
 
     if isinstance(model, str) and _is_mlir_text(model):

@@ -1,4 +1,4 @@
-"""MLIR front end: torch, linalg, StableHLO, TOSA; IREE detects which it is."""
+"""Front end for MLIR: torch, linalg, StableHLO and TOSA; IREE detects the dialect."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _BYTECODE_MAGIC = b"ML\xefR"
 
 
 def import_mlir(source: bytes, *, name: str, compiler: IreeCompiler) -> ImportedModel:
-    """Takes text or bytecode as it is, but for ops that would give other numbers: IREE's parser and input phase do the
-    rest."""
+    """Returns text or bytecode unchanged, except for torch ops that IREE would miscompute. IREE's parser and input
+    phase do everything else."""
     may_miscompute = b"f16" in source or (b"aten.gelu" in source and b"tanh" in source)
     if b"aten." in source and may_miscompute:
         source = spell_out_torch(compiler, source)
@@ -19,13 +19,13 @@ def import_mlir(source: bytes, *, name: str, compiler: IreeCompiler) -> Imported
 
 
 def looks_like_mlir(data: bytes) -> bool:
-    """Whether the bytes are MLIR bytecode or text, judging by their beginning."""
+    """Returns True if the bytes begin like MLIR bytecode or text."""
     if data.startswith(_BYTECODE_MAGIC):
         return True
     try:
         head = data[:4096].decode("utf-8")
     except UnicodeDecodeError as error:
-        # A character may have been cut in two at the end of the sample.
+        # The end of the sample may lie inside a character.
         if error.start < 4090:
             return False
         head = data[: error.start].decode("utf-8")

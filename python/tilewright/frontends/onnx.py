@@ -1,7 +1,7 @@
-"""ONNX front end: the graph goes to IREE's importer, the weights go straight to a parameter archive.
+"""Front end for ONNX: the graph goes to IREE's importer, the weights go straight to a parameter archive.
 
-Weights never become text, and never pass through protobuf's 2 GB limit: large initializers are taken out
-first, so that the checker, shape inference and the importer see a small model.
+Weights never become text and never pass through protobuf's limit of 2 GB: large initializers are removed first, so the
+checker, shape inference and the importer process a small model.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.signature import Array, Signature, TensorSpec
 
 PARAMETER_SCOPE = "model"
-# Below this, a weight is worth more as a constant that the compiler can fold and look at.
+# A smaller weight stays in the graph as a constant, because there the compiler can fold and inspect it.
 MINIMUM_PARAMETER_ELEMENTS = 256
 
 
 def parse(data: bytes, *, name: str) -> onnx.ModelProto:
-    """Reads a serialised model; its external data stays outside."""
+    """Parses a serialised model without loading its external data. Raises `ModelError` if it is not ONNX."""
     try:
         model: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError:
@@ -43,7 +43,7 @@ def parse(data: bytes, *, name: str) -> onnx.ModelProto:
 def import_onnx(
     model: onnx.ModelProto, *, base: Path | None, name: str, compiler: IreeCompiler, directory: Path
 ) -> ImportedModel:
-    """Imports a model; `base` is the folder that external data is relative to."""
+    """Imports a model; paths of external data are relative to the folder `base`."""
     stripped, large = _strip(model, base=base, name=name)
     try:
         answer, module = service.import_onnx(compiler, stripped.SerializeToString(), scope=PARAMETER_SCOPE)
@@ -75,7 +75,7 @@ def import_onnx(
 def _strip(
     model: onnx.ModelProto, *, base: Path | None, name: str
 ) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
-    """A copy of the model with stubs for its large initializers, and these initializers."""
+    """Returns a copy of the model with stubs in place of its large initializers, and these initializers."""
     large: list[onnx.TensorProto] = []
     stripped = onnx.ModelProto()
     _copy_fields(model, stripped, leave=("graph",))
@@ -86,7 +86,7 @@ def _strip(
         if constant is None:
             copy = stripped.graph.node.add()
             copy.CopyFrom(node)
-            # A node's name becomes its location, which is what messages and explain() show.
+            # A node's name becomes its location, which messages and explain() show.
             copy.name = node.name or next(filter(None, node.output), node.op_type)
             for tensor in _held_tensors(copy):
                 if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -107,7 +107,7 @@ def _strip(
         elif tensor.data_type == onnx.TensorProto.STRING:
             stripped.graph.initializer.append(tensor)
         else:
-            # One encoding for all: the importer does not read every one of ONNX's.
+            # All initializers get the same encoding, because the importer does not read all of ONNX's encodings.
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
     flatten_scatters(stripped)
@@ -115,7 +115,7 @@ def _strip(
 
 
 def _held_tensors(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
-    """Those of its attributes and of the graphs in them."""
+    """Yields the tensors in the attributes of a node, including those in nested graphs."""
     for attribute in node.attribute:
         if attribute.HasField("t"):
             yield attribute.t
@@ -152,17 +152,18 @@ _TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEF
 
 
 def _check(tensor: onnx.TensorProto, *, where: str) -> None:
-    """The checker never sees what is taken out."""
+    """Raises `ModelError` for a malformed initializer, which ONNX's checker does not see once it is removed."""
     if tensor.data_type not in _TYPES:
         problem = f"its data type {tensor.data_type} is none of ONNX's"
     elif min(tensor.dims, default=0) < 0:
-        problem = f"its dims {list(tensor.dims)} are no shape"
+        problem = f"its dims {list(tensor.dims)} are not a valid shape"
     else:
         return
     raise ModelError(problem, where=where, hint="export the model again")
 
 
-# Several elements share a byte, in ways that differ between ONNX, numpy and IREE: these stay constants.
+# Types of which several elements share a byte, in ways that differ between ONNX, numpy and IREE. Such tensors stay
+# constants.
 _PACKED = frozenset(
     getattr(onnx.TensorProto, name)
     for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
@@ -196,14 +197,14 @@ def _weights(tensor: onnx.TensorProto, *, base: Path | None, name: str) -> Array
 
 
 def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Array:
-    """Maps the file instead of reading it, so that a model may be larger than memory."""
+    """Returns the data of a tensor by mapping its file instead of reading it, so a model may be larger than memory."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     shape = tuple(tensor.dims)
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
     try:
         path = (base / entries["location"]).resolve()
         offset = int(entries.get("offset", "0"))
-    except (KeyError, ValueError, RuntimeError):  # the last of links that lead in a circle
+    except (KeyError, ValueError, RuntimeError):  # RuntimeError comes from symbolic links that form a cycle
         raise ModelError("malformed reference to external data", where=where) from None
     if not path.is_relative_to(base.resolve()):
         raise ModelError(
@@ -219,7 +220,7 @@ def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Ar
         if tensor.data_type in _PACKED:
             return np.asarray(numpy_helper.to_array(tensor, str(base)))
         held, needed = path.stat().st_size, math.prod(shape) * dtype.itemsize
-        # In Python's numbers, which do not overflow as those of np.memmap do.
+        # This uses Python's integers, because those of np.memmap may overflow.
         if min(offset, *shape, 0) < 0 or offset + needed > held:
             raise ModelError(
                 f"its external data cannot be read: {needed} bytes at {offset} are not in the {held} of '{path.name}'",

@@ -1,7 +1,8 @@
-"""ONNX to MLIR inside the worker, with IREE's importer, for a model whose large initializers were taken out.
+"""Import of ONNX as MLIR inside the worker, by IREE's importer, for a model whose large initializers were removed.
 
-Such an initializer arrives with name, dims and data type but no data. The importer never looks at the data of
-what it turns into a named parameter, but ONNX's checker and shape inference do, so they see it as an input.
+Such an initializer is a stub with a name, dims and data type but no data. The importer never reads the data of
+initializers that become named parameters, but ONNX's checker and shape inference do; they are given the stubs as
+inputs.
 """
 
 from __future__ import annotations
@@ -29,21 +30,22 @@ from tilewright.frontends.rewrites.wide_sums import sum_in_f32
 
 @dataclass(frozen=True)
 class Imported:
-    """A module and what a caller needs to know about it."""
+    """A module, and what a caller needs to know about it."""
 
     bytecode: bytes
-    """Text would lose large constants: how this process prints is fixed by IREE's global flags."""
+    """The module as bytecode, because text would lose large constants: IREE's global flags determine how this process
+    prints."""
     listing: str
-    """To be read by people only."""
+    """The module as text, for people to read only."""
     function: str
     keys: dict[str, str]
-    """Name of the initializer to key of the parameter."""
+    """Maps the name of each stub to the key of its parameter."""
     inputs: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
 
 
 def import_stripped_model(data: bytes, *, scope: str) -> Imported:
-    """Checks, infers shapes, rewrites what is old or would give other numbers, imports.
+    """Checks a model, infers its shapes, rewrites ops that are old or would be miscomputed, and imports it.
 
     Stubs become parameters in `scope`.
     """
@@ -130,18 +132,18 @@ def _raise_opset(model: onnx.ModelProto) -> None:
 
 
 def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
-    """Adds inferred value types to `model`; raises what ONNX's checker finds."""
+    """Adds inferred value types to `model`; raises the errors of ONNX's checker."""
     probe = _with_stubs_as_inputs(model, stubs)
     if not all(output.type.tensor_type.HasField("shape") for output in probe.graph.output):
         probe = onnx.shape_inference.infer_shapes(
             probe
-        )  # the checker wants shapes that exporters may leave out
+        )  # the checker requires shapes that exporters may omit
     onnx.checker.check_model(probe)
     inferred = onnx.shape_inference.infer_shapes(probe)
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
     del model.graph.node[:]
-    model.graph.node.extend(inferred.graph.node)  # their own graphs have types, too
+    model.graph.node.extend(inferred.graph.node)  # the nodes' own graphs have inferred types, too
     del model.graph.output[:]
     model.graph.output.extend(inferred.graph.output)
 
@@ -153,9 +155,10 @@ def _describe(value: onnx.ValueInfoProto) -> dict[str, Any]:
 
 
 class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
-    """IREE's importer with repairs: only stubs become parameters, no two share a key, and some ops are torch's at once.
+    """IREE's importer with repairs: only stubs become parameters, keys are unique, and some ops are imported as torch
+    ops.
 
-    IREE maps "a:b" and "a_b" to the same key, so that one would silently get the other's weights.
+    IREE maps both "a:b" and "a_b" to the same key, so one of them would silently get the weights of the other.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -164,7 +167,7 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
 
     @classmethod
     def define_function(cls, *arguments: Any, **options: Any) -> _Importer:
-        # The base class names itself here; build ours from what it made.
+        # The base class creates an instance of itself; this builds an instance of our class from its result.
         base = externalization.IREENodeImporter.define_function(*arguments, **options)
         base.__class__ = cls
         base.keys = {}
@@ -178,10 +181,11 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return super().import_initializer(initializer, extern_name)
 
     def _handle_node_ScatterND(self, node: onnx.NodeProto) -> bool:
-        """Of rows by their numbers, an [n, 1], as torch's index_put, which stays a scatter of rows.
+        """Imports a scatter of whole rows, whose row numbers are of shape [n, 1], as torch's index_put, which remains
+        a scatter of rows.
 
-        It has no place for numbers below zero or too large, so it is for those that `rewrites.scatters` has bounded;
-        the rest goes the importer's way.
+        index_put does not support row numbers that are negative or too large. So this handles only scatters that
+        `rewrites.scatters` made, whose row numbers are in bounds; IREE's importer handles all others.
         """
         if node.doc_string != ROWS_IN_BOUNDS:
             return False
@@ -195,10 +199,10 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return True
 
     def _handle_node_Softplus(self, node: onnx.NodeProto) -> bool:
-        """With a threshold that is a float.
+        """Imports Softplus with a floating-point threshold.
 
-        Where IREE finds the operand to be a constant, it folds the comparison with the threshold; with an integer, as
-        its own import has it, to either answer, by what is in memory.
+        IREE's own import uses an integer. If the operand is a constant, IREE then folds the comparison with this
+        threshold to an arbitrary answer, which depends on the contents of memory.
         """
         x = self._nv_map[node.input[0]]
         scale, threshold = (
@@ -209,22 +213,24 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         return True
 
     def _handle_node_MaxPool(self, node: onnx.NodeProto) -> bool:
-        """Refuses places of maxima of several planes: IREE counts them from where the plane begins, ONNX the tensor."""
+        """Refuses indices of maxima if the tensor has several planes: IREE counts from the beginning of the plane,
+        ONNX from that of the tensor."""
         if len(node.output) > 1 and node.output[1] and self._shape(node.input[0])[:2] != [1, 1]:
             raise ModelError(
-                "the second output of MaxPool, the places of the maxima, is not supported",
+                "the second output of MaxPool, the indices of the maxima, is not supported",
                 where=f"'{node.name}'",
                 hint="find them by an ArgMax over windows in the model",
             )
         return False
 
     def _shape(self, name: str) -> list[int]:
-        """Empty where it is not known."""
+        """Returns the shape of a value, or an empty list if it is not known."""
         found = self._gi.find_type_proto_for_name(name)
         return [dim.dim_value for dim in found.tensor_type.shape.dim] if found else []
 
     def sanitize_name(self, name: str) -> str:
-        # Only what needs no quotes in MLIR, and no "$", which names functions that IREE adds.
+        # The key has only characters that need no quotes in MLIR, and no "$", which IREE uses in the names of
+        # functions that it adds.
         key = base = re.sub(r"[^\w./-]", "_", name) or "unnamed"
         suffix = 0
         while key in self.keys.values():
@@ -235,7 +241,7 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
 
 
 def _torch(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
-    """The result of a new op of the torch dialect."""
+    """Creates an op of the torch dialect and returns its result."""
     return ir.Operation.create(
         f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
     ).result

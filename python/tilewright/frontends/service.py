@@ -1,6 +1,6 @@
-"""Requests that front ends have the worker process answer, because IREE's libraries run there.
+"""Requests of the front ends to the worker process, where IREE's libraries run.
 
-Each function that sends a request stands beside the one that answers it.
+Each function that sends a request stands next to the one that answers it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from tilewright.iree.compiler import IreeCompiler, request_failed
 
 
 def import_onnx(compiler: IreeCompiler, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
-    """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`), to bytecode."""
+    """Imports a serialised ONNX model without its large initializers (see `frontends.onnx`); returns the answer's
+    header and MLIR bytecode."""
     header = {"request": f"{__name__}:answer_import", "step": "the import of ONNX", "scope": scope}
     answer, module, _ = compiler.ask(header, stripped)
     if "refused" in answer:
@@ -45,14 +46,14 @@ def answer_import(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], 
 
 
 def spell_out_torch(compiler: IreeCompiler, source: bytes) -> bytes:
-    """Gives a module without the ops of the torch dialect that IREE computes other numbers for; see `torch_ops`."""
+    """Returns the module without torch ops that IREE miscomputes; see `torch_ops`."""
     header = {"request": f"{__name__}:answer_torch", "step": "the rewriting of ops of the torch dialect"}
     answer, module, _ = compiler.ask(header, source)
     return module if answer["ok"] else source
 
 
 def answer_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Rewrites what IREE would compute other numbers for; see `torch_ops`."""
+    """Rewrites torch ops that IREE miscomputes; see `torch_ops`."""
     from tilewright.frontends.rewrites import torch_ops
 
     return {"ok": True}, torch_ops.spell_out_torch(blob)

@@ -1,6 +1,7 @@
-"""Constants of two numbers, one on either side of a diagonal: causal masks, as exports have them.
+"""Detection of constant matrices with one number on either side of a diagonal, such as the causal masks of exported
+models.
 
-Parameters stay in their files, so the compiler does not see what is in them; this says it of the few that matter there.
+Parameters stay in their files, so the compiler does not see their contents; an attribute tells it about these.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _GLOBAL = re.compile(
 
 @dataclass(frozen=True)
 class Triangles:
-    """Element i, j is `above` where j - i is at least `diagonal`, else `below`."""
+    """A matrix whose element [i, j] is `above` if j - i is at least `diagonal`, else `below`."""
 
     diagonal: int
     below: float
@@ -40,7 +41,7 @@ class Triangles:
 
     @staticmethod
     def of(matrix: np.ndarray[Any, Any]) -> Triangles | None:
-        """What the matrix is, if it is that."""
+        """Returns the description of a matrix, or None if it has no such form."""
         rows, columns = matrix.shape
         for row in range(rows):
             (others,) = np.nonzero(matrix[row] != matrix[row, 0])
@@ -49,7 +50,7 @@ class Triangles:
             first = int(others[0])
             below, above, diagonal = matrix[row, 0], matrix[row, first], first - row
             distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-            # The row alone rules most weights out.
+            # Checking one row first rules out most weights.
             for part in (slice(row, row + 1), slice(None)):
                 if not np.array_equal(matrix[part], np.where(distance[part] >= diagonal, above, below)):
                     return None
@@ -64,7 +65,7 @@ class Triangles:
 
 
 def mark_triangles(text: str, parameters: Mapping[str, Path]) -> str:
-    """The module, with an attribute on each load of such a parameter."""
+    """Returns the module text with an attribute on each load of such a parameter."""
     for match in _GLOBAL.finditer(text):
         scope, name, rows, columns, element, symbol = match.groups()
         if scope not in parameters or element not in _TYPES:
@@ -82,4 +83,4 @@ def _triangles(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[A
     try:
         return Triangles.of(view_parameter(archive, name, shape, dtype))
     except ModelError:
-        return None  # whoever reads the file in earnest says what is wrong with it
+        return None  # reading the file later reports what is wrong with it

@@ -1,4 +1,4 @@
-"""MLIR modules in process: parse, run passes, look at the result.
+"""MLIR modules in this process: they can be parsed, run through passes, and inspected.
 
 module = Module.parse(text)
 for remark in module.run("builtin.module(func.func(tile-raise))"):
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of a parser, verifier or pass, with its notes."""
+    """A message of a parser, verifier or pass, with its notes."""
 
     severity: str
     message: str
@@ -34,7 +34,7 @@ class Diagnostic:
     operation: str | None = None
     notes: tuple[Diagnostic, ...] = ()
     category: str | None = None
-    """Of a remark on an optimisation: the pass; `outcome` is "missed", "passed", "failed" or "analysis"."""
+    """The pass that emitted an optimisation remark; `outcome` is then "missed", "passed", "failed" or "analysis"."""
     outcome: str | None = None
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a module, without what is nested in it."""
+    """One operation of a module, without the operations nested in it."""
 
     name: str
     location: str | None
@@ -55,14 +55,14 @@ class Operation:
 
 
 class Module:
-    """A module of MLIR 22. Dialects that MLIR 22 does not know are carried through untouched."""
+    """A module of MLIR 22. Operations of dialects that MLIR 22 does not know pass through unchanged."""
 
     def __init__(self, handle: _native.NativeModule) -> None:
         self._handle = handle
 
     @staticmethod
     def parse(text: str, *, name: str = "module.mlir") -> Module:
-        """Parses text; raises `ModelError` with the place of the first error."""
+        """Parses text. Raises `ModelError` with the position of the first error."""
         handle, diagnostics = native.NativeModule.parse(text, name)
         if handle is None:
             messages = [_diagnostic(d) for d in diagnostics]
@@ -71,19 +71,20 @@ class Module:
         return Module(handle)
 
     def to_text(self, *, generic: bool = False, local_scope: bool = False, debug_info: bool = False) -> str:
-        """The module as text; the generic form is what IREE reads back.
+        """Returns the module as text; IREE reads back the generic form.
 
-        In local scope nothing is hoisted out of the operations, and constants kept as resources lose their values.
+        In local scope, nothing is hoisted out of the operations, and constants that are stored as resources lose their
+        values.
         """
         return self._handle.text(generic, local_scope, debug_info)
 
     def run(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
-        """Runs a textual pipeline and gives its remarks and warnings.
+        """Runs a textual pipeline and returns its remarks and warnings.
 
-        A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it
-        runs on every such op of the module. With `dump_directory`, the IR after every pass that changed it
-        goes there. Raises `PassError` with the op and location at fault and a `tilewright-opt` line that
-        reproduces it; the module is then in the state in which the pass left it.
+        A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it runs on
+        every such op of the module. With `dump_directory`, the IR after every pass that changed it is written there.
+        Raises `PassError` with the op and location at fault and a `tilewright-opt` command that reproduces the
+        failure; the module then stays as the pass left it.
         """
         before = self.to_text(generic=True, debug_info=True)
         try:
@@ -93,7 +94,7 @@ class Module:
             raise
 
     def run_unrecorded(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
-        """Like `run`, but a failure comes without a command that reproduces it."""
+        """Runs a pipeline like `run`, but writes no command that reproduces a failure."""
         if dump_directory is not None:
             dump_directory.mkdir(parents=True, exist_ok=True)
         ok, raw = self._handle.run(pipeline, str(dump_directory) if dump_directory else "")
@@ -109,18 +110,19 @@ class Module:
             raise _pass_error([_diagnostic(d) for d in raw])
 
     def operations(self) -> list[Operation]:
-        """Every operation, outermost first, in order."""
+        """Returns every operation in order, outermost first."""
         return [
             Operation(o.name, o.location or None, o.text, tuple(o.result_types), o.depth)
             for o in self._handle.operations()
         ]
 
     def check_plan(self, plan: str) -> str:
-        """What is wrong with a plan (as JSON text) for this module; empty if nothing. See `Plan.verify`."""
+        """Returns what is wrong with a plan (as JSON text) for this module, or "" for a valid plan. See
+        `Plan.verify`."""
         return self._handle.check_plan(plan)[1]
 
     def clone(self) -> Module:
-        """An independent copy."""
+        """Returns an independent copy."""
         return Module(self._handle.clone())
 
     def __str__(self) -> str:
@@ -130,7 +132,7 @@ class Module:
         return f"<tilewright.Module with {len(self._handle.operations())} operations>"
 
 
-# How MLIR words what its remark engine reports.
+# The format in which MLIR's remark engine prints a remark.
 _REMARK = re.compile(
     r'^\[(?P<outcome>\w+)\] \S+ \| Category:(?P<category>\S+) \|.*?Remark=(?:"(?P<text>.*?)"|(?P<word>\S+))(?: \||$)',
     re.DOTALL,
@@ -164,10 +166,10 @@ def _pass_error(diagnostics: list[Diagnostic]) -> PassError:
 def write_reproducer(
     pipeline: str, text: str, directory: Path | None, *, folder: Path | None = None
 ) -> str | None:
-    """Saves the input of a failed pipeline, and gives the command that runs it again; None if it cannot be
-    saved. Without a `directory` the input is in a `failure_folder`, so until some later failures.
+    """Saves the input of a failed pipeline and returns the command that runs it again, or None if saving fails.
+    Without a `directory` the input is in a `failure_folder`, which later failures eventually remove.
 
-    `folder` will not last: what the pipeline reads from it is saved, too, and what it writes there goes
+    `folder` is temporary: files that the pipeline reads from it are saved as well, and files that it writes go
     elsewhere.
     """
     try:
@@ -181,7 +183,7 @@ def write_reproducer(
                     shutil.copyfile(file, directory / file.name)
             pipeline = pipeline.replace(str(folder), str(directory))
     except OSError:
-        # The error itself matters more than the means to see it again.
+        # The error itself matters more than the command that reproduces it.
         return None
     anchored = pipeline if pipeline.startswith("builtin.module(") else f"builtin.module({pipeline})"
     return shlex.join(

@@ -1,4 +1,4 @@
-"""Where `tilewright-opt` is, which runs single passes on the command line."""
+"""Search for `tilewright-opt`, which runs single passes on the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def find_opt() -> str:
-    """The `tilewright-opt` of this installation, else whichever the shell finds."""
+    """Returns the path of this installation's `tilewright-opt`, else the one that the shell finds."""
     installed = Path(__file__).parents[1] / "bin" / "tilewright-opt"
     built = Path(__file__).parents[3] / "bin" / "tilewright-opt"
     for candidate in (installed, built):

@@ -1,1 +1,1 @@
-"""Everything that knows IREE's compiler: the only part of Tilewright that does."""
+"""The interface to IREE's compiler; no other part of Tilewright knows IREE's compiler."""

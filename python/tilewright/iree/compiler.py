@@ -1,4 +1,4 @@
-"""IREE's compiler as seen from the rest of Tilewright: text in, text or a VM module out."""
+"""IREE's compiler as the rest of Tilewright sees it: its input is text, its output is text or a VM module."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tilewright.records.signature import Signature, signature_from_types
 from tilewright.worker.process import Worker, WorkerDied
 
 Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
-"""The phases of IREE's pipeline that Tilewright stops or resumes at."""
+"""Phases of IREE's pipeline at which Tilewright stops or resumes."""
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of a compiler."""
+    """A message of IREE's compiler."""
 
     severity: str
     message: str
@@ -34,7 +34,7 @@ class IreeCompiler:
         self._worker = worker
 
     def compile_to(self, source: bytes, phase: Phase, *, flags: Sequence[str], name: str = "model") -> str:
-        """Compiles a module (text or bytecode) up to a phase; gives generic, local-scope text."""
+        """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text."""
         return self._compile(source, start=None, stop=phase, flags=flags, name=name).decode()
 
     def resume(
@@ -46,7 +46,7 @@ class IreeCompiler:
         name: str = "model",
         stop: Phase | None = None,
     ) -> bytes:
-        """Compiles on from a phase, to another phase (text) or to a VM module."""
+        """Resumes after a phase; returns the text at another phase or, without `stop`, a VM module."""
         return self._compile(source, start=start, stop=stop, flags=flags, name=name)
 
     def compile(self, source: bytes, *, flags: Sequence[str], name: str = "model") -> bytes:
@@ -54,7 +54,7 @@ class IreeCompiler:
         return self._compile(source, start=None, stop=None, flags=flags, name=name)
 
     def signature(self, source: bytes, function: str) -> Signature | None:
-        """The signature of a public function of a module; None if there is none to read."""
+        """Returns the signature of a public function of a module; None if it cannot be read."""
         answer, _, _ = self.ask(
             {
                 "request": "tilewright.iree.service:list_functions",
@@ -80,20 +80,20 @@ class IreeCompiler:
         if answer["ok"]:
             return result
         if "error" in answer:
-            # Flags and buffers are refused by exception, everything else by diagnostics.
+            # Flags and buffers are refused by an exception, everything else by diagnostics.
             message = _one_line(answer["error"])
             raise IreeError(f"IREE: {message}", details=answer.get("trace", "") + log)
         raise _error_from(answer["diagnostics"], log)
 
     def ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
-        """Sends a request to the worker, like `Worker.ask`; where it dies, that is an `IreeError`."""
+        """Sends a request to the worker, like `Worker.ask`; raises `IreeError` if the worker dies."""
         try:
             return self._worker.ask(header, blob)
         except WorkerDied as death:
             raise _died(death) from None
 
 
-# "file.mlir:3:7: message", or the loc("name" at ...) forms of named locations.
+# The position is "file.mlir:3:7: message", or loc("name" at ...) for a named location.
 _POSITION = re.compile(
     r'^(?P<where>loc\(.*?\)|"[^"]*"(?:\([^)]*\))?|[^\s:"]+:\d+:\d+): (?P<text>.*)', re.DOTALL
 )
@@ -107,7 +107,7 @@ def _error_from(diagnostics: Sequence[dict[str, str]], log: str) -> IreeError:
         return IreeError(f"IREE: {_first_complaint(log)}", details=details)
     first = _parse(errors[0])
     message = first.message
-    # "failed to serialize executables" and the like: the reason was only printed.
+    # For messages like "failed to serialize executables", the reason is only printed.
     if log and re.search(r"failed to (serialize|link)|failed to run translation", message):
         message = f"{message} ({_first_complaint(log)})"
     return IreeError(f"IREE: {message}", operation=first.operation, location=first.location, details=details)
@@ -115,7 +115,7 @@ def _error_from(diagnostics: Sequence[dict[str, str]], log: str) -> IreeError:
 
 def _parse(raw: dict[str, str]) -> Diagnostic:
     text = raw["message"]
-    # What follows is a dump of the op, of the whole module at worst.
+    # The text behind this is a dump of the op, at worst of the whole module.
     text = re.split(r"\n\n?(?:[^\n]*: )?see current operation", text)[0]
     match = _POSITION.match(text)
     location = match["where"] if match else None
@@ -134,7 +134,7 @@ def _first_complaint(log: str) -> str:
 
 
 def request_failed(answer: dict[str, Any]) -> IreeError:
-    """The error for a request that an exception ended."""
+    """Returns the error for a request that ended with an exception."""
     return IreeError(_one_line(answer["error"]), details=answer.get("trace", ""))
 
 

@@ -1,4 +1,4 @@
-"""What IREE 3.13 computes wrongly of what is left to it, and how that is kept from it."""
+"""Workarounds for models that IREE 3.13 compiles wrongly."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from tilewright.pipelines import pass_text, pipeline
 DATA_TILING = "--iree-opt-data-tiling"
 
 RunPasses = Callable[[str, str], str]
-"""Runs a pipeline on a module: its text and the pipeline's in, text out."""
+"""A function that runs a pipeline on a module: it takes the module's text and the pipeline's, and returns text."""
 
-_NARROW_TYPES = ("f16", "f8E", "f6E", "f4E")  # "bf16" has one of them in it
+_NARROW_TYPES = ("f16", "f8E", "f6E", "f4E")  # "bf16" contains "f16"
 _DYNAMIC = re.compile(r"tensor<[^<>\s]*\?")
 
 _NARROW_ARGUMENTS = r"[^\n]*\n\s*\^bb0\([^\n]*: (?:b?f16|f[468]E\w+)\b"
 _NARROW_CONVOLUTION = re.compile(
     rf'"linalg\.\w*conv\w*"\({_NARROW_ARGUMENTS}'
-    # Spelled out: a dim is indexed by a sum or a multiple of loops.
+    # An unrolled convolution is a generic op that indexes a dim by a sum or a multiple of loops.
     rf'|"linalg\.generic"\([^\n]*affine_map<\([^)]*\) -> \([^)]*[+*][^)]*\)>{_NARROW_ARGUMENTS}'
 )
-"""A convolution with operands in a type narrower than f32, in generic text."""
+"""Pattern of a convolution, in generic text, with operands in a type narrower than f32."""
 
 
 def has_dynamic_shapes(text: str) -> bool:
-    """Whether some tensor of a module, in generic text, has a size that is known at run time alone."""
+    """Returns True if a tensor of a module, in generic text, has a size that is known only at run time."""
     return _DYNAMIC.search(text) is not None
 
 
 def without_data_tiling(text: str) -> str | None:
-    """Why a module in generic text must not be compiled with data tiling; None where it may be."""
+    """Returns why a module in generic text must not be compiled with data tiling; None if it may be."""
     if has_dynamic_shapes(text):
         return "IREE 3.13 computes dynamic shapes wrongly with it"
     return None
 
 
 def widen_convolutions(text: str, run: RunPasses, folder: Path) -> tuple[str, int]:
-    """The module with convolutions of narrow floats in f32, and how many there were.
+    """Widens convolutions of narrow floats to f32; returns the module and the number of these convolutions.
 
-    For CUDA, where IREE computes some of them wrongly. `text` is in generic form at the phase `preprocessing`, as it
-    would go to IREE's back end; it comes back as it is where there are none. `run` runs our passes, `folder` is for a
-    file. A module that our passes cannot read is refused if it has such convolutions.
+    This is for CUDA, where IREE computes some of them wrongly. `text` is in generic form at the phase `preprocessing`,
+    as it would go to IREE's back end; without such convolutions it is returned unchanged. `run` runs our passes, and
+    `folder` takes a temporary file. Raises `CompileError` if our passes cannot read a module with such convolutions.
     """
     if not any(name in text for name in _NARROW_TYPES):
         return text, 0
@@ -64,7 +64,7 @@ def widen_convolutions(text: str, run: RunPasses, folder: Path) -> tuple[str, in
 
 
 def widening_note(count: int) -> str:
-    """What a user is told about `count` widened convolutions."""
+    """Returns the note to the user about `count` widened convolutions."""
     what = "1 convolution" if count == 1 else f"{count} convolutions"
     return (
         f"{what} in f16 or bf16 that IREE compiles {'is' if count == 1 else 'are'} computed in f32: "

@@ -1,7 +1,7 @@
 """Flags for IREE's compiler.
 
-Which of IREE's flags are its best was measured on one layer of BERT-base (sequence 128), a GPT-2 block, a
-Llama block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians in ms:
+The best of IREE's flags were measured on one layer of BERT-base (sequence 128), a GPT-2 block, a Llama block and a
+CNN, on two cores with AVX-512 (Zen 5), in f32, in turn. The medians in ms are:
 
     flags                                      BERT 1 thread   GPT-2 1   Llama 1   CNN 1
     (none)                                         14.5          16.1       8.3     0.52
@@ -13,9 +13,9 @@ Llama block and a CNN, on two cores with AVX-512 (Zen 5), f32, in turn, medians 
     llvm-ukernels=all (with O3)                    14.0         fails     fails     0.52
     inner-tiled (with O3)                         fails         fails     fails    fails
 
-So data tiling alone is the default, here and for IREE as a peer; `tilewright.compare.comparison` also tries the two
-runners-up per model and takes the fastest. Where IREE cannot compile a model with data tiling, or would compute
-it wrongly (`iree.faults`), it is switched off and noted.
+So data tiling alone is the default, for Tilewright and for IREE as a peer; `tilewright.compare.comparison` also tries
+the two runners-up for each model and takes the fastest. Data tiling is switched off, with a note, for models that IREE
+cannot compile with it or would compute wrongly (`iree.faults`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from tilewright.iree.faults import DATA_TILING
 from tilewright.records.targets import Target
 
 _IREE_CUDA_TARGETS = {"sm_90": "sm_89"}
-"""What IREE compiles its own kernels for where it does not know our capability."""
+"""The capability for which IREE compiles its own kernels if it does not know the target's."""
 
 
 def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list[str]:
-    """Flags for IREE's compiler: the target, its best optimisations, and the user's own, which win."""
+    """Returns flags for IREE's compiler: the target, its best optimisations, and the user's flags, which override
+    them."""
     if target.backend == "cuda":
         flags = [
             "--iree-hal-target-device=cuda",
@@ -41,7 +42,7 @@ def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list
     flags = [
         "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu",
-        # By default IREE computes f64 in f32, and with an ONNX model it then fails when it is called.
+        # By default IREE computes f64 in f32, and a program of an ONNX model then fails when it is called.
         "--iree-input-demote-f64-to-f32=false",
     ]
     if "+fma" in target.features.split(","):
@@ -57,7 +58,7 @@ def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list
 
 
 def merge_flags(flags: Sequence[str], extra: Sequence[str]) -> list[str]:
-    """Both lists; where both set a flag, the second wins. IREE refuses a flag that is given twice."""
+    """Returns both lists merged: if both set a flag, the second wins, because IREE refuses a repeated flag."""
     chosen = {flag.partition("=")[0]: flag for flag in [*flags, *extra]}
-    # A disabled switch is left out: to IREE the two mean the same.
+    # A disabled switch is removed, which means the same to IREE.
     return [flag for flag in chosen.values() if flag != f"{DATA_TILING}=false"]

@@ -1,4 +1,4 @@
-"""Functions that call themselves, of which IREE's optimisation of whole programs finds no end."""
+"""Check for recursive functions, on which IREE's whole-program optimisation never finishes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from graphlib import CycleError, TopologicalSorter
 
 from tilewright.errors import ModelError
 
-# Both begin with what can be searched for quickly: there may be megabytes of constants in between.
+# Both patterns begin with text that can be searched for quickly, because megabytes of constants may lie between
+# matches.
 _FUNCTION = re.compile(r'"util\.func"\(\)[^\n]*?\bsym_name = "([^"]+)"')
 _CALL = re.compile(r'"util\.call"\([^\n]*?\bcallee = @(?:"([^"]+)"|([\w.$-]+))')
 
 
 def check_calls(text: str) -> None:
-    """Raises `ModelError` for a function that calls itself, through others or at once.
+    """Raises `ModelError` for a function that calls itself, directly or through others.
 
     `text` is a module in generic form at the phase `preprocessing`.
     """
@@ -26,10 +27,10 @@ def check_calls(text: str) -> None:
     try:
         TopologicalSorter(calls).prepare()
     except CycleError as error:
-        # What IREE wraps for its callers it keeps under another name.
-        circle = [name.removeprefix("_").removesuffix("$async") for name in reversed(error.args[1])]
+        # IREE renames functions that it wraps for callers.
+        cycle = [name.removeprefix("_").removesuffix("$async") for name in reversed(error.args[1])]
         raise ModelError(
-            f"a function calls itself: {' -> '.join(circle)}",
-            where=f"function '{circle[0]}'",
+            f"a function calls itself: {' -> '.join(cycle)}",
+            where=f"function '{cycle[0]}'",
             hint="write it as a loop (scf.while)",
         ) from None

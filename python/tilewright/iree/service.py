@@ -1,9 +1,9 @@
-"""What the worker process does with IREE: its compiler as a library, driven through the C API.
+"""The worker's side of IREE: its compiler as a library, driven through the C API.
 
-It has a process of its own because some inputs that a user can write kill it: IREE 3.13 dies by SIGSEGV on an
-operation of an unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints
-some errors (a missing object, a failed link) only on stderr. The flags for generic printing are global to the
-process that holds the library, too, and would leak into a user's own use of `iree.compiler`.
+IREE runs in a process of its own because some user inputs kill it: IREE 3.13 dies by SIGSEGV on an operation of an
+unknown dialect or on deeply nested text, exits the process on a bad target CPU, and prints some errors (a missing
+object, a failed link) only on stderr. Besides, the flags for generic printing are global to the process that holds the
+library, and would affect a user's own use of `iree.compiler`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewright.worker.doing import doing
 
-# How IREE prints modules: the only form that another version of MLIR reads back without loss.
+# IREE prints modules in the only form that another version of MLIR reads back without loss.
 _PRINTING = ("--mlir-print-op-generic", "--mlir-print-local-scope", "--mlir-print-debuginfo")
 _PHASES = (
     "input",
@@ -30,19 +30,20 @@ _PHASES = (
     "vm",
     "end",
 )
-"""Of IREE 3.13's pipeline, in order (`iree-compile --help`); run one by one, so that it is known where one hangs."""
+"""Phases of IREE 3.13's pipeline, in order (`iree-compile --help`). They run one by one, so that a message can name
+the phase that hangs."""
 _SEVERITIES = ("note", "warning", "error", "remark")
 
 
 def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Runs IREE's pipeline between two phases, to a module as text or to a VM module."""
+    """Runs IREE's pipeline between two phases; the answer is a module as text, or a VM module."""
     diagnostics: list[dict[str, str]] = []
     result = _run_pipeline(header, blob, diagnostics)
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
 
 
 def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """The public functions of a module with the types of their arguments and results."""
+    """Lists the public functions of a module with the types of their arguments and results."""
     from iree.compiler import ir
 
     functions = {}
@@ -74,7 +75,7 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
     with api.Session() as session:
         session.set_flags(*header["flags"])
         doing("IREE's parser")
-        # A null-terminated buffer is parsed in place; bytecode must not be terminated.
+        # IREE parses a null-terminated buffer in place; bytecode must not be terminated.
         buffer = blob if blob[:4] == b"ML\xefR" else blob + b"\0"
         invocation = session.invocation()
         try:
@@ -99,7 +100,8 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
 
 
 def _run_phases(library: Any, invocation: Any, start: str | None, stop: str | None) -> bool:
-    """Runs the pipeline from after one phase, or the beginning, to the end of another, or of all."""
+    """Runs the pipeline from behind the phase `start` (None: from the beginning) through the phase `stop` (None: to
+    the end)."""
     for end in ("From", "To"):
         choose = getattr(library, f"ireeCompilerInvocationSetCompile{end}Phase")
         choose.argtypes = [ctypes.c_void_p, ctypes.c_char_p]

@@ -1,7 +1,7 @@
-"""What IREE's MLIR and ours spell differently in generic text.
+"""Conversion between the generic text of IREE's MLIR and of ours.
 
-The elements of a large `i1` constant are printed as hexadecimal data: one byte each by IREE 3.13's MLIR, one bit each
-by MLIR 22.
+The two print the elements of a large `i1` constant as different hexadecimal data: IREE 3.13's MLIR has one byte for
+each, MLIR 22 one bit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def from_iree(text: str) -> str:
-    """IREE's text as MLIR 22 reads it."""
+    """Converts IREE's text to the form that MLIR 22 reads."""
     return _convert(text, lambda data, count: np.packbits(data[:count], bitorder="little"))
 
 
 def to_iree(text: str) -> str:
-    """MLIR 22's text as IREE reads it."""
+    """Converts MLIR 22's text to the form that IREE reads."""
     return _convert(text, lambda data, count: np.unpackbits(data, bitorder="little")[:count])
 
 

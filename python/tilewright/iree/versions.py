@@ -1,7 +1,7 @@
-"""The pinned IREE.
+"""Check that the pinned version of IREE is installed.
 
-Text of IREE's own dialects crosses the boundary, and that text changes between releases without notice;
-another version is refused instead of tried.
+Text of IREE's own dialects crosses the boundary, and that text changes between releases without notice; so any other
+version is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 
 
 def installed_version(package: str) -> str | None:
-    """The installed version of a Python package, or None."""
+    """Returns the installed version of a Python package, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -23,7 +23,7 @@ def installed_version(package: str) -> str | None:
 
 
 def check_iree(*packages: str) -> None:
-    """Raises unless the given packages of IREE (default: all) are installed at the pinned version."""
+    """Raises `VersionError` unless the given packages of IREE (default: all) are installed at the pinned version."""
     for package in packages or PACKAGES:
         found = installed_version(package)
         if found == PINNED_IREE:

@@ -1,7 +1,7 @@
-"""Dataclasses to JSON and back: snake_case fields are camelCase members, lists and records nest.
+"""Conversion between dataclasses and JSON: snake_case fields are camelCase members; lists and records may nest.
 
-msgspec reads: it checks kinds and says where something does not fit. It renames members and refuses unknown ones only
-for its own structs, so a record is read as a struct of the same fields first.
+msgspec checks the types and reports the position of a value that does not fit. It renames members and refuses unknown
+ones only for its own structs, so a record is first read as a struct with the same fields.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ Record = TypeVar("Record")
 
 
 class RecordError(ValueError):
-    """JSON that does not fit a record; the message names the member."""
+    """JSON does not fit a record; the message names the member."""
 
 
 def parse_json(text: str) -> Any:
-    """What a file says that anybody may have written; a ValueError also where it nests without end."""
+    """Parses the text of a file from an untrusted source; raises `ValueError` if it is malformed or nested too
+    deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -30,9 +31,9 @@ def parse_json(text: str) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """A record, or a list of records or plain values, as plain JSON data.
+    """Converts a record, or a list of records or plain values, to plain JSON data.
 
-    Nothing is checked: a user may have set anything, and the compiler says what is wrong with it.
+    Nothing is checked here: the compiler reports values that are wrong.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
@@ -43,7 +44,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(kind: type[Record], data: Any) -> Record:
-    """Builds a record; a `RecordError` for members that are unknown or missing, and values of other kinds."""
+    """Builds a record. Raises `RecordError` for members that are unknown, missing, or of the wrong type."""
     import msgspec
 
     read = _convert(data, _struct(typing.cast("type", kind)), "")
@@ -51,15 +52,15 @@ def from_json(kind: type[Record], data: Any) -> Record:
 
 
 def check_kinds(kind: Any, value: Any, path: str = "value") -> None:
-    """Raises `RecordError` where something in `value`, which was read from JSON, is not what the hints of its records
-    say."""
+    """Raises `RecordError` if something in `value`, which was read from JSON, contradicts the type hints of its
+    records."""
     import msgspec
 
     _convert(msgspec.to_builtins(value), kind, path)
 
 
 def _convert(data: Any, kind: Any, path: str) -> Any:
-    # Imported at first use: the command line has help to give where it is missing.
+    # This is imported at first use, because the command line prints its help without it.
     import msgspec
 
     try:
@@ -69,7 +70,7 @@ def _convert(data: Any, kind: Any, path: str) -> Any:
 
 
 def _explain(message: str, path: str) -> str:
-    """msgspec's "Expected `int`, got `str` - at `$.a[0]`" as "a[0]: expected int, got str"."""
+    """Converts msgspec's "Expected `int`, got `str` - at `$.a[0]`" to "a[0]: expected int, got str"."""
     said, _, place = message.replace("`", "").partition(" - at $")
     where = f"{path}{place}".removeprefix(".") or "value"
     return f"{where}: {said[:1].lower()}{said[1:]}"
@@ -77,7 +78,7 @@ def _explain(message: str, path: str) -> str:
 
 @functools.cache
 def _struct(kind: type) -> Any:
-    """A struct with the fields of a record under their names in JSON."""
+    """Returns a struct type with the fields of a record under their JSON names."""
     import msgspec
 
     hints = typing.get_type_hints(kind)
@@ -99,14 +100,14 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _hint_for_struct(hint: Any) -> Any:
-    """A hint with structs in place of records."""
+    """Returns a type hint with structs in place of records."""
     if dataclasses.is_dataclass(hint):
         return _struct(typing.cast("type", hint))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is None or origin is typing.Literal:
         return hint
     if origin is tuple and arguments[-1] is Ellipsis:
-        origin, arguments = list, arguments[:1]  # as JSON has it
+        origin, arguments = list, arguments[:1]  # JSON has lists only
     converted = tuple(_hint_for_struct(item) for item in arguments)
     if origin is types.UnionType:
         return typing.Union[converted]  # noqa: UP007 - of a tuple

@@ -1,4 +1,4 @@
-"""What a user may choose about a compilation."""
+"""Options of a compilation."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from tilewright.records.plan import Plan
 
 NumericsMode: TypeAlias = Literal["default", "strict", "tf32"]
-"""What kernels may do to numbers: "strict" rounds, accumulates and divides exactly as the model says; "tf32" lets
-matmuls of f32 on GPUs multiply in tf32."""
+"""How freely kernels may compute: "strict" rounds, accumulates and divides exactly as in the model; "tf32" allows tf32
+for f32 matmuls on GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOptions:
-    """Options of `tilewright.compile`, all with defaults."""
+    """Options of `tilewright.compile`; all have defaults."""
 
     threads: Threads | None = None
-    """Threads that the program may use, None: one per core; or the numbers to choose from. The one that is predicted
-    fastest is taken."""
+    """Most threads of the program (None: one per core), or the numbers to choose from; the number predicted fastest is
+    used."""
     iree_flags: tuple[str, ...] = ()
-    """More flags for IREE's compiler, as `iree-compile` takes them; they win over the defaults."""
+    """Additional flags for IREE's compiler, in the form that `iree-compile` takes; they override the defaults."""
     dump_dir: Path | None = None
-    """Folder for every intermediate form."""
+    """Folder to which every intermediate form is written; None: nothing is written."""
     plan: Plan | Path | None = None
-    """A plan to carry out instead of making one."""
+    """A plan to carry out; None: the compiler makes one."""
     strict: bool = False
-    """Fail where ops would otherwise be left unfused or to IREE, because a pass of ours fails on them, or kernels left
-    out, because IREE fails with them."""
+    """True if the compilation fails instead of leaving ops unfused, or to IREE, because one of our passes fails on
+    them, and instead of dropping kernels because IREE fails with them."""
     numerics: NumericsMode = "default"
-    """What kernels may do to numbers; see docs/numerics.md."""
+    """How freely kernels may compute; see docs/numerics.md."""
     grid_sync: bool = True
-    """Whether kernels for GPUs may wait at barriers of the grid; see docs/cuda.md for what that asks of the device."""
+    """True if GPU kernels may synchronise the whole grid; docs/cuda.md says what this requires of the device."""
     tuning: Path | None = field(default_factory=default_path)
     """The database of measured plans; None: no measurements are used."""
     entry: str | None = None
-    """Which function is the program, for MLIR input with several."""
+    """Name of the function that is the program, for MLIR input with several functions."""
     parameters: Mapping[str, Path] = field(default_factory=dict)
     """Parameter archives (.irpa) that MLIR input refers to, by scope."""
 
     state: Mapping[str, str] = field(default_factory=dict)
-    """Outputs that continue inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
+    """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
 
     timeout: float | None = None
-    """Seconds that the compilation may take before it is ended with a `CompileTimeoutError`; None: no limit."""
+    """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""
 
     def __post_init__(self) -> None:
         checked_timeout(self.timeout)

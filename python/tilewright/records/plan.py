@@ -1,4 +1,4 @@
-"""The plan: which ops share a kernel, where every tensor is handed over, and with which tiles.
+"""The plan: which ops share a kernel, the scope at which each tensor is handed over, and the tiles.
 
 `tilewright.compile` makes one (`program.plan`); change it, and compile with it:
 
@@ -7,7 +7,7 @@
     plan.kernels[0].groups[0].tiles[0] = 8
     program = tilewright.compile("model.onnx", plan=plan)
 
-A plan that breaks a rule (a cycle between kernels, a tile that does not fit) is refused with the reason.
+The compiler refuses a plan that breaks a rule (a cycle between kernels, a tile that does not fit) and says why.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CostTerm:
 
 @dataclass
 class LevelTiling:
-    """Tile sizes and loop order of an op at one memory level, over the op's domain."""
+    """Tile sizes and loop order of an op at one memory level, over the dims of the op's domain."""
 
     level: str
     sizes: list[int] = field(default_factory=list)
@@ -53,7 +53,8 @@ class LayoutStep:
 
 @dataclass
 class TensorPlan:
-    """Where a kernel keeps a tensor ("op3.0": result 0 of op 3, "in2": kernel input 2), and for how long."""
+    """The level at which a kernel keeps a tensor ("op3.0": result 0 of op 3, "in2": kernel input 2), and its
+    lifetime."""
 
     tensor: str
     space: str
@@ -63,14 +64,14 @@ class TensorPlan:
 
 @dataclass
 class Numerics:
-    """What fusing and forming an op does to its numbers; see docs/numerics.md."""
+    """The effect of fusion and forms on the numbers of an op; see docs/numerics.md."""
 
     accumulation: str = ""
-    """Type of the accumulator, one per result ("f32, i64"); "" where nothing is reduced."""
+    """Type of the accumulator, one per result ("f32, i64"); "" for a result without reduction."""
     reassociates: bool = False
-    """Sums and products are regrouped over lanes."""
+    """True if sums and products are regrouped over lanes."""
     roundings_removed: int = 0
-    """Roundings to bf16 or f16 that the model has and the op has not, per element of its result."""
+    """Roundings to bf16 or f16 that the model has and the op omits, per element of its result."""
 
 
 @dataclass
@@ -86,23 +87,23 @@ class OpPlan:
     tilings: list[LevelTiling] = field(default_factory=list)
     micro_kernel: str = ""
     copies: str = ""
-    """On a GPU, which operands come by more or less than 16 bytes, and why; empty: none."""
+    """On a GPU: operands that are not copied in pieces of 16 bytes, and why; empty: none."""
 
 
 @dataclass
 class LevelMovement:
-    """What contractions move between a cache and the level below, in the order of their code."""
+    """Bytes that contractions move between a cache and the level below, in the loop order of their code."""
 
     level: str
     bytes: float
     least_bytes: float = 0.0
-    """Of any order of one kernel for all of them; 0: unknown."""
+    """Fewest bytes that any loop order moves with one kernel for all of the contractions; 0: unknown."""
     seconds: float = 0.0
 
 
 @dataclass
 class GroupPlan:
-    """Ops that share an index space; a kernel has one part, or several packed side by side."""
+    """A fusion group: ops that share an iteration space. A kernel holds one group, or several packed side by side."""
 
     ops: list[OpPlan]
     extents: list[int]
@@ -111,26 +112,28 @@ class GroupPlan:
     vector: int = -1
     workgroups: int = 1
     threads: int = 0
-    """On a GPU: of a block."""
+    """Threads of a block on a GPU."""
     group: int = 0
-    """How many of them share a row; 0: neighbouring threads take neighbouring points."""
+    """Threads that share a row; 0: neighbouring threads compute neighbouring points."""
     steps: int = 0
-    """Of a tile, where workgroups share the steps of all tiles (stream-K); 0: each tile is of one workgroup."""
+    """Steps along K of a tile if workgroups share the steps of all tiles (stream-K); 0: one workgroup computes each
+    tile."""
     tensors: list[TensorPlan] = field(default_factory=list)
     movement: list[LevelMovement] = field(default_factory=list)
-    """By cache, innermost first; empty where contractions form no chain."""
+    """Movement by cache, innermost first; empty unless the contractions form a chain."""
 
 
 @dataclass
 class ResidentTile:
-    """A tensor that two parts of a kernel read by the same tiles: blocks keep theirs in shared memory in between."""
+    """A resident tile: two phases of a kernel read the tensor by the same tiles, and blocks keep theirs in shared
+    memory between them."""
 
     writer: int
     writer_input: int
     reader: int
     reader_input: int
     bytes: int = 0
-    """Of a block."""
+    """Bytes of one block."""
 
 
 @dataclass
@@ -142,12 +145,13 @@ class KernelPlan:
     resident_tiles: list[ResidentTile] = field(default_factory=list)
     predicted: list[CostTerm] = field(default_factory=list)
     bound: str = ""
-    """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""
+    """The resource that takes the longest time: "arithmetic", "latency", or the level whose bandwidth limits the
+    kernel."""
 
 
 @dataclass
 class EdgePlan:
-    """A producer-consumer edge: the scope at which the tile is handed over, and why."""
+    """An edge between producer and consumer: the scope at which the tile is handed over, and why."""
 
     producer: int
     result: int
@@ -156,7 +160,7 @@ class EdgePlan:
     scope: str
     recompute: bool = False
     unrounded: bool = False
-    """A bf16 or f16 value is handed over as it is before its rounding."""
+    """True if a bf16 or f16 value is handed over before its rounding."""
     reason: str = ""
     bytes: int = 0
     seconds: float = 0.0
@@ -165,7 +169,7 @@ class EdgePlan:
 
 @dataclass
 class LeftOp:
-    """An op that stays with IREE."""
+    """An op that IREE compiles."""
 
     id: int
     op: str
@@ -174,7 +178,7 @@ class LeftOp:
 
 @dataclass
 class Plan:
-    """A whole plan. Plain data: change it as you like, the compiler checks it."""
+    """A plan for a whole program. It is plain data that can be changed freely; the compiler checks it."""
 
     target: str
     policy: str
@@ -186,7 +190,7 @@ class Plan:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Plan:
-        """Reads the JSON form with the compiler's own reader, which names the member at fault."""
+        """Reads the JSON form with the compiler's own reader. Raises `PlanError` that names the wrong member."""
         from tilewright.ir.native import native  # programs load and run without the compiler
 
         text, problem = native.normalize_plan(json.dumps(data))
@@ -202,7 +206,7 @@ class Plan:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Plan:
-        """Reads a file that `save`, `--plan-out` or `tilewright-opt` wrote."""
+        """Reads a file written by `save`, `--plan-out` or `tilewright-opt`. Raises `PlanError`."""
         try:
             data = parse_json(Path(path).read_text())
         except OSError as error:
@@ -212,14 +216,14 @@ class Plan:
         return Plan.from_json(data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the JSON form."""
+        """Writes the JSON form. Raises `OutputError`."""
         try:
             Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
         except OSError as error:
             raise OutputError(f"cannot be written ({error.strerror})", where=os.fspath(path)) from None
 
     def verify(self, module: Module) -> None:
-        """Raises `PlanError` unless the plan is legal for the one function of a module."""
+        """Raises `PlanError` unless the plan is legal for the only function of a module."""
         problem = module.check_plan(json.dumps(self.to_json()))
         if problem:
             raise PlanError(problem)

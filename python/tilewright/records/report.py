@@ -1,4 +1,4 @@
-"""What was built: kernels, the edges between them, and what was left to IREE, each with its reason."""
+"""The report on a program: its kernels, the edges between them, and the ops left to IREE, each with a reason."""
 
 from __future__ import annotations
 
@@ -12,50 +12,51 @@ from tilewright.records.plan import CostTerm
 
 @dataclass(frozen=True)
 class NumericsReport:
-    """What a kernel does to an op's numbers."""
+    """The effect of a kernel on the numbers of an op."""
 
     form: str = "as-is"
-    """Which algebra stands for the model's own; "as-is": none."""
+    """The algebra that replaces the model's own; "as-is": none."""
     stored: str = ""
     """Element types of the results."""
     sums: bool = False
-    """Reduces with sums or products, whose rounding depends on the accumulator and the order; extrema are exact."""
+    """True if the op reduces with sums or products, which round depending on accumulator and order; extrema are
+    exact."""
     accumulation: str = ""
-    """Types of the accumulators, one per result; "" where nothing is reduced."""
+    """Types of the accumulators, one per result; "" for a result without reduction."""
     reassociates: bool = False
-    """Sums and products are regrouped over lanes."""
+    """True if sums and products are regrouped over lanes."""
     fused_multiply_add: bool = False
-    """Products are added to their sum unrounded."""
+    """True if products are added to their sum without rounding."""
     factors: str = ""
-    """The type that factors are rounded to before they are multiplied; "": they are not."""
+    """Type to which operands are rounded before they are multiplied; "": they are not rounded."""
     roundings_removed: int = 0
-    """Roundings to bf16 or f16 left out, per element of the result."""
+    """Roundings to bf16 or f16 that are omitted, per element of the result."""
     reciprocals: bool = False
-    """Dividing by a number that many elements share may be multiplying by its reciprocal."""
+    """True if a division by a number that many elements share may be a multiplication by its reciprocal."""
 
 
 @dataclass(frozen=True)
 class OpReport:
-    """An op inside a kernel; `location` is its name in the model where that is known."""
+    """An op inside a kernel; `location` is its name in the model if that is known."""
 
     id: int
     op: str
     location: str
     bytes: int
-    """What it would move in a kernel of its own."""
+    """Bytes that the op would move in a kernel of its own."""
     is_root: bool
-    """Has a loop nest of its own; other ops are computed where they are read."""
+    """True if the op has a loop nest of its own; other ops are computed where their results are read."""
     numerics: NumericsReport = NumericsReport()
     micro_kernel: str = ""
-    """What computes a contraction: the instruction, rows and vectors of its register block; on a GPU after a "k" how
-    many threads or warps share the terms of a sum."""
+    """The micro kernel of a contraction: the instruction, then M and the vectors of N of its register block; on a GPU,
+    the number behind "k" says how many threads or warps share K."""
     copies: str = ""
-    """On a GPU, which operands come by more or less than 16 bytes at a time, and why; empty: none."""
+    """On a GPU: operands that are not copied in pieces of 16 bytes, and why; empty: none."""
 
     def __str__(self) -> str:
-        place = f" ({self.location})" if self.location else ""
+        location = f" ({self.location})" if self.location else ""
         return (
-            f"{self.op}#{self.id}{place}"
+            f"{self.op}#{self.id}{location}"
             + (f", micro kernel {self.micro_kernel}" if self.micro_kernel else "")
             + (f", {self.copies}" if self.copies else "")
         )
@@ -63,7 +64,7 @@ class OpReport:
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """A hand-over inside a kernel: at which scope, whether the tile is kept or computed again, and why."""
+    """An edge inside a kernel: the scope of the hand-over, whether the tile is stored or recomputed, and why."""
 
     producer: int
     consumer: int
@@ -71,17 +72,17 @@ class EdgeReport:
     recompute: bool
     reason: str
     unrounded: bool = False
-    """A bf16 or f16 value is handed over as it is before its rounding."""
+    """True if a bf16 or f16 value is handed over before its rounding."""
 
 
 @dataclass(frozen=True)
 class MovementReport:
-    """What contractions move between a cache and the level below, in the order of their code."""
+    """Bytes that contractions move between a cache and the level below, in the loop order of their code."""
 
     level: str
     bytes: float
     least_bytes: float
-    """Of any order of one kernel for all of them; 0: unknown."""
+    """Fewest bytes that any loop order moves with one kernel for all of the contractions; 0: unknown."""
 
     def __str__(self) -> str:
         least = f" (least of any order {self.least_bytes / 1e6:.3f})" if self.least_bytes else ""
@@ -90,31 +91,33 @@ class MovementReport:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """Ops that share an index space: its sizes, and the tile of it that a step computes."""
+    """A fusion group: ops that share an iteration space, the extents of its dims, and the tile that one step
+    computes."""
 
     ops: tuple[int, ...]
     dims: tuple[int, ...]
     tiles: tuple[int, ...]
     workgroups: int
     threads: int = 0
-    """On a GPU: of a block."""
+    """Threads of a block on a GPU."""
     group: int = 0
-    """How many of them share a row; 0: neighbouring threads take neighbouring points."""
+    """Threads that share a row; 0: neighbouring threads compute neighbouring points."""
     phase: int = 0
-    """Of the kernel: parts of one phase run side by side, with a barrier of the grid before the next."""
+    """Phase of the kernel: groups of one phase run side by side, and a grid barrier precedes the next phase."""
     resident_bytes: int = 0
-    """Of inputs, which a block read in an earlier phase and finds in its shared memory."""
+    """Bytes of inputs that a block read in an earlier phase and still has in shared memory."""
     steps: int = 0
-    """Of a tile, where workgroups share the steps of all tiles (stream-K); 0: each tile is of one workgroup."""
+    """Steps along K of a tile if workgroups share the steps of all tiles (stream-K); 0: one workgroup computes each
+    tile."""
     order: tuple[int, ...] = ()
-    """Of the dims, outermost loop first."""
+    """Loop order of the dims, outermost first."""
     movement: tuple[MovementReport, ...] = ()
-    """By cache, innermost first; empty where contractions form no chain."""
+    """Movement by cache, innermost first; empty unless the contractions form a chain."""
 
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
-        behind = f", behind barrier {self.phase} of the grid" if self.phase else ""
-        kept = f", finds {self.resident_bytes} bytes a block kept" if self.resident_bytes else ""
+        behind = f", behind grid barrier {self.phase}" if self.phase else ""
+        kept = f", with {self.resident_bytes} bytes of resident tiles per block" if self.resident_bytes else ""
         shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
         space = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}"
         return f"{space}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
@@ -122,20 +125,20 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class Measured:
-    """How a kernel's plan came to be measured, and by how much it won; see docs/tuning.md."""
+    """The measurement that chose a kernel's plan, and the margin of the choice; see docs/tuning.md."""
 
     seconds: float
-    """Of the subprogram: the kernel, or all kernels that it was cut into."""
+    """Seconds of the subprogram: the kernel, or all kernels that it was cut into."""
     unmeasured_seconds: float
-    """Of the plan that is made without measuring."""
+    """Seconds of the plan that is made without measurements."""
     unfused_seconds: float | None
-    """Of the best plan with several kernels; None where there is none."""
+    """Seconds of the best plan with several kernels; None if there is none."""
     ratio: float
-    """Of its time over that of the unmeasured plan; 1 where that won."""
+    """Time of this plan divided by that of the unmeasured plan; 1 if the unmeasured plan won."""
     ratio_low: float
     ratio_high: float
     candidates: int
-    """Plans that were timed."""
+    """Number of plans that were timed."""
     machine: str
     measured_at: str
 
@@ -153,18 +156,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of ours: one part, or several, side by side or in phases."""
+    """One kernel of Tilewright: one fusion group, or several side by side or in phases."""
 
     name: str
     ops: tuple[OpReport, ...]
     edges: tuple[EdgeReport, ...]
     groups: tuple[GroupReport, ...]
     predicted: tuple[CostTerm, ...]
-    """Every term of the prediction, each with its unit."""
+    """Terms of the predicted time, each with its unit."""
     bound: str = ""
-    """What of it takes longest: "arithmetic", "latency", or a level whose bandwidth it is."""
+    """The resource that takes the longest time: "arithmetic", "latency", or the level whose bandwidth limits the
+    kernel."""
     measured: tuple[Measured, ...] = ()
-    """For parts whose plan was chosen by the clock; empty where none was."""
+    """Measurements of the subprograms whose plan was chosen by timing; empty if none was."""
 
     @property
     def workgroups(self) -> int:
@@ -173,7 +177,7 @@ class Kernel:
 
     @property
     def meets(self) -> bool:
-        """Whether its workgroups wait for each other, so that all must be resident at once."""
+        """True if workgroups wait for each other, so that all of them must be resident at once."""
         return any(part.phase or part.steps for part in self.groups)
 
     @property
@@ -186,7 +190,7 @@ class Kernel:
 
     @property
     def l2_traffic_bytes(self) -> float:
-        """On a GPU, what all blocks ask of the L2, in whole sectors; 0 where that is not known."""
+        """L2 traffic of all blocks on a GPU, in bytes of whole sectors; 0 if it is not known."""
         return self._term("requested of L2")
 
     def _term(self, name: str) -> float:
@@ -198,7 +202,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class LaunchEdge:
-    """An edge that goes through global memory from one kernel to the next, and why."""
+    """An edge through global memory from one kernel to the next, and why it is one."""
 
     producer: str
     consumer: str
@@ -215,29 +219,29 @@ class LeftOp:
     location: str
     reason: str
     bytes: int = 0
-    """What it moves: each input and result once."""
+    """Bytes that the op moves, counting each input and result once."""
     operations: float = 0
     is_dispatch: bool = True
-    """IREE launches a kernel for it; the others become views or parts of one."""
+    """True if IREE launches a kernel for the op; other ops become views or parts of a kernel."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that the compiler has to say about a program; `raw` is its JSON, complete."""
+    """The compiler's report on a program; `raw` is the complete JSON."""
 
     kernels: tuple[Kernel, ...] = ()
     edges_at_launch: tuple[LaunchEdge, ...] = ()
     left_to_iree: tuple[LeftOp, ...] = ()
     coverage: Mapping[str, int] = field(default_factory=dict)
     numerics: str = "default"
-    """What kernels were allowed to do to numbers."""
+    """The numerics mode of the kernels."""
     fallbacks: tuple[str, ...] = ()
-    """What was left unfused, or to IREE, because a pass of ours failed on it, and how the pass failed."""
+    """Ops that were left unfused, or to IREE, because one of our passes failed on them, and how it failed."""
     raw: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def from_json(raw: Mapping[str, Any]) -> Report:
-        """Reads what the compiler wrote; {} is a report on nothing."""
+        """Builds a report from the compiler's JSON; {} gives an empty report."""
         return Report(
             kernels=tuple(_kernel(kernel) for kernel in raw.get("kernels", ())),
             edges_at_launch=tuple(_launch_edge(edge) for edge in raw.get("edges_at_launch", ())),
@@ -304,19 +308,19 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
 def _launch_edge(raw: Mapping[str, Any]) -> LaunchEdge:
     ends = []
     for end in ("from", "to"):
-        place = first_name(raw[f"{end}_loc"])
-        ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({place})" if place else ""))
+        location = first_name(raw[f"{end}_loc"])
+        ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({location})" if location else ""))
     return LaunchEdge(ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"])
 
 
 def first_name(location: str) -> str:
-    """The first name or file position in a printed MLIR location; "" if there is none."""
+    """Returns the first name or file position in a printed MLIR location, or "" if there is none."""
     match = re.search(r'"([^"]+)"((?::\d+)*)', location)
     return match[1] + match[2] if match else ""
 
 
 def _scheme(group: int) -> str:
-    """FusionStitching's name for how threads share a row."""
+    """Returns FusionStitching's name for the way in which `group` threads share a row."""
     if group == 0:
         return ""
     scheme = "thread" if group == 1 else "warp" if group <= 32 else "block"

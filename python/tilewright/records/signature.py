@@ -1,4 +1,4 @@
-"""What goes into a program and what comes out: names, dtypes and shapes."""
+"""Signatures: names, dtypes and shapes of the inputs and outputs of a program."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from tilewright.errors import InputError, ModelError
 
 Array = npt.NDArray[Any]
 
-# MLIR element type to numpy; the types without a sign map to signed ones, as MLIR's arithmetic does by
-# default.
+# Maps MLIR element types to numpy's; types without a sign map to signed ones, the default of MLIR's arithmetic.
 _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
     "i1": np.dtype(np.bool_),
     "i8": np.dtype(np.int8),
@@ -41,7 +40,7 @@ _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def element_dtype(element: str) -> np.dtype[Any]:
-    """The numpy type of an MLIR element type."""
+    """Returns the numpy type of an MLIR element type. Raises `InputError` if there is none."""
     if element not in _ELEMENT_DTYPES:
         raise InputError(f"element type {element} has no numpy type")
     return _ELEMENT_DTYPES[element]
@@ -49,13 +48,13 @@ def element_dtype(element: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One input or output. A dim is a size, or a name (or None) when it is only known at run time."""
+    """One input or output. A dim is a size, or a name (or None) if the size is known only at run time."""
 
     name: str
     dtype: str
     shape: tuple[int | str | None, ...]
     is_scalar: bool = False
-    """A plain number in the function's interface, not a tensor of rank 0."""
+    """True for a plain number in the function's interface, as opposed to a tensor of rank 0."""
 
     def __str__(self) -> str:
         dims = "x".join("?" if d is None else str(d) for d in self.shape)
@@ -81,7 +80,8 @@ class Signature:
     outputs: tuple[TensorSpec, ...]
 
     def check_sizes(self) -> None:
-        """Raises `ModelError` for a tensor whose bytes 64 bits may not count: IREE compiles its ops to nothing."""
+        """Raises `ModelError` for a tensor whose size in bytes may overflow 64 bits, because IREE compiles its ops to
+        nothing."""
         for spec in (*self.inputs, *self.outputs):
             sizes = [size for size in spec.shape if isinstance(size, int)]
             if math.prod(sizes) >= 2**60:
@@ -90,9 +90,11 @@ class Signature:
     def check_inputs(
         self, arrays: Sequence[Any], *, sizes: dict[str, tuple[int, str]] | None = None
     ) -> list[Array]:
-        """The arguments as C-contiguous arrays; raises `InputError` on a wrong count, dtype or shape.
+        """Returns the arguments as C-contiguous arrays. Raises `InputError` for a wrong number of arrays, dtype or
+        shape.
 
-        `sizes` has what is known of dims with a name, and from which input; what these arrays tell is added.
+        `sizes` maps the name of a dim to its size, if known, and the input that gave it; the sizes of these arrays are
+        added.
         """
         if len(arrays) != len(self.inputs):
             wanted = ", ".join(str(spec) for spec in self.inputs) or "none"
@@ -127,10 +129,10 @@ def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) ->
         and value.dtype == spec.numpy_dtype
         and value.flags.c_contiguous
     ):
-        return value  # as it is in most calls, which small programs notice
+        return value  # this is the common case, and its speed matters to small programs
     if not isinstance(value, np.ndarray | np.generic):
         if isinstance(value, list | tuple | int | float | bool):
-            # Python numbers have no dtype of their own, so the program's is taken.
+            # Python numbers have no dtype of their own, so they get the program's.
             try:
                 value = np.asarray(value, dtype=spec.numpy_dtype)
             except (ValueError, TypeError, OverflowError) as error:
@@ -173,7 +175,7 @@ _TORCH_TENSOR = re.compile(r"!torch\.v?tensor<\[(?P<dims>[\d?,]*)\],(?P<element>
 
 
 def signature_from_declaration(declaration: str) -> Signature:
-    """Reads the `iree.abi.declaration` that IREE attaches to every exported function.
+    """Parses the `iree.abi.declaration` that IREE attaches to every exported function.
 
     The form is `sync func @name(%input0: tensor<4x?xf32>) -> (%output0: tensor<4xf32>)`.
     """
@@ -184,7 +186,7 @@ def signature_from_declaration(declaration: str) -> Signature:
 
 
 def signature_from_types(inputs: Sequence[str], outputs: Sequence[str]) -> Signature:
-    """Reads the MLIR types of a function's arguments and results, torch's tensors included."""
+    """Parses the MLIR types of a function's arguments and results, including torch's tensor types."""
     return Signature(
         tuple(_spec(text, "input", index) for index, text in enumerate(inputs)),
         tuple(_spec(text, "output", index) for index, text in enumerate(outputs)),
@@ -204,7 +206,7 @@ def _spec(text: str, kind: str, index: int) -> TensorSpec:
         element = match["element"]
     elif match := _TORCH_TENSOR.match(text):
         dims = match["dims"].split(",") if match["dims"] else []
-        # torch writes signed integers "si64".
+        # torch writes signed integers as "si64".
         element = re.sub(r"^s(i\d)", r"\1", match["element"])
     else:
         element, is_scalar = (text.split() or ["?"])[0], True

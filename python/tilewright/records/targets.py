@@ -1,4 +1,4 @@
-"""Targets: what the compiler knows of a machine, as data.
+"""Targets: descriptions of machines for the compiler, as data.
 
 target = Target.lookup("x86-64-avx512")
 smaller = dataclasses.replace(target, block_bytes=65536)
@@ -25,19 +25,19 @@ class MemoryLevel:
 
     name: str
     space: str
-    """The space whose slices live here: register, block, cluster, global or host."""
+    """Memory space of the slices at this level: register, block, cluster, global or host."""
     capacity_bytes: int
-    """Of one unit; 0: unbounded."""
+    """Bytes of one unit; 0: unbounded."""
     bandwidth: float
-    """Bytes per second, all units together."""
+    """Bytes per second of all units together."""
     transaction_bytes: int
-    """Cache line or sector."""
+    """Bytes of a cache line or sector."""
     units: int
 
 
 @dataclass(frozen=True)
 class GpuLimits:
-    """What bounds how many threads of a GPU are resident, and how long they wait; all zero on a CPU."""
+    """Limits on the resident threads of a GPU, and the latencies that they hide; all are zero on a CPU."""
 
     warp_lanes: int = 0
     threads_per_block: int = 0
@@ -47,12 +47,12 @@ class GpuLimits:
     registers_per_thread: int = 0
     shared_bytes_per_sm: int = 0
     reserved_shared_bytes: int = 0
-    """Of each block, taken by the system."""
+    """Bytes of shared memory that the system reserves in each block."""
     guaranteed_sms: int = 0
-    """Of the smallest part that the target stands for: a grid barrier counts on no more."""
+    """SMs of the smallest GPU that the target covers; a grid barrier relies on no more than these."""
     clock_hz: float = 0.0
     shared_cycles: float = 0.0
-    """Latency of a load that finds its data in shared memory, and so on."""
+    """Latency in cycles of a load from shared memory; the next fields are those of other levels."""
     l2_cycles: float = 0.0
     dram_cycles: float = 0.0
     grid_barrier_seconds: float = 0.0
@@ -60,41 +60,43 @@ class GpuLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroKernel:
-    """One step of a contraction's register block, from outside of the compiler: docs/extending.md.
+    """A user-defined step of a contraction's register block: see docs/extending.md.
 
-    The step adds `depth` successive products to each lane of a vector of sums.
+    The step adds `depth` successive products to each lane of a vector of accumulators.
     """
 
     name: str
-    """Letters, digits and underscores; plans call it name-ROWSxVECTORS."""
+    """Letters, digits and underscores; plans write it as name-ROWSxVECTORS."""
     rows: str
-    """Elements of the operand that is one number for all lanes: f16, bf16, f32, f64, si8 or ui8."""
+    """Element type of the operand that is broadcast to all lanes: f16, bf16, f32, f64, si8 or ui8."""
     lanes: str
-    """Elements of the operand that lies along the lanes."""
+    """Element type of the operand that lies along the lanes."""
     sums: str
-    """f32, f64 or i32."""
+    """Type of the accumulators: f32, f64 or i32."""
     vector_bytes: int
-    """Of the registers that it is written for; targets of other widths do not use it."""
+    """Bytes of the vector registers that it is written for; targets of other widths do not use it."""
     body: str
-    """A `func.func` over the sums, the row's terms (the same in all lanes) and the lanes' terms, giving the sums."""
+    """A `func.func` that takes the accumulators, the broadcast operand (equal in all lanes) and the operand along the
+    lanes, and returns the accumulators."""
     depth: int = 1
-    """Terms of each sum that the step adds, side by side in both operands: 1, 2 or 4."""
+    """Products that the step adds to each accumulator; they lie side by side in both operands: 1, 2 or 4."""
     features: tuple[str, ...] = ()
-    """What the processor must have, as LLVM spells it."""
+    """Features that the processor must have, in LLVM's spelling."""
     speed: float = 1.0
-    """Multiply-adds in the time of one in f32; the quickest kernel is chosen, of equal ones the last registered."""
+    """Multiply-adds in the time of one in f32. The fastest kernel is chosen; of equal ones, the last registered."""
     strict: bool = False
-    """Whether it adds each product by itself, rounded once, so that strict numerics may use it."""
+    """True if it adds each product separately with one rounding, so that strict numerics may use it."""
     has_offset: bool = False
-    """Whether it adds something also where the row is zero, which is then taken off at the end (integers only)."""
+    """True if it adds something even if the broadcast operand is zero; this is subtracted at the end (integers
+    only)."""
     block_rows: int = 0
-    """Rows of the register block; 0: by arithmetic intensity."""
+    """M of the register block; 0: the compiler chooses it by arithmetic intensity."""
     block_vectors: int = 0
 
 
 @dataclass(frozen=True)
 class Target:
-    """A machine. `source` says where the numbers come from; nothing here was asked of a live device."""
+    """A machine. `source` says where the numbers come from; none of them was queried from a live device."""
 
     name: str
     backend: str
@@ -102,7 +104,7 @@ class Target:
     cpu: str
     features: str
     levels: tuple[MemoryLevel, ...]
-    """Innermost first."""
+    """Memory levels, innermost first."""
     cores: int
     vector_bytes: int
     vector_registers: int
@@ -110,33 +112,34 @@ class Target:
     barrier_seconds: float
     flops_per_second: float
     special_per_second: float
-    """Exponentials, divisions and their like."""
+    """Exponentials, divisions and similar operations per second."""
     max_bindings: int
     block_bytes: int
-    """Most memory that a workgroup may use for tiles."""
+    """Most bytes of memory that a workgroup may use for tiles."""
     source: str
     gpu: GpuLimits = GpuLimits()
     micro_kernels: tuple[MicroKernel, ...] = ()
-    """Preferred to those of the compiler."""
+    """Registered micro kernels, which are preferred to the compiler's."""
 
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
-        """A known target, "cpu" for this machine, or a JSON file that overrides fields of its "base"."""
-        from tilewright.ir.native import native  # the command line has help to give without it
+        """Returns a known target, "cpu" for this machine, or the target of a JSON file that overrides fields of its
+        "base". Raises `TargetError`."""
+        from tilewright.ir.native import native  # --help works without it
 
         text, problem = native.lookup_target(os.fspath(name_or_path))
         return _read(text, problem, name=os.fspath(name_or_path))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Target:
-        """Reads the JSON form; a "base" member names the target that missing fields are taken from."""
+        """Reads the JSON form; missing fields are taken from the target that the member "base" names."""
         from tilewright.ir.native import native
 
         text, problem = native.normalize_target(json.dumps(data), 0)
         return _read(text, problem, name=str(data.get("name", "?")))
 
     def with_cores(self, cores: int) -> Target:
-        """The same machine with another number of hardware threads, and with their share of its rates."""
+        """Returns the same machine with another number of hardware threads and a proportional part of its rates."""
         from tilewright.ir.native import native
 
         text, problem = native.normalize_target(json.dumps(self.to_json()), cores)
@@ -146,7 +149,7 @@ class Target:
         return to_json(self)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the JSON form, which `lookup`, `compile` and `tilewright-opt` read."""
+        """Writes the JSON form, which `lookup`, `compile` and `tilewright-opt` read. Raises `OutputError`."""
         try:
             Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n")
         except OSError as error:
@@ -157,11 +160,11 @@ _registered: list[MicroKernel] = []
 
 
 def register_micro_kernel(kernel: MicroKernel) -> None:
-    """Makes a micro kernel one of every target that has its features, for what this process compiles from now on.
+    """Registers a micro kernel, for later compilations in this process, with every target that has its features.
 
-    One of the same name is replaced. A kernel that is no such step raises `TargetError`.
+    It replaces an earlier one of the same name. Raises `TargetError` for a kernel that is not a valid step.
     """
-    if not math.isfinite(kernel.speed):  # which JSON has no number for
+    if not math.isfinite(kernel.speed):  # JSON has no representation for it
         raise TargetError(f"micro kernel '{kernel.name}': speed: expected a positive number")
     from tilewright.ir.native import native
 
@@ -175,7 +178,7 @@ def register_micro_kernel(kernel: MicroKernel) -> None:
 
 
 def unregister_micro_kernel(name: str) -> None:
-    """Forgets what was registered by that name."""
+    """Removes the micro kernel that was registered by that name."""
     _registered[:] = [kernel for kernel in _registered if kernel.name != name]
 
 
@@ -186,13 +189,15 @@ def _with_registered(target: Target) -> Target:
 
 
 TargetChoice: TypeAlias = "str | os.PathLike[str] | Target | Sequence[str | os.PathLike[str] | Target]"
-"""What a program is compiled for: a target, or several, as a sequence or with commas between their names."""
+"""Target or targets of a compilation: one, or several as a sequence or as names separated by commas."""
 
 
 def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]:
-    """The targets as data, widest first, with as many cores as the program will have threads.
+    """Returns the targets as data, widest first, with as many cores as the program will have threads. Raises
+    `TargetError`.
 
-    Of several GPUs the first is what all of them can do, which is what is planned for; then each more capable one.
+    Of several GPUs, the first target holds what all of them can do, and planning uses it; each more capable GPU
+    follows.
     """
     several = _split(choice)
     if len(several) > 1 and "cpu" in several:
@@ -204,8 +209,8 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
     kinds = {target.backend for target in targets}
     if len(kinds) > 1:
         raise TargetError(
-            f"targets {' and '.join(target.name for target in targets)} are not of one kind",
-            hint="compile for processors and for GPUs apart",
+            f"targets {' and '.join(target.name for target in targets)} are not of the same kind",
+            hint="compile separately for CPUs and for GPUs",
         )
     if kinds == {"cuda"}:
         return resolve_gpus(targets)
@@ -214,7 +219,7 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
 
 
 def resolve_gpus(targets: Sequence[Target]) -> tuple[Target, ...]:
-    """What all of several GPUs can do, and one target for every capability above the least, most capable first."""
+    """Returns what all of the GPUs can do, and one target for every capability above the least, most capable first."""
     if len(targets) == 1:
         return (targets[0],)
     by_capability = {target.cpu: target for target in reversed(targets)}
@@ -228,7 +233,7 @@ def resolve_gpus(targets: Sequence[Target]) -> tuple[Target, ...]:
 
 
 def _common_gpu(targets: Sequence[Target], oldest: Target) -> Target:
-    """The first target, within the limits of all and with the instructions of the oldest."""
+    """Returns the first target, reduced to the limits of all and the instructions of the oldest."""
     first = targets[0]
     limits = {
         name: min(getattr(target.gpu, name) for target in targets)
@@ -268,7 +273,7 @@ def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
 
 
 def known_targets() -> list[str]:
-    """Names that `Target.lookup` takes, besides "cpu" and paths of JSON files."""
+    """Returns the names that `Target.lookup` accepts, besides "cpu" and paths of JSON files."""
     from tilewright.ir.native import native
 
     return list(native.known_targets())

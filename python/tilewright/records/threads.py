@@ -1,6 +1,6 @@
-"""How many threads pay: one, on IREE's `local-sync`, or as many as there may be, on `local-task`.
+"""Choice of the number of threads: one, on IREE's `local-sync`, or as many as allowed, on `local-task`.
 
-`local-task` shares a kernel's workgroups among threads, but costs more for each call and each dispatch.
+`local-task` distributes a kernel's workgroups to threads, but each call and each dispatch costs more.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from tilewright.errors import CompileError
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
 
-# Of IREE 3.13, called from Python with arrays; a dispatch of `local-task` is the target's launch.
+# Seconds per call of IREE 3.13 from Python with arrays; a dispatch of `local-task` costs the target's launch time.
 _CALL_SECONDS_SYNC, _CALL_SECONDS_TASK = 15e-6, 105e-6
 _DISPATCH_SECONDS_SYNC = 0.25e-6
 
 Threads = int | Sequence[int]
-"""At most so many, or the numbers to choose from."""
+"""The most threads, or the numbers of threads to choose from."""
 
 
 def checked_threads(threads: object) -> Threads:
-    """What a caller gave, as numbers of Python's own; a CompileError for what is none."""
+    """Converts a caller's threads to Python integers. Raises `CompileError` for invalid values."""
     try:
         return index(threads)  # type: ignore[arg-type]
     except TypeError:
@@ -35,22 +35,22 @@ def checked_threads(threads: object) -> Threads:
 
 
 def thread_choices(threads: Threads) -> tuple[int, ...]:
-    """Numbers of threads that a program may take, fewest first."""
+    """Returns the numbers of threads that a program may use, fewest first."""
     return tuple(sorted({1, threads} if isinstance(threads, int) else set(threads)))
 
 
 def choose_threads(report: Report, target: Target, choices: Sequence[int]) -> int:
-    """The choice that is predicted fastest; the target's cores if nothing is known of the program."""
+    """Returns the choice that is predicted fastest, or the target's cores if nothing is known of the program."""
     if not report.raw:
         return target.cores
     return min(choices, key=lambda threads: predicted_seconds(report, target, threads=threads))
 
 
 def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
-    """Predicted time of a call of a program that was planned for `target`, in seconds.
+    """Returns the predicted time in seconds of a call of a program that was planned for `target`.
 
-    Kernels of ours take what the plan predicts; IREE's own take what their operations and bytes take at the
-    target's rates, which is the least they can.
+    Tilewright's kernels take the time that the plan predicts. IREE's kernels take the time of their operations and
+    bytes at the target's rates, which is a lower bound.
     """
     call = _CALL_SECONDS_SYNC if threads == 1 else _CALL_SECONDS_TASK
     dispatch = _DISPATCH_SECONDS_SYNC if threads == 1 else target.launch_seconds

@@ -1,1 +1,1 @@
-"""Compiled programs: how they are stored, loaded and run."""
+"""Compiled programs: storing, loading and running them."""

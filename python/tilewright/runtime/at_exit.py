@@ -1,8 +1,8 @@
-"""The end of the interpreter, as far as native objects are concerned.
+"""Releases native objects before the interpreter ends.
 
-Python ends in an order of its own, and where other extension modules keep modules alive (PyTorch does) it does not take
-all objects apart before IREE's runtime is unloaded, which then prints a page about leaks. So what holds its objects
-lets them go before that, in an `atexit` hook: the newest first, since it may be made of what is older.
+Python destroys objects in an order of its own. Where another extension module keeps modules alive (as PyTorch does),
+some objects outlive IREE's runtime, which then prints a page about leaks. An `atexit` hook therefore releases all
+holders first, the newest before the older ones that they may be made of.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tilewright.errors import ProgramError
 
 
 class Holder(Protocol):
-    """Something that holds native objects."""
+    """Protocol of objects that hold native objects."""
 
     def release(self) -> None:
-        """Lets go of them; what needs them raises `ProgramError` from then on."""
+        """Releases the native objects; operations that need them raise `ProgramError` from then on."""
 
 
 _holders: weakref.WeakValueDictionary[int, Holder] = weakref.WeakValueDictionary()
@@ -30,19 +30,19 @@ _process = os.getpid()
 
 
 def release_at_exit(holder: Holder) -> None:
-    """Has a holder let go when the interpreter ends, if it is alive then."""
+    """Releases `holder` when the interpreter ends, if it is still alive then."""
     _holders[next(_numbers)] = holder
 
 
 def check_not_over(where: str) -> None:
-    """Raises a `ProgramError` where the interpreter has begun to end, too late for anything native."""
+    """Raises `ProgramError` if the interpreter has begun to end, when native objects may no longer be made."""
     if _is_over:
         raise ended(where)
 
 
 def ended(where: str) -> ProgramError:
     return ProgramError(
-        "it cannot run any more, because the interpreter is ending",
+        "it can no longer run, because the interpreter is ending",
         where=where,
         hint="call it before `atexit` hooks that were registered before tilewright was imported",
     )
@@ -53,6 +53,6 @@ def _release_all() -> None:
     global _is_over
     _is_over = True
     if os.getpid() != _process:
-        return  # The threads of a device are not in a fork, and would be waited for.
+        return  # A forked process does not have the threads of a device, and waiting for them would never end.
     for _, holder in sorted(_holders.items(), reverse=True):
         holder.release()

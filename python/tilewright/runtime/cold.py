@@ -1,8 +1,8 @@
-"""The L2 as a workload meets it among others: full of what others have read.
+"""Puts the L2 in the state that a workload meets among others: full of data that others have read.
 
-A large buffer is overwritten, which also keeps the GPU busy while the host launches what is timed, so that between the
-two marks of a sample the GPU waits for nobody. Then it is read: lines that were only written would have to go to memory
-while the workload runs, and would take as much of the bandwidth as it reads.
+A large buffer is overwritten first. That also keeps the GPU busy while the host launches the timed work, so that the
+GPU does not wait for the host between the two events of a sample. Then the buffer is read: lines that were only written
+would have to go to memory during the workload and would use its bandwidth.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from tilewright.runtime.cuda import Cuda
 
 FLUSHED_BYTES = 512 << 20
-"""More than any L2, and about as long to overwrite as a host takes for a few dozen launches."""
+"""Bytes of the buffer: more than any L2, and overwriting takes about as long as a few dozen launches on the host."""
 LEAST_SECONDS = 2e-4
-"""That a GPU takes for it: it writes and reads a gigabyte."""
+"""Least seconds that a GPU takes to fill the L2: it writes and reads a gigabyte."""
 READER = "read_all"
 _BLOCKS, _THREADS, _TURNS = 1024, 256, 128
 
-# Each turn, all threads together read 4 MB. That a value is stored which never is keeps them from being read in vain.
+# In each iteration, all threads together read 4 MB. The conditional store, which never happens, keeps the loads from
+# being removed.
 _CODE = f"""
 .version 7.0
 .target sm_80
@@ -45,7 +46,7 @@ again:
 
 
 class ColdCache:
-    """Called before a sample, in the order of launches on the default stream."""
+    """Callable that cools the L2 before a sample, in order with the launches on the default stream."""
 
     def __init__(self, cuda: Cuda) -> None:
         assert _BLOCKS * _THREADS * _TURNS * 16 == FLUSHED_BYTES

@@ -1,7 +1,7 @@
-"""The CUDA driver through its C interface: the GPU that is here, and kernels run without IREE.
+"""The CUDA driver through its C interface: describes this machine's GPU and runs kernels on it without IREE.
 
-Only `libcuda`, which comes with the driver, is needed: no toolkit and no other package. Every argument is passed as the
-C type that the driver expects, so that a stand-in for the library sees what the library would.
+Only `libcuda`, which comes with the driver, is needed; no toolkit and no other package. Every argument is passed as the
+C type that the driver expects, so that a fake library in tests receives what the real one would.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.records.signature import Array
 
-# Of cuda.h.
+# Constants of cuda.h.
 _SUCCESS, _OUT_OF_MEMORY = 0, 2
 _MULTIPROCESSORS, _L2_BYTES, _MAJOR, _MINOR = 16, 38, 75, 76
 _THREADS_OF_MULTIPROCESSOR, _SHARED_BYTES_OF_MULTIPROCESSOR = 39, 81
 _DYNAMIC_SHARED_BYTES, _LOCAL_BYTES, _REGISTERS = 8, 3, 4
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
-# What every kernel gets without asking.
+# Bytes of shared memory that every kernel may use without opting in.
 _PLAIN_SHARED_BYTES = 48 << 10
 _LOG_BYTES = 4096
 
 
 class CudaError(ProgramError):
-    """A call of the driver that failed."""
+    """A driver call failed."""
 
     def __init__(self, message: str, *, code: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -38,7 +38,7 @@ class CudaError(ProgramError):
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """What the driver says of a GPU."""
+    """Properties of a GPU as the driver reports them."""
 
     name: str
     capability: tuple[int, int]
@@ -48,11 +48,11 @@ class CudaDevice:
     l2_bytes: int
     memory_bytes: int
     driver: str
-    """The newest CUDA that it supports: "13.0"."""
+    """The newest CUDA version that the driver supports, such as "13.0"."""
 
 
 class CudaDriver:
-    """The driver and its first GPU, of which nothing is used yet."""
+    """The driver and its first GPU, before a context is made."""
 
     def __init__(self, library: Any = None) -> None:
         self._library = library or open_driver()
@@ -65,7 +65,7 @@ class CudaDriver:
         self._call("cuDeviceGet", byref(self._device), c_int(0))
 
     def describe(self) -> CudaDevice:
-        """What the GPU is."""
+        """Returns the properties of the GPU."""
         name = ctypes.create_string_buffer(256)
         self._call("cuDeviceGetName", name, c_int(len(name)), self._device)
         memory, version = c_size_t(), c_int()
@@ -100,7 +100,7 @@ class CudaDriver:
 
 
 class Cuda(CudaDriver):
-    """The GPU in use, in the context that all libraries of the process share."""
+    """The GPU in use, in its primary context, which all libraries of the process share."""
 
     def __init__(self, library: Any = None) -> None:
         super().__init__(library)
@@ -109,13 +109,13 @@ class Cuda(CudaDriver):
         self._call("cuCtxSetCurrent", context)
 
     def allocate(self, size: int) -> Buffer:
-        """Memory of the GPU, with whatever is in it."""
+        """Allocates GPU memory with undefined content."""
         pointer = c_uint64()
         self._call("cuMemAlloc_v2", byref(pointer), c_size_t(max(size, 1)))
         return Buffer(self, pointer.value, size)
 
     def upload(self, array: Array) -> Buffer:
-        """A copy of an array."""
+        """Returns a copy of an array in GPU memory."""
         data = np.ascontiguousarray(array)
         buffer = self.allocate(data.nbytes)
         if data.nbytes:
@@ -125,7 +125,7 @@ class Cuda(CudaDriver):
         return buffer
 
     def load(self, ptx: bytes) -> CudaModule:
-        """Assembles PTX for this GPU."""
+        """Loads PTX, which the driver assembles for this GPU."""
         module, log = c_void_p(), ctypes.create_string_buffer(_LOG_BYTES)
         options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (c_void_p * 2)(ctypes.cast(log, c_void_p), c_void_p(_LOG_BYTES))
@@ -137,26 +137,26 @@ class Cuda(CudaDriver):
         return CudaModule(self, module)
 
     def synchronize(self) -> None:
-        """Waits for all that was launched; what failed shows here."""
+        """Waits for all launches; raises `CudaError` if one of them failed."""
         self._call("cuCtxSynchronize")
 
     def event(self) -> CudaEvent:
-        """A mark in the order of launches, with a time."""
+        """Returns an event, which records a time in the order of launches."""
         return CudaEvent(self)
 
 
 class Buffer:
-    """Memory of the GPU; freed with the object."""
+    """GPU memory, freed with the object."""
 
     def __init__(self, cuda: Cuda, pointer: int, size: int) -> None:
         self._cuda, self.pointer, self.size = cuda, pointer, size
 
     def fill(self, byte: int) -> None:
-        """Sets every byte, in the order of launches."""
+        """Sets every byte to `byte`, in the order of launches."""
         self._cuda._call("cuMemsetD8_v2", c_uint64(self.pointer), c_ubyte(byte), c_size_t(self.size))
 
     def copy_from(self, other: Buffer) -> None:
-        """Takes the content of a buffer of the same size, in the order of launches."""
+        """Copies the content of a buffer of the same size, in the order of launches."""
         self._cuda._call(
             "cuMemcpyDtoDAsync_v2",
             c_uint64(self.pointer),
@@ -166,7 +166,7 @@ class Buffer:
         )
 
     def read(self, like: Array) -> Array:
-        """The content as an array of the given one's type and shape."""
+        """Returns the content as an array with the type and shape of `like`."""
         array = np.empty_like(like)
         if array.nbytes:
             self._cuda._call(
@@ -178,7 +178,7 @@ class Buffer:
         return array
 
     def __del__(self) -> None:
-        # After a trap there is nothing left to free.
+        # after a trap the context is gone and frees nothing
         self._cuda._library.cuMemFree_v2(c_uint64(self.pointer))
 
 
@@ -189,7 +189,7 @@ class CudaModule:
         self._cuda, self._handle = cuda, handle
 
     def kernel(self, name: str, *, dynamic_shared_bytes: int = 0) -> CudaKernel:
-        """A kernel by its name."""
+        """Returns the kernel with this name."""
         function = c_void_p()
         self._cuda._call("cuModuleGetFunction", byref(function), self._handle, c_char_p(name.encode()))
         if dynamic_shared_bytes > _PLAIN_SHARED_BYTES:
@@ -200,30 +200,30 @@ class CudaModule:
 
 
 class CudaKernel:
-    """A kernel, ready to be launched."""
+    """A kernel that is ready to be launched."""
 
     def __init__(self, cuda: Cuda, function: c_void_p, dynamic_shared_bytes: int) -> None:
         self._cuda, self._function, self._shared = cuda, function, dynamic_shared_bytes
 
     @property
     def registers(self) -> int:
-        """That the driver's assembler gave a thread."""
+        """Registers per thread that the driver's assembler used."""
         return self._attribute(_REGISTERS)
 
     @property
     def local_bytes(self) -> int:
-        """Of a thread's own memory: spills."""
+        """Bytes of local memory per thread, which are spills."""
         return self._attribute(_LOCAL_BYTES)
 
     def bind(self, workgroups: int, threads: int, buffers: Sequence[Buffer]) -> Callable[[], None]:
-        """A launch on these buffers."""
+        """Returns a callable that launches the kernel on these buffers."""
         pointers = [c_uint64(buffer.pointer) for buffer in buffers]
         parameters = (c_void_p * len(pointers))(*(ctypes.addressof(pointer) for pointer in pointers))
         grid = (c_uint(workgroups), c_uint(1), c_uint(1))
         block = (c_uint(threads), c_uint(1), c_uint(1))
         shared, stream = c_uint(self._shared), c_void_p()
 
-        # What `parameters` points to, and whose memory that is, lives as long as the launch.
+        # `parameters` points to these values, so they and the buffers must live as long as the launch.
         def launch(_kept: object = (pointers, buffers)) -> None:
             self._cuda._call(
                 "cuLaunchKernel", self._function, *grid, *block, shared, stream, parameters, c_void_p()
@@ -238,18 +238,18 @@ class CudaKernel:
 
 
 class CudaEvent:
-    """A mark in the order of launches."""
+    """An event, which marks a point in the order of launches."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda, self._handle = cuda, c_void_p()
         cuda._call("cuEventCreate", byref(self._handle), c_uint(0))
 
     def record(self) -> None:
-        """Marks what has been launched until now."""
+        """Marks the point after everything launched so far."""
         self._cuda._call("cuEventRecord", self._handle, c_void_p())
 
     def seconds_since(self, earlier: CudaEvent) -> float:
-        """Of the GPU, between two marks that it has passed."""
+        """Returns the seconds of GPU time between two events that the GPU has passed."""
         milliseconds = c_float()
         self._cuda._call("cuEventElapsedTime", byref(milliseconds), earlier._handle, self._handle)
         return milliseconds.value * 1e-3
@@ -259,11 +259,11 @@ class CudaEvent:
 
 
 def open_driver() -> Any:
-    """The driver's library; an error that says so where there is none."""
+    """Loads the driver's library; raises `CudaError` if there is none."""
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError:
         raise ProgramError(
-            "no NVIDIA driver is here (libcuda.so.1 cannot be opened)",
+            "no NVIDIA driver is installed (libcuda.so.1 cannot be opened)",
             hint="run this on a machine with an NVIDIA GPU and its driver",
         ) from None

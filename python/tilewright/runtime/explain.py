@@ -1,4 +1,4 @@
-"""The report of a program as text for people."""
+"""Formats the report of a program as text for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def explain_text(metadata: Metadata) -> str:
-    """What was built, per kernel and per edge, and what was left to IREE and why."""
+    """Returns what was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
     numerics = f", {report.numerics} numerics" if report.kernels else ""
     threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
@@ -95,7 +95,7 @@ def _bound(kernel: Kernel) -> str:
 
 
 def _numerics(kernel: Kernel) -> list[str]:
-    """What the kernel does to the model's numbers, a clause for each kind of thing."""
+    """Describes what the kernel does to the model's numerics, with one clause for each kind of change."""
     ops = [op.numerics for op in kernel.ops]
     forms = dict.fromkeys(op.form for op in ops if op.form != "as-is")
     clauses = [f"{form} instead of the model's algebra" for form in forms]
@@ -127,12 +127,12 @@ def _roundings(count: int) -> str:
 
 
 def _edge(edge: LaunchEdge) -> tuple[str, str]:
-    # "op 7 stays with IREE: ..." names one end or the other, which the place says as well.
+    # "op 7 stays with IREE: ..." names one end of the edge, which the location already says.
     return re.sub(r"^op \d+ stays", "one end stays", edge.reason), f"{edge.producer} -> {edge.consumer}"
 
 
 def _grouped(entries: Iterable[tuple[str, str]]) -> list[str]:
-    """One line for each reason, with its places: models repeat themselves."""
+    """Merges entries with the same reason to one line with all their locations, because models repeat layers."""
     places: dict[str, list[str]] = {}
     for reason, place in entries:
         places.setdefault(reason, []).append(place)

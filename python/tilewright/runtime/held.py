@@ -1,10 +1,10 @@
-"""The files of a program, held open from the time it is loaded until it goes.
+"""The files of a program, held open from loading until the program is released.
 
-A file that is replaced by renaming another over it changes nothing for who holds it. One that somebody writes into
-changes what is mapped of it, and one that somebody truncates ends the process that reads the pages that are gone
-(SIGBUS). So modules, which IREE also reads when it unloads them, and small files are copied into memory. Large weights
-are mapped, and `HeldFile.check` compares the state of the open file with the one in which its content was known, which
-costs one system call. Between a check and the last read of a page remains a moment that no check covers.
+Replacing a file by renaming another over it does not affect a process that holds it open. Writing into it changes the
+mapped pages, and truncating it ends a process that reads the missing pages (SIGBUS). Therefore modules, which IREE also
+reads while unloading them, and small files are copied into memory. Large weights are mapped, and `HeldFile.check`
+compares the state of the open file with the state in which its content was verified; that costs one system call. The
+time between a check and the last read of a page is not covered.
 """
 
 from __future__ import annotations
@@ -24,40 +24,46 @@ from tilewright.errors import ProgramError
 from tilewright.system.cores import available_cores
 
 PIECE_BYTES = 4 << 20
-"""The content hash of a larger file is that of the hashes of its pieces of this size, which are computed in parallel.
-Weights of at most so many bytes are copied into memory; larger ones are mapped."""
+"""Bytes of one piece of a file. The content hash of a larger file is the hash of its pieces' hashes, which are computed
+in parallel. Weights of at most this size are copied into memory; larger ones are mapped."""
 
 _CHUNK_BYTES = 1 << 20
-"""Read and hashed at a time: it stays in a core's cache in between."""
+"""Bytes that are read and hashed at a time, so that they stay in a core's cache in between."""
 
 TICK_NS = 20_000_000
-"""Linux stamps files with a clock that advances with its timer, every 10 ms or more often (CONFIG_HZ >= 100)."""
+"""Resolution of file time stamps: Linux stamps files with its timer's clock, which advances at least every 10 ms
+(CONFIG_HZ >= 100)."""
 
 _SHOWN_DIGITS = 12
-"""Of a hash, in messages."""
+"""Digits of a hash that messages show."""
 
 
 @dataclass(frozen=True)
 class _Stamp:
-    """The state of a file; whoever changes the content changes it."""
+    """State of a file, which every change of its content changes."""
 
     size: int
     modified_ns: int
     changed_ns: int
-    """The inode, which also a rename or `chmod` does."""
+    """Change time of the inode, which a rename or `chmod` also changes."""
 
 
 class HeldFile:
-    """A file of a program, open. `buffer` is its content, at a multiple of the page size; `is_mapped` says that it is
-    the file's own pages, so that `check` has to come before and after they are read."""
+    """An open file of a program.
+
+    `buffer` is its content, aligned to the page size. If `is_mapped`, the buffer is the file's own pages, and `check`
+    must be called before and after they are read.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, may_map: bool) -> None:
-        """Opens a file; raises `OSError`. Without `may_map` it is copied into memory, however large it is."""
+        """Opens a file; raises `OSError`. If `may_map` is False, it is copied into memory, however large it is."""
         self.path = Path(path).absolute()
         self._expected: str | None = None
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         close = weakref.finalize(self, os.close, self._descriptor)
-        close.atexit = False  # a program may still be called while the interpreter ends
+        close.atexit = (
+            False  # Do not close at exit: a program may still be called while the interpreter ends.
+        )
         self._stamp = _stamp(self._descriptor)
         if may_map and self._stamp.size > PIECE_BYTES:
             self._stamp = _settled_stamp(self._descriptor)
@@ -71,13 +77,17 @@ class HeldFile:
             close()
 
     def digest(self) -> str:
-        """The content hash, in hexadecimal digits: SHA-256 of a file of one piece, and of a larger one the SHA-256 of
-        the SHA-256s of its pieces."""
+        """The content hash in hexadecimal digits.
+
+        It is the SHA-256 of a file of one piece; for a larger file, it is the SHA-256 of the SHA-256s of its pieces.
+        """
         return self._digest(lambda offset, chunk: None)
 
     def copy(self, target: int) -> str:
-        """Writes the content to an open file and gives the content hash of what was written; raises `OSError`, and
-        `ProgramError` where the file is no longer the one that was opened."""
+        """Writes the content to an open file and returns the content hash of the written bytes.
+
+        Raises `OSError`, or `ProgramError` if the file is no longer the one that was opened.
+        """
         digest = self._digest(lambda offset, chunk: _write(target, offset, chunk))
         if self._expected not in (None, digest):
             raise self._changed(found=digest)
@@ -85,8 +95,10 @@ class HeldFile:
         return digest
 
     def expect(self, size: int, digest: str, *, otherwise: str, verify: bool) -> None:
-        """Says what the file has to be. Raises `ProgramError` if it is not, with `otherwise` as the message: the size
-        always counts, the content hash where `verify` is set."""
+        """Checks that the file has this size and, if `verify` is set, this content hash.
+
+        Raises `ProgramError` with the message `otherwise` if not.
+        """
         hint = "put back the files that were saved together, each under its name, or compile the model again"
         if self.size != size:
             raise ProgramError(
@@ -107,8 +119,10 @@ class HeldFile:
             )
 
     def check(self) -> None:
-        """Raises `ProgramError` where the content of the buffer may no longer be what it was. A file that only its
-        name or its mode changed of is hashed once more, if it is known what it has to be."""
+        """Raises `ProgramError` if the content of the buffer may have changed.
+
+        A file of which only the name or mode changed is hashed again, if its expected hash is known.
+        """
         if not self.is_mapped:
             return
         if _stamp(self._descriptor) == self._stamp:
@@ -137,7 +151,7 @@ class HeldFile:
         )
 
     def _digest(self, visit: Callable[[int, bytes], None]) -> str:
-        """The content hash; `visit` is called with every chunk and its offset, in several threads."""
+        """Computes the content hash; calls `visit` with every chunk and its offset, from several threads."""
         starts = range(0, max(self.size, 1), PIECE_BYTES)
 
         def piece(start: int) -> bytes:
@@ -153,8 +167,11 @@ class HeldFile:
             return hashlib.sha256(b"".join(pool.map(piece, starts))).hexdigest()
 
     def _chunks(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """The content from `start` to `end`. Of a large file it is read and not taken from the mapping: the end of a
-        file that became shorter is then an error."""
+        """Yields the content from `start` to `end`.
+
+        A large file is read rather than taken from the mapping, so that the missing end of a truncated file is an
+        error.
+        """
         for offset in range(start, end, _CHUNK_BYTES):
             stop = min(offset + _CHUNK_BYTES, end)
             if not self.is_mapped:
@@ -169,12 +186,12 @@ class HeldFile:
 
 
 def hold_module(file: Path | HeldFile) -> HeldFile:
-    """Opens a module, if it is not open; raises `ProgramError`."""
+    """Opens a module if it is not open yet; raises `ProgramError`."""
     return file if isinstance(file, HeldFile) else _open(file, may_map=False, missing="no such file")
 
 
 def hold_weights(file: Path | HeldFile) -> HeldFile:
-    """Opens a parameter file, if it is not open; raises `ProgramError`."""
+    """Opens a parameter file if it is not open yet; raises `ProgramError`."""
     if isinstance(file, HeldFile):
         return file
     hint = "keep them beside the .vmfb, under its name"
@@ -191,7 +208,7 @@ def _open(path: Path, *, may_map: bool, missing: str, hint: str | None = None) -
 
 
 def _read(descriptor: int, size: int) -> mmap.mmap | bytes:
-    """The first bytes of an open file, which has to have so many."""
+    """Reads the first `size` bytes of an open file; raises an error if it is shorter."""
     if not size:
         return b""
     memory = mmap.mmap(-1, size)
@@ -217,7 +234,10 @@ def _stamp(descriptor: int) -> _Stamp:
 
 
 def _settled_stamp(descriptor: int) -> _Stamp:
-    """A stamp that a later change cannot leave as it is: one of this very moment is waited for to be past."""
+    """Returns a stamp that any later change alters.
+
+    It waits until a stamp of the current clock tick is in the past.
+    """
     stamp = _stamp(descriptor)
     left = stamp.changed_ns + TICK_NS - time.time_ns()
     if 0 < left <= TICK_NS:

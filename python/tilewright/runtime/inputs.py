@@ -1,4 +1,4 @@
-"""Inputs for a program: random ones, and arrays from files."""
+"""Inputs for a program: random ones and arrays from files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tilewright.records.signature import Array, Signature, TensorSpec
 def random_inputs(
     signature: Signature, *, seed: int = 0, dims: Mapping[str, int] | None = None
 ) -> list[Array]:
-    """Seeded inputs: floats standard normal within ±4, integers from 0 to 3, masks of zeros and ones.
+    """Returns seeded inputs: floats standard normal within ±4, integers from 0 to 3, masks of zeros and ones.
 
-    A mask is an input with "mask" in its name; the first entry of its last axis is 1, so that no row is empty.
-    `dims` sizes the named dims; others that are only known at run time are 1.
+    A mask is an input with "mask" in its name; the first entry of its last axis is 1, so that no row is empty. `dims`
+    sizes the named dims; other dims that are known only at run time are 1.
     """
     named = {dim for spec in signature.inputs for dim in spec.shape if isinstance(dim, str)}
     if unknown := sorted(set(dims or {}) - named):
@@ -31,7 +31,7 @@ def _checked_random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[st
         return _random(spec, rng, dims)
     except (MemoryError, ValueError) as error:
         raise InputError(
-            f"no random input can be made: {error}",
+            f"random inputs cannot be made: {error}",
             where=f"input '{spec.name}'",
             hint="make its dims smaller",
         ) from None
@@ -52,7 +52,7 @@ def _random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[str, int])
 
 
 def read_arrays(paths: Sequence[Path], signature: Signature | None) -> list[Array]:
-    """Arrays from .npy files, in order, or from one .npz, by the names of the inputs or in its own order."""
+    """Reads arrays from .npy files in order, or from one .npz by the names of the inputs or in its own order."""
     arrays: list[Array] = []
     for path in paths:
         loaded = _read(path)
@@ -67,12 +67,12 @@ def read_arrays(paths: Sequence[Path], signature: Signature | None) -> list[Arra
 
 def _read(path: Path) -> Array | dict[str, Array]:
     try:
-        # Pickles are code: never from a data file.
+        # Pickles are code, which a data file must not run.
         loaded = np.load(path, allow_pickle=False)
         return (
             {name: loaded[name] for name in loaded.files} if hasattr(loaded, "files") else np.asarray(loaded)
         )
     except FileNotFoundError:
         raise InputError("no such file", where=str(path)) from None
-    except Exception as error:  # of a dozen kinds, by what is damaged; MemoryError where a header lies
+    except Exception as error:  # numpy raises a dozen kinds; MemoryError if a header lies
         raise InputError(f"not a .npy or .npz file, or a damaged one ({error})", where=str(path)) from None

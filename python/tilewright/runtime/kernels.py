@@ -52,7 +52,7 @@ class _WorkgroupState(ctypes.Structure):
 
 
 def buffer(size: int) -> tuple[np.ndarray, int]:
-    """Zeroed bytes, and their first aligned address."""
+    """Returns zeroed bytes and their first aligned address."""
     storage = np.zeros(size + _ALIGNMENT, dtype=np.uint8)
     address = storage.ctypes.data
     return storage, (address + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
@@ -60,7 +60,7 @@ def buffer(size: int) -> tuple[np.ndarray, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One kernel of an object, and what its manifest says of it."""
+    """One kernel of an object, with its entry in the manifest."""
 
     name: str
     entry: Any
@@ -70,7 +70,8 @@ class Kernel:
     block_bytes: int
 
     def run(self, addresses: Sequence[int], *, processor: int = 0, workgroups: range | None = None) -> None:
-        """Runs workgroups (all of them) on bindings at these addresses, as on a processor with these feature bits."""
+        """Runs workgroups (by default all) on bindings at `addresses`; `processor` holds the feature bits that
+        kernels see."""
         chosen = range(self.workgroups) if workgroups is None else workgroups
         for index, call in zip(chosen, self.calls(addresses, chosen, processor=processor), strict=True):
             if call() != 0:
@@ -79,7 +80,7 @@ class Kernel:
     def calls(
         self, addresses: Sequence[int], workgroups: Sequence[int], *, processor: int = 0
     ) -> list[Callable[[], int]]:
-        """Calls that run one workgroup each and return 0, for one thread: they share local memory."""
+        """Returns calls for one thread that run one workgroup each and return 0; they share local memory."""
         environment = _Environment(processor=(ctypes.c_uint64 * 8)(processor))
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         dispatch = _DispatchState(
@@ -88,7 +89,7 @@ class Kernel:
             binding_ptrs=ctypes.addressof(pointers),
         )
         local, local_address = buffer(self.block_bytes)
-        # Structures point to each other by address, which keeps nothing alive: the calls do.
+        # Structures refer to each other by address, which keeps nothing alive, so the calls keep them.
         alive = (pointers, local)
         return [
             partial(
@@ -109,7 +110,7 @@ def _call(
 
 
 def load_kernels(object_file: Path, manifest: Path) -> list[Kernel]:
-    """The kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
+    """Loads the kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
     library_file = object_file.with_suffix(".so")
     linker = [find_tool("iree-lld"), "-flavor", "gnu"]
     command = [*linker, "-shared", str(object_file), "-o", str(library_file)]

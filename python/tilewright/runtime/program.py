@@ -1,4 +1,4 @@
-"""A compiled program: call it, save it, ask it what it is made of."""
+"""A compiled program, which can be called, saved, loaded and inspected."""
 
 from __future__ import annotations
 
@@ -37,49 +37,49 @@ from tilewright.system.ptxas import KernelResources
 from tilewright.system.version import package_version
 
 _FORMAT = 2
-"""Of the description. Format 1 did not say which weights belong to the module."""
+"""Version of the description's format. Format 1 did not say which weights belong to the module."""
 
 _ABANDONED_S = 60.0
-"""A temporary file that nobody holds open and that has not changed for so long is of a `save` that was killed."""
+"""Seconds after which an unchanged temporary file that nobody holds open counts as left by a killed `save`."""
 
 _TURN_S = 5.0
-"""Waited for another process to rename its files, which takes it less than a millisecond."""
+"""Seconds to wait for another process to rename its files, which takes it less than a millisecond."""
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """What is known of a program besides its code; saved beside it as JSON."""
+    """Everything known about a program besides its code; saved beside it as JSON."""
 
     target: str
     threads: int
     entry: str
     signature: Signature | None
-    """None: a module without a description, of which nothing is known."""
+    """None for a module without a description, about which nothing is known."""
     device: str = "local"
-    """Where it runs: "local", on processors, or "cuda"."""
+    """Where the program runs: "local" (on processors) or "cuda"."""
     resources: Mapping[str, KernelResources] = field(default_factory=dict)
-    """What each kernel takes of a GPU, where ptxas was there to tell."""
+    """Resources of each kernel on a GPU, if ptxas was available."""
     capability: str = ""
-    """Of the oldest GPU that all kernels run on: "sm_80"."""
+    """Compute capability of the oldest GPU that runs all kernels, such as "sm_80"."""
     multiprocessors: int = 0
-    """Which workgroups that wait for each other count on; 0: none do."""
+    """Number of SMs that kernels whose workgroups wait for each other need; 0 if there are none."""
     multiprocessor_threads: int = 0
-    """Which each of those has to have room for, as the plan was made for: resident threads,"""
+    """Resident threads that each of these SMs must have room for."""
     multiprocessor_shared_bytes: int = 0
-    """and bytes of shared memory."""
+    """Bytes of shared memory that each of these SMs must have."""
     features: str = ""
-    """What the code needs of the processor, as LLVM spells it: "+avx2,+fma"."""
+    """Processor features that the code needs, in LLVM's spelling: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
-    """Wider targets that every kernel of ours has a variant for, widest first, and what each needs."""
+    """Wider targets for which every kernel of ours has a variant, widest first, with the features that each needs."""
     state: Mapping[str, str] = field(default_factory=dict)
-    """Outputs that are the buffers of inputs, updated in place."""
+    """Outputs that share the buffers of inputs, which are updated in place."""
     report: Report = field(default_factory=Report)
     plan: dict[str, Any] | None = None
     iree_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """Where the compiler did with less than it was asked for."""
+    """Notes on requests that the compiler could not fulfil."""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Wall time of every step of the compilation."""
+    """Wall time of every step of the compilation, in seconds."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -146,18 +146,19 @@ class Program:
         self._session: Session | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
-        """Whatever owns the files, while the program maps them."""
+        """Owner of the files, kept alive while the program maps them."""
         self._sources = tuple(source.absolute() for source in sources)
-        """Parameter files that the program was compiled from, which are not to be replaced by its own."""
+        """Parameter files that the program was compiled from, which `save` must not replace."""
 
     def __call__(self, *arrays: Any) -> list[Array]:
-        """Runs the program: arrays in the order of the model's inputs, a list in the order of its outputs."""
+        """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs."""
         call = self.bind(*arrays)
         call()
         return call.outputs()
 
     def bind(self, *arrays: Any) -> BoundCall:
-        """A call with its inputs moved into place once: `call()` runs it, `call.outputs()` reads what it gave."""
+        """Returns a call whose inputs are moved into place once: `call()` runs it, `call.outputs()` returns the
+        results."""
         signature = self._metadata.signature
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
@@ -165,8 +166,10 @@ class Program:
         return self.load().bind(checked, signature)
 
     def steps(self, /, **state: Any) -> Steps:
-        """Calls with state between them (`compile(..., state=)`), which begins with the arrays that are given by the
-        names of their inputs, else with zeros."""
+        """Returns successive calls with state between them (`compile(..., state=)`).
+
+        The state begins with the arrays given by the names of their inputs, or with zeros.
+        """
         if not self._metadata.state or self.signature is None:
             raise ProgramError(
                 "it has no state", where=self._metadata.entry, hint="compile it with state={output: input}"
@@ -174,14 +177,14 @@ class Program:
         return Steps(self.load(), self.signature, self._metadata.state, state)
 
     def load(self) -> Session:
-        """Loads the program into the runtime, which the first call does otherwise."""
+        """Loads the program into the runtime; otherwise the first call does so."""
         with self._loading:
             if self._session is None:
                 missing = missing_features(self._metadata.features)
                 if missing:
                     target = self._metadata.target
                     raise ProgramError(
-                        f"it is compiled for target {target}, but this machine lacks {', '.join(missing)}",
+                        f"it was compiled for target {target}, but this machine lacks {', '.join(missing)}",
                         where=self._metadata.entry,
                         hint="compile it for target 'cpu' here",
                     )
@@ -202,27 +205,27 @@ class Program:
 
     @property
     def metadata(self) -> Metadata:
-        """Everything that is known of how the program was made."""
+        """Everything known about how the program was made."""
         return self._metadata
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels that are ours; IREE's own are not among them."""
+        """The kernels that Tilewright compiled; IREE's own are not among them."""
         return self._metadata.report.kernels
 
     @property
     def plan(self) -> Plan | None:
-        """The plan that was carried out, to look at or to change; None if there was nothing to plan."""
+        """The plan of the program, to inspect or to change; None if there was nothing to plan."""
         return Plan.from_json(self._metadata.plan) if self._metadata.plan is not None else None
 
     @property
     def module_path(self) -> Path:
-        """The module as IREE's tools take it (`iree-run-module --module=`)."""
+        """Path of the module for IREE's tools (`iree-run-module --module=`)."""
         return self._module.path
 
     @property
     def parameter_paths(self) -> Mapping[str, Path]:
-        """The weights by scope, as IREE's tools take them (`--parameters=scope=path`)."""
+        """Paths of the weights by scope, for IREE's tools (`--parameters=scope=path`)."""
         return {scope: file.path for scope, file in self._parameters.items()}
 
     @overload
@@ -230,7 +233,8 @@ class Program:
     @overload
     def explain(self, format: Literal["json"]) -> dict[str, Any]: ...
     def explain(self, format: Literal["text", "json"] = "text") -> str | dict[str, Any]:
-        """What was built and why: kernels with tiles and predictions, edges at launch, what IREE got."""
+        """Returns what was built and why: kernels with tiles and predictions, edges between launches, and what IREE
+        compiles."""
         if format == "json":
             return self._metadata.to_json()
         if format == "text":
@@ -241,9 +245,9 @@ class Program:
         """Writes the module to `path` (.vmfb), and its weights (.irpa) and this program's metadata (.json)
         beside it.
 
-        All files are written under temporary names first, and renamed when all are complete: programs that use
-        what was there before keep it. An `OutputError` is raised where they cannot be written, and what was there
-        before is still there. Whoever is killed between two renames leaves files that `load` refuses.
+        All files are written under temporary names first and renamed when all are complete, so programs that use
+        the earlier files keep them. Raises `OutputError` if they cannot be written; the earlier files are then still
+        there. A process that is killed between two renames leaves files that `load` refuses.
         """
         refuse_special(path)
         target = Path(path)
@@ -270,12 +274,12 @@ class Program:
             raise OutputError(
                 f"cannot be written ({error.strerror})",
                 where=str(target),
-                hint=f"it needs {size / 1e6:.1f} MB in a folder that you may write to",
+                hint=f"it needs {size / 1e6:.1f} MB in a writable folder",
             ) from None
         return target
 
     def _refuse_sources(self, weights: Mapping[str, Path]) -> None:
-        """Raises an `OutputError` where weights would replace other ones, which the program was compiled from."""
+        """Raises `OutputError` if weights would replace files that the program was compiled from."""
         for scope, file in weights.items():
             if not file.exists() or self._parameters[scope].path in self._sources:
                 continue
@@ -287,7 +291,7 @@ class Program:
                 )
 
     def _description(self, digests: Mapping[str, str], *, module_digest: str) -> str:
-        """The content of the .json; `digests` are those of the weights, by scope."""
+        """Returns the content of the .json; `digests` are the hashes of the weights, by scope."""
         data = {
             "format": _FORMAT,
             "tilewright": package_version(),
@@ -313,14 +317,15 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
 
     A module is native code: load only what you would run. The weights and the description lie beside the module under
     its own name, so the files can be copied and renamed together; where `path` is a link they may lie beside the file
-    that it leads to. A .vmfb without its .json loads, too, if it has no weights, but nothing is known of its kernels.
+    that it points to. A .vmfb without its .json also loads, if it has no weights, but nothing is known about its
+    kernels.
 
     Arguments:
-        path: Of the .vmfb.
-        threads: Threads to run it on, instead of those that it was compiled for.
-        verify: Whether the weights are hashed, to be sure that they are those the module was compiled with. Without,
-            only their sizes are checked, and weights without a .json are taken as they are. Module and description are
-            verified in any case.
+        path: Path of the .vmfb.
+        threads: Number of threads to run it on, instead of the number that it was compiled for.
+        verify: True to hash the weights, which ensures that they are those the module was compiled with. If False,
+            only their sizes are checked, and weights without a .json are accepted unchecked. The module and the
+            description are always verified.
 
     Raises:
         ProgramError: A file is missing, damaged, or not the one that was saved with the others; or this machine cannot
@@ -346,7 +351,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     weights = {}
     for scope, known in belonging.parameters.items():
         weights[scope] = hold_weights(_beside(module.path, _parameter_suffix(scope)))
-        other_weights = f"it does not hold the weights of {module.path.name}"
+        other_weights = f"it does not contain the weights of {module.path.name}"
         known.require(weights[scope], otherwise=other_weights, verify=verify)
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
@@ -359,8 +364,11 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
 
 
 def _refuse_smaller_gpu(metadata: Metadata) -> None:
-    """Or older: before the runtime does it in the driver's words, or a barrier of the grid that never opens. Where no
-    GPU is, a program can still be looked at."""
+    """Raises `ProgramError` for a GPU that is too small or too old.
+
+    Otherwise the driver would report it in its own words, or a grid barrier would never open. Without a GPU, the
+    program still loads, so that it can be inspected.
+    """
     needed = re.fullmatch(r"sm_(\d+)(\d)(a?)", metadata.capability)
     if not needed:
         return
@@ -398,7 +406,7 @@ def _refuse_smaller_gpu(metadata: Metadata) -> None:
 
 @dataclass(frozen=True)
 class _Known:
-    """What a description says of a file."""
+    """Entry of a description about one file."""
 
     bytes: int
     sha256: str
@@ -409,11 +417,11 @@ class _Known:
 
 @dataclass(frozen=True)
 class _Belonging:
-    """What a description says of the files that it belongs to."""
+    """Entries of a description about the files that belong to it."""
 
     module: _Known
     parameters: Mapping[str, _Known]
-    """By scope."""
+    """Weights by scope."""
 
 
 def _read_description(path: Path) -> tuple[Metadata, _Belonging]:
@@ -421,7 +429,7 @@ def _read_description(path: Path) -> tuple[Metadata, _Belonging]:
         data = parse_json(path.read_text())
         if data["format"] != _FORMAT:
             raise ProgramError(
-                f"written by another Tilewright (format {data['format']}, this one reads {_FORMAT})",
+                f"written by another version of Tilewright (format {data['format']}, this one reads {_FORMAT})",
                 where=str(path),
                 hint="compile the model again",
             )
@@ -445,14 +453,16 @@ def _read_description(path: Path) -> tuple[Metadata, _Belonging]:
 
 
 def signed(description: Mapping[str, Any]) -> dict[str, Any]:
-    """A description with the hash of the rest of it, which says whether it is as it was saved."""
+    """Returns the description with a hash of its content, which shows that it is unchanged since it was saved."""
     rest = {name: value for name, value in description.items() if name != "sha256"}
     return {**rest, "sha256": hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
 def _beside(module: Path, suffix: str) -> Path:
-    """The file beside the module that has its name with another suffix. Where the module is a link, what lies beside
-    the link comes first, then what lies beside the file that it leads to."""
+    """Returns the file beside the module that has its name with another suffix.
+
+    If the module is a link, a file beside the link takes precedence over one beside the link's target.
+    """
     beside = module.with_name(module.stem + suffix)
     if beside.exists():
         return beside
@@ -462,7 +472,7 @@ def _beside(module: Path, suffix: str) -> Path:
 
 
 def _check(metadata: Metadata) -> None:
-    """Raises `ValueError` where something is not of its kind: JSON may hold anything anywhere."""
+    """Raises `ValueError` if a value has the wrong type, since JSON may hold anything anywhere."""
     check_kinds(Metadata, metadata, "program")
     if not 1 <= metadata.threads <= MOST_THREADS:
         raise ValueError(f"{metadata.threads} threads")
@@ -471,7 +481,7 @@ def _check(metadata: Metadata) -> None:
         if len(names) != len(metadata.variants) + 1:
             raise ValueError(f"{len(metadata.variants)} variants, but targets {names}")
     for spec in (*metadata.signature.inputs, *metadata.signature.outputs) if metadata.signature else ():
-        spec.numpy_dtype  # noqa: B018 - raises for a name that is none
+        spec.numpy_dtype  # noqa: B018 - raises for an unknown name
 
 
 def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: bool) -> Program:
@@ -501,13 +511,16 @@ def _threads(metadata: Metadata) -> str:
 
 
 def _parameter_suffix(scope: str) -> str:
-    """What a parameter file has after the module's name: a scope may hold any characters, a file's name may not."""
+    """Returns the suffix of a parameter file after the module's name; it escapes characters that file names cannot
+    have."""
     return ".irpa" if scope == "model" else f".{quote(scope, safe='')}.irpa"
 
 
 def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
-    """Raises an `OutputError` where a file of the program would have the name of another program's weights: those of
-    scope "b" of "a.vmfb", and the weights of "a.b.vmfb", are both "a.b.irpa"."""
+    """Raises `OutputError` if a file of the program would have the name of another program's weights.
+
+    For example, the weights of scope "b" of "a.vmfb" and the weights of "a.b.vmfb" are both "a.b.irpa".
+    """
     for path in weights.values():
         stem = path.stem
         while stem:
@@ -521,7 +534,7 @@ def _refuse_taken(target: Path, weights: Mapping[str, Path]) -> None:
 
 
 def _saved_weights(description: Path) -> list[str]:
-    """Names of the parameter files of a saved program; none where the file describes no program."""
+    """Returns the names of a saved program's parameter files; none if the file describes no program."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return [
             description.stem + _parameter_suffix(scope)
@@ -531,16 +544,16 @@ def _saved_weights(description: Path) -> list[str]:
 
 
 class _Staged:
-    """Files under temporary names in their folder, renamed together at the end."""
+    """Files under temporary names in their folder, which are renamed together at the end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._pending: dict[Path, tuple[Path, int]] = {}
-        """By their final names: the temporary names and the open files."""
+        """Temporary names and open files, by final name."""
 
     def copy(self, source: HeldFile, final: Path) -> str:
-        """Gives the content hash of what was written."""
-        # A link would be faster, but who then changes the saved file in place changes what this program maps.
+        """Copies a file and returns the content hash of the written bytes."""
+        # A link would be faster, but writing into the saved file would then change what this program maps.
         return source.copy(self._temporary(final))
 
     def write(self, data: bytes, final: Path) -> None:
@@ -564,15 +577,17 @@ class _Staged:
         _sweep(final)
         descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=self._folder)
         self._pending[final] = (Path(name), descriptor)
-        with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.suppress(OSError):  # some file systems have no locks
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return descriptor
 
 
 @contextlib.contextmanager
 def _in_turn(folder: Path) -> Iterator[None]:
-    """Has other processes that save into the folder wait, so that their files do not mix with these. Where the folder
-    cannot be locked, or stays locked, it goes on: files that are mixed are refused by `load`."""
+    """Makes other processes that save into the folder wait, so that their files do not mix with these.
+
+    If the folder cannot be locked, or stays locked, saving goes on; `load` refuses mixed files.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         deadline = time.monotonic() + _TURN_S
@@ -584,7 +599,7 @@ def _in_turn(folder: Path) -> Iterator[None]:
                     time.sleep(0.001)
                     continue
             except OSError:
-                pass  # a file system without locks
+                pass  # some file systems have no locks
             break
         yield
     finally:
@@ -592,7 +607,7 @@ def _in_turn(folder: Path) -> Iterator[None]:
 
 
 def _sweep(final: Path) -> None:
-    """Removes the temporary files that earlier saves to the same name left when they were killed."""
+    """Removes temporary files that earlier, killed saves to the same name left behind."""
     start = f".{final.name}."
     for path in final.parent.iterdir():
         if not (path.name.startswith(start) and path.name.endswith(".tmp")):

@@ -30,22 +30,22 @@ from tilewright.runtime.at_exit import check_not_over, ended, release_at_exit
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.system.cores import fills_machine
 
-# Our kernels may use this much memory of a workgroup. IREE gives a worker of `local-task` as much as its core
-# has L2 cache, or, where that cannot be read, as it has L1.
+# Bytes of a workgroup's memory that our kernels may use. IREE gives a worker of `local-task` as much as its core's L2
+# cache, or its L1 if the L2 size cannot be read.
 WORKER_MEMORY_BYTES = 2 << 20
 
-# Results and transients of a call go where those of the last one were, in up to this many buffers: fresh memory costs a
-# page fault for every 4 KiB, five times what a kernel takes to fill it.
+# Number of buffers that the results and transients of a call reuse from earlier calls. Fresh memory costs a page fault
+# per 4 KiB, five times what a kernel takes to fill it.
 _ALLOCATOR = "caching:device_local=*;*;64"
 
-# Of a CUDA device's pool, to have it kept.
+# Bytes that are kept allocated in a CUDA device's pool, so that the pool stays mapped.
 _LITTLE_BYTES = 4096
 
-# Of glibc's malloc.h.
+# Constants of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_INT = 2**31 - 1
 
-# What every call asks for, as the numbers that IREE takes.
+# Flags that every call requests, as IREE's integers.
 _DEVICE_LOCAL = int(runtime.MemoryType.DEVICE_LOCAL)
 _HOST_VISIBLE = int(runtime.MemoryType.HOST_VISIBLE)
 _ANY_USE = int(runtime.BufferUsage.DEFAULT)
@@ -57,14 +57,14 @@ _DEFAULT_TOPOLOGY = (
 )
 
 _CUDA = 0
-"""In place of a number of threads, for the device of CUDA."""
+"""Key of the CUDA device, in place of a number of threads."""
 
 _LONGEST_WAIT_SECONDS = 1.0
-"""For a call that a daemon thread is in when the interpreter ends; it will not be let to the end anyway."""
+"""Seconds to wait for a daemon thread's call when the interpreter ends; it will not finish in any case."""
 
 
 class _Drivers:
-    """The drivers of this process, with a device each, by the number of threads or `_CUDA`."""
+    """The drivers of this process, each with a device, by number of threads or `_CUDA`."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -80,22 +80,23 @@ _drivers = _Drivers()
 
 @dataclass(frozen=True)
 class Interface:
-    """What a module says of itself without being run."""
+    """Interface of a module, read without running it."""
 
     entry: str
     signature: Signature | None
-    """As the module declares it; modules that came from torch or ONNX do not."""
+    """Signature as the module declares it; modules that came from torch or ONNX do not."""
 
 
 def read_interface(module: Path | HeldFile, *, entry: str | None) -> Interface:
-    """Reads a module, which may be for another machine."""
+    """Reads the interface of a module, which may be for another machine."""
     check_iree("iree-base-runtime")
     file = hold_module(module)
     return _interface(_load_module(runtime.VmInstance(), file), entry, file.path)
 
 
 def missing_features(features: str) -> list[str]:
-    """Of LLVM features ("+avx2,+fma"), the vector extensions that this machine lacks; a program would trap on them."""
+    """Returns those of the LLVM features ("+avx2,+fma") that this machine lacks; a program that uses them would
+    trap."""
     present = _processor_flags()
     if present is None:
         return []
@@ -107,7 +108,7 @@ def missing_features(features: str) -> list[str]:
 
 @functools.cache
 def _processor_flags() -> frozenset[str] | None:
-    """Flags as Linux names them, without punctuation; None where they cannot be read."""
+    """Returns the processor's flags as Linux names them, without punctuation; None if they cannot be read."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -164,16 +165,16 @@ class Session:
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
-        self._contexts = [context]  # in a list, so that it goes before what its device keeps is given back
+        self._contexts = [context]  # a list, so that contexts are released before the device's pool buffer
         kept, give_back = (
             (_occupy_pool(self._device), _release) if device == "cuda" else (self._contexts, _give_back)
         )
         self._give_back = weakref.finalize(self, give_back, kept, self._device)
-        self._give_back.atexit = False  # `release` does it
+        self._give_back.atexit = False  # `release` calls it
         release_at_exit(self)
 
     def release(self) -> None:
-        """Lets go of everything that is IREE's, unless a daemon thread is in a call."""
+        """Releases all objects of IREE's runtime, unless a daemon thread is in a call."""
         if not self._turn.acquire(timeout=_LONGEST_WAIT_SECONDS):
             return
         try:
@@ -191,13 +192,13 @@ class Session:
         return device
 
     def __call__(self, arrays: Sequence[Array], signature: Signature | None) -> list[Array]:
-        """Runs the program on arrays that the signature has accepted; without one, on any arrays."""
+        """Runs the program on arrays that the signature has accepted; without a signature, on any arrays."""
         call = self.bind(arrays, signature)
         call()
         return call.outputs()
 
     def bind(self, arrays: Sequence[Array], signature: Signature | None) -> BoundCall:
-        """A call whose inputs are already where the program reads them."""
+        """Returns a call whose inputs are already where the program reads them."""
         check_not_over(self.entry)
         arguments = runtime.VmVariantList(len(arrays))
         for index, array in enumerate(arrays):
@@ -211,7 +212,7 @@ class Session:
                 _ = self._open_device
                 self._check_files()
                 self._contexts[0].invoke(self._function, arguments, results)
-                self._check_files()  # what was changed during the call may have gone into its results
+                self._check_files()  # a file that changed during the call may have affected its results
         except ProgramError:
             raise
         except Exception as error:
@@ -229,7 +230,7 @@ class Session:
         arguments.push_ref(self.place(array))
 
     def place(self, array: Array) -> Any:
-        """A copy of an array where programs read it: a buffer view of IREE's."""
+        """Returns a copy of an array where programs read it, as an IREE buffer view."""
         device = self._open_device
         return device.allocator.allocate_buffer_copy(
             memory_type=_DEVICE_LOCAL,
@@ -240,11 +241,11 @@ class Session:
         )
 
     def read(self, view: Any, spec: TensorSpec) -> Array:
-        """What `place` or a call put there."""
+        """Returns as an array what `place` or a call put into a buffer view."""
         return _read(view, spec.numpy_dtype, self._open_device)
 
     def step(self, inputs: Sequence[Any], outputs: int) -> StepResults:
-        """Runs the program on arrays and on buffers that `place` or an earlier step gave."""
+        """Runs the program on arrays and on buffers that `place` or an earlier step returned."""
         device = self._open_device
         arguments = runtime.VmVariantList(len(inputs))
         for index, value in enumerate(inputs):
@@ -259,7 +260,7 @@ class Session:
 
 
 class StepResults:
-    """What a call gave: arrays of the caller's own, or the buffers themselves."""
+    """Results of a call: arrays that the caller owns, or the buffers themselves."""
 
     def __init__(self, results: Any, device: Any) -> None:
         self._results, self._device = results, device
@@ -272,7 +273,7 @@ class StepResults:
 
 
 class BoundCall:
-    """A program with its inputs in place: calling it runs the program and copies nothing."""
+    """A program with its inputs in place; calling it runs the program and copies nothing."""
 
     def __init__(self, session: Session, arguments: Any, signature: Signature | None) -> None:
         self._session, self._arguments, self._signature = session, arguments, signature
@@ -280,17 +281,17 @@ class BoundCall:
         release_at_exit(self)
 
     def release(self) -> None:
-        """Lets go of the arguments and the results."""
+        """Releases the arguments and the results."""
         self._arguments = self._results = None
 
     def __call__(self) -> None:
         check_not_over(self._session.entry)
-        # The last results go first: their memory takes the new ones.
+        # The last results are released first, so that the new ones reuse their memory.
         self._results = runtime.VmVariantList(len(self._signature.outputs) if self._signature else 1)
         self._session._invoke(self._arguments, self._results)
 
     def outputs(self) -> list[Array]:
-        """The results of the last call, as arrays of the caller's own."""
+        """Returns the results of the last call as arrays that the caller owns."""
         device = self._session._open_device
         specs = self._signature.outputs if self._signature else [None] * len(self._results)
         return [_pull(self._results, i, specs[i], device) for i in range(len(self._results))]
@@ -309,7 +310,7 @@ def _read(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
     shape = view.shape
     if 0 in shape:
         return np.empty(shape, dtype)
-    # A copy: the program may go on using the buffer, as it does with a constant that it returns.
+    # This is a copy because the program may keep using the buffer, as it does for a constant that it returns.
     if not view.get_buffer().memory_type() & _HOST_VISIBLE:
         return _download(view, dtype, device)
     return np.array(view.map().asarray(shape, _bits(dtype))).view(dtype)
@@ -326,7 +327,7 @@ def _element_type(dtype: np.dtype[Any]) -> Any:
 
 
 def _download(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
-    """The content of a GPU's own memory, moved as plain integers: not all types of numpy are IREE's."""
+    """Copies a buffer from GPU memory as plain integers, since IREE does not have all of numpy's types."""
     bits = np.dtype(f"u{dtype.itemsize}")
     plain = runtime.HalBufferView(
         view.get_buffer(), view.shape, runtime.array_interop.map_dtype_to_element_type(bits)
@@ -339,8 +340,8 @@ def _download(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
 def _without_preempting() -> Iterator[None]:
     """Keeps this thread, when it wakes, from taking the core of the worker that woke it.
 
-    IREE's caller spins until that worker has returned from waking it. Preempting it means to spin for a whole time
-    slice: 3 to 5 ms, seen in a quarter of the calls where workers fill all cores.
+    IREE's caller spins until that worker has returned from waking it. If the caller preempts the worker, it spins for a
+    whole time slice of 3 to 5 ms; this was seen in a quarter of the calls where workers fill all cores.
     """
     if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
         yield
@@ -353,7 +354,7 @@ def _without_preempting() -> Iterator[None]:
 
 
 def _device(threads: int) -> Any:
-    """A device with a driver of its own for every number of threads: IREE fixes it when a driver is made."""
+    """Returns a device with a driver of its own for each number of threads, which IREE fixes when it makes a driver."""
     with _drivers.lock:
         if threads not in _drivers.made:
             _drivers.made[threads] = _make_driver(threads)
@@ -361,7 +362,8 @@ def _device(threads: int) -> Any:
 
 
 def _cuda_device() -> Any:
-    """The first CUDA device, with one stream: kernels with barriers of the whole grid need it for themselves."""
+    """Returns the first CUDA device, with one stream, because kernels with grid barriers need the device for
+    themselves."""
     try:
         with _drivers.lock:
             if _CUDA not in _drivers.made:
@@ -370,7 +372,7 @@ def _cuda_device() -> Any:
             return _drivers.made[_CUDA][1]
     except Exception as error:
         raise ProgramError(
-            f"no CUDA device can be used here: {_reason(error)}",
+            f"no CUDA device can be used: {_reason(error)}",
             hint="run it on a machine with an NVIDIA GPU and its driver",
         ) from error
 
@@ -380,8 +382,7 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
     if threads == 1:
         driver = _binding.create_hal_driver("local-sync")
     else:
-        # Flags are the only way to say these, and they are global; another driver in the process keeps its
-        # own.
+        # IREE takes these only as global flags; another driver in the process keeps its own values.
         runtime.flags.parse_flags(*_topology(threads), f"--task_worker_local_memory={WORKER_MEMORY_BYTES}")
         try:
             driver = _binding.create_hal_driver("local-task")
@@ -391,10 +392,10 @@ def _make_driver(threads: int) -> tuple[Any, Any]:
 
 
 def _occupy_pool(device: Any) -> list[Any]:
-    """A little memory of the pool that results and transients of calls come from; it has to go before the device.
+    """Allocates a little of the pool for results and transients of calls; it must be released before the device.
 
-    CUDA unmaps what is free of a pool whenever the stream is waited for, and maps it again at the next call: on an H200
-    calls of a 12 us kernel took 131 to 139 us, and 48 to 56 where something of the pool is in use.
+    CUDA unmaps the free memory of a pool whenever the stream is waited for, and maps it again at the next call. On an
+    H200, calls of a 12 us kernel took 131 to 139 us, but 48 to 56 us while something of the pool was in use.
     """
     semaphore = device.create_semaphore(0)
     kept = [device.queue_alloca(_LITTLE_BYTES, [], [(semaphore, 1)])]
@@ -407,7 +408,7 @@ def _release(kept: list[Any], _device: Any) -> None:
 
 
 def _give_back(contexts: list[Any], device: Any) -> None:
-    """Returns the memory that calls of a program reused to the system."""
+    """Returns the memory that a program's calls reused to the system."""
     contexts.clear()
     device.allocator.trim()
     with contextlib.suppress(OSError, AttributeError):  # not glibc
@@ -415,14 +416,14 @@ def _give_back(contexts: list[Any], device: Any) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """Has glibc keep large blocks that are freed, until a program goes.
+    """Makes glibc keep large freed blocks while a program is loaded.
 
-    IREE's queues of `local-task` take transients, and results that IREE's own kernels make, past the caching allocator
-    from malloc, and so does `local-sync` once programs of many sizes have filled its cache. malloc maps and unmaps
-    blocks of more than 32 MB: every call then touches fresh pages, which for a copy of 256 MB is 80 ms instead of 15.
+    The queues of IREE's `local-task` allocate transients, and results of IREE's own kernels, with malloc instead of the
+    caching allocator; so does `local-sync` once programs of many sizes have filled its cache. malloc maps and unmaps
+    blocks of more than 32 MB, so that every call touches fresh pages: a copy of 256 MB then takes 80 ms instead of 15.
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
-        return  # the user knows better
+        return  # the user's own setting takes precedence
     with contextlib.suppress(OSError, AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_INT)
@@ -430,7 +431,8 @@ def _keep_freed_memory() -> None:
 
 
 def _topology(threads: int) -> tuple[str, ...]:
-    """Workers that fill the machine have a core each; fewer are the system's to place, clear of other processes."""
+    """Returns one worker per core if the workers fill the machine; fewer workers are placed by the system, away from
+    other processes."""
     if fills_machine(threads):
         return ("--task_topology_nodes=all", f"--task_topology_max_group_count={threads}")
     return (f"--task_topology_group_count={threads}",)
@@ -481,7 +483,7 @@ def _choose_entry(module: Any, wanted: str | None, path: Path) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """IREE's status without the place in its own source, on one line."""
+    """Returns IREE's status on one line, without the position in IREE's source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) or type(error).__name__
     _, mark, tail = text.partition(".c:")
@@ -490,7 +492,7 @@ def _reason(error: Exception) -> str:
 
 @functools.cache
 def _ask_for_amx() -> None:
-    """Asks the kernel for AMX, where there is one: without, its instructions are illegal in this process."""
+    """Requests AMX permission from the Linux kernel where available; without it, AMX instructions trap."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         return
     try:

@@ -1,10 +1,10 @@
-"""State of a program that stays on the device from call to call: outputs that continue inputs in place.
+"""State of a program that stays on the device between calls: outputs that continue inputs in place.
 
 IREE 3.13 has two ways to keep a tensor between calls without a copy. A mutable global of the module holds it, but then
-a loaded program has one state, which only functions of the module can set or read. A function's result may also be the
-buffer of its argument: then the caller owns the state, may have as many as fit, and stock tools can do the same. So
-that is the way here. IREE does it by itself where nothing else needs the old state, and does not say where it made a
-copy instead; this module makes sure that it did not.
+a loaded program has one state, which only functions of the module can set or read. Or a function's result is the buffer
+of its argument: then the caller owns the state, may have any number of them, and stock tools can do the same.
+Tilewright uses the second. IREE reuses the buffer by itself where nothing else needs the old state, but does not report
+where it copies instead; this module checks that it does not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RETURN = re.compile(r'"util\.return"\(([^)]*)\)')
 
 
 def check_state(state: Mapping[str, str], signature: Signature | None) -> None:
-    """Refuses pairs of an output and an input that do not exist, or do not fit together."""
+    """Refuses state pairs whose output or input does not exist, or whose shapes and dtypes differ."""
     if not state:
         return
     if signature is None:
@@ -38,18 +38,18 @@ def check_state(state: Mapping[str, str], signature: Signature | None) -> None:
         for name, known, kind in ((output, outputs, "output"), (continued, inputs, "input")):
             if name not in known:
                 raise CompileError(
-                    f"no {kind} is called '{name}', which is to be state",
+                    f"no {kind} is called '{name}', which should be state",
                     hint=f"it has: {', '.join(known) or 'none'}",
                 )
         made, read = outputs[output], inputs[continued]
         if (made.dtype, made.shape) != (read.dtype, read.shape):
-            raise CompileError(f"{made} cannot continue {read}", hint="state keeps its type and sizes")
+            raise CompileError(f"{made} cannot continue {read}", hint="state must keep its type and shape")
     if len(set(state.values())) < len(state):
-        raise CompileError("two outputs are to continue the same input", hint="give each state an input")
+        raise CompileError("two outputs cannot continue the same input", hint="give each state an input")
 
 
 def check_in_place(stream: str, entry: str, state: Mapping[str, str], signature: Signature) -> None:
-    """Refuses a program that copies its state; `stream` is the module at IREE's phase of that name."""
+    """Refuses a program that copies its state; `stream` is the module at IREE's stream phase."""
     returns = _returned_arguments(stream, entry)
     inputs = [spec.name for spec in signature.inputs]
     for index, spec in enumerate(signature.outputs):
@@ -63,11 +63,11 @@ def check_in_place(stream: str, entry: str, state: Mapping[str, str], signature:
 
 
 def _returned_arguments(stream: str, entry: str) -> list[int | None]:
-    """For every result of the entry, the number of the argument that it is."""
+    """Returns, for every result of the entry, the index of the argument that it is."""
     functions = [(m[1], m.end()) for m in _FUNCTION.finditer(stream)]
     ends = [start for _, start in functions[1:]] + [len(stream)]
     bodies = {name: stream[start:end] for (name, start), end in zip(functions, ends, strict=True)}
-    # Models of torch and ONNX have a function that waits around the one that computes.
+    # Models from torch and ONNX have a function that calls the one that computes and waits for it.
     body = bodies.get(f"{entry}$async") or bodies[entry]
     block = next(line for line in body.splitlines() if line.lstrip().startswith("^bb0("))
     arguments = _ARGUMENT.findall(block)
@@ -79,9 +79,9 @@ def _returned_arguments(stream: str, entry: str) -> list[int | None]:
 
 
 class Steps:
-    """Calls of a program one after another, with its state on the device in between.
+    """Successive calls of a program, with its state on the device in between.
 
-    `steps(*inputs)` takes the inputs that are not state and gives the outputs that are not.
+    `steps(*inputs)` takes the inputs that are not state and returns the outputs that are not.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class Steps:
         release_at_exit(self)
 
     def release(self) -> None:
-        """Lets go of the state."""
+        """Releases the state."""
         self._held.clear()
 
     def __call__(self, *arrays: Any) -> list[Array]:
-        """One step: outputs that are not state, in their order."""
+        """Runs one step; returns the outputs that are not state, in order."""
         check_not_over(self._session.entry)
         given = iter(self._inputs.check_inputs(arrays, sizes=dict(self._sizes)))
         arguments = [self._held.get(spec.name, None) for spec in self._signature.inputs]
@@ -122,7 +122,7 @@ class Steps:
         return outputs
 
     def state(self, name: str) -> Array:
-        """A copy of a state, by the name of its input."""
+        """Returns a copy of a state, by the name of its input."""
         check_not_over(self._session.entry)
         specs = _by_name(self._signature.inputs)
         if name not in self._held:
@@ -134,7 +134,7 @@ class Steps:
 
 
 def _start(spec: TensorSpec, given: Any, known: dict[str, tuple[int, str]]) -> Array:
-    """What a state begins with: zeros, if nothing else is given."""
+    """Returns the initial value of a state: zeros unless one is given."""
     if given is not None:
         (array,) = Signature((spec,), ()).check_inputs([given], sizes=known)
         return array

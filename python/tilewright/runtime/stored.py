@@ -1,9 +1,9 @@
-"""Parameter files with weights stored as kernels read them.
+"""Parameter files with weights in the layout that kernels read.
 
-The compiler says with recipes how each such parameter is made of the ones there were. They move elements and never
-change them, so they are carried out on plain unsigned integers of an element's size, one parameter at a time: the old
-file is mapped, the new one is made at its full length and filled in place, and of neither more than a weight is ever
-held in memory.
+The compiler describes each such parameter by a recipe that makes it of the original parameters. Recipes move elements
+and never change them, so they are carried out on plain unsigned integers of the element's size, one parameter at a
+time. The old file is mapped, and the new one is made at its full length and filled in place, so that no more than one
+weight is held in memory.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from tilewright.errors import CompileError, ModelError, OutputError
 from tilewright.records.signature import Array
 
 Archives = Mapping[str, Path]
-"""Parameter files by scope."""
+"""Parameter files, by scope."""
 
 
 @dataclass(frozen=True)
 class StoredWeight:
-    """A parameter to store, and what it is made of."""
+    """A parameter to store, and the recipe that makes it."""
 
     scope: str
     name: str
     element_bytes: int
     recipe: Mapping[str, Any]
-    """As `tile-store-weights` writes it: a step, its sizes, and what it is applied to."""
+    """Recipe in the format of `tile-store-weights`: a step, its sizes and the recipe that it applies to."""
 
     @property
     def bytes(self) -> int:
-        """What it takes in the file."""
+        """Size in the file, in bytes."""
         return int(math.prod(self.recipe["shape"])) * self.element_bytes
 
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """How the parameter files of a program differ from those of its model."""
+    """Differences between the parameter files of a program and those of its model."""
 
     weights: tuple[StoredWeight, ...] = ()
     unused: frozenset[tuple[str, str]] = frozenset()
@@ -52,7 +52,7 @@ class StoredWeights:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> StoredWeights:
-        """Reads what `tile-store-weights` wrote."""
+        """Reads the output of `tile-store-weights`."""
         return StoredWeights(
             tuple(
                 StoredWeight(entry["scope"], entry["name"], entry["element_bytes"], entry["recipe"])
@@ -68,7 +68,10 @@ class StoredWeights:
 
     def write(self, archives: Archives, directory: Path) -> dict[str, Path]:
         """Writes a file in `directory` for every scope that changes, or whose file is no .irpa (a .safetensors or
-        .gguf); gives all of the program's files."""
+        .gguf).
+
+        Returns all of the program's files, by scope.
+        """
         changed = {weight.scope for weight in self.weights}
         changed |= {scope for scope, path in archives.items() if path.suffix.lower() != ".irpa"}
         sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | self.sources}
@@ -88,7 +91,7 @@ class StoredWeights:
         for name, entry in kept.items():
             _add_as_it_is(index, name, entry)
         for name, weight in weights.items():
-            # Pages of zeros that nobody wrote to take no memory; they only reserve the place in the file.
+            # Pages of zeros that nobody writes to take no memory; they only reserve the range in the file.
             index.add_buffer(name, np.zeros(weight.bytes, np.uint8))
         path = _temporary(directory, scope)
         try:
@@ -97,7 +100,8 @@ class StoredWeights:
             with path.open("r+b") as file:
                 for name, weight in weights.items():
                     file.seek(places[name])
-                    # Written, not mapped: a full disk is then an error and not the end of the process.
+                    # The data is written rather than mapped, so that a full disk raises an error instead of ending the
+                    # process.
                     for block in _blocks(weight.recipe, weight.element_bytes, sources, archives):
                         file.write(np.ascontiguousarray(block).data)
             final = directory / f"{quote(scope, safe='')}.packed.irpa"
@@ -119,14 +123,14 @@ class StoredWeights:
 
 
 def _scopes(recipe: Mapping[str, Any]) -> set[str]:
-    """The files that a recipe reads."""
+    """Returns the scopes of the files that a recipe reads."""
     if recipe["step"] == "parameter":
         return {recipe["scope"]}
     return {scope for part in recipe["of"] for scope in _scopes(part)}
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """The parameters of a file, mapped."""
+    """Returns the parameters of a file, mapped."""
     if not path.is_file():
         raise ModelError("no such parameter file", where=str(path))
     index = runtime.ParameterIndex()
@@ -138,19 +142,19 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def view_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """A parameter of a file, mapped."""
+    """Returns a parameter of a file, mapped."""
     entry = _load(archive).get(name)
     plain = _parameter(entry, list(shape), dtype.itemsize, f"{archive}, parameter '{name}'")
     return plain.view(dtype)
 
 
 def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """A parameter of a file, in memory of its own."""
+    """Returns a copy of a parameter of a file, in memory of its own."""
     return np.array(view_parameter(archive, name, shape, dtype))
 
 
 def read_all(archive: Path) -> dict[str, Array]:
-    """The bytes of every parameter of a file."""
+    """Returns the bytes of every parameter of a file."""
     return {
         name: _parameter(entry, [entry.length], 1, f"{archive}, parameter '{name}'")
         for name, entry in _load(archive).items()
@@ -174,7 +178,7 @@ def _temporary(directory: Path, scope: str) -> Path:
 def _blocks(
     recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
 ) -> Iterator[Array]:
-    """What a recipe makes, in pieces: of weights that lie behind one another, no more than one is held in memory."""
+    """Yields the result of a recipe in pieces, so that only one of several concatenated weights is in memory."""
     if recipe["step"] == "concat" and recipe["axis"] == 0:
         for part in recipe["of"]:
             yield from _blocks(part, element_bytes, sources, archives)
@@ -189,7 +193,7 @@ def _blocks(
 def _evaluate(
     recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
 ) -> Array:
-    """What a recipe makes; only pads, concatenations, swizzles and reshapes of what was transposed copy."""
+    """Evaluates a recipe; only pads, concatenations, swizzles and reshapes of transposed arrays copy."""
     step, shape = recipe["step"], recipe["shape"]
     if step == "parameter":
         where = f"{archives[recipe['scope']]}, parameter '{recipe['name']}'"
@@ -215,8 +219,8 @@ def _evaluate(
 
 
 def _swizzled(lines: Array, atom: int) -> Array:
-    """Lines as shared memory has them: the atoms of a line change places with its number, so that the same place of
-    eight lines is in different banks."""
+    """Returns lines in their swizzled layout: the atoms of a line are permuted by its number, so that the same atom of
+    eight lines lies in different banks."""
     count, length = lines.shape[-2:]
     atoms = length // atom
     turns = np.arange(count) * atoms // 8 % atoms

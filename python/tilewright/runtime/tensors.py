@@ -1,7 +1,7 @@
-"""What the launches of a program read and write, for those who run its kernels without IREE.
+"""The tensors that the launches of a program read and write, for running its kernels without IREE.
 
-`tile-print-launches` numbers the tensors of a program and says of each where it comes from: an argument, a weight, a
-constant. Where nobody here can compute what IREE does, random numbers stand for it.
+`tile-print-launches` numbers the tensors of a program and gives the origin of each: an argument, a weight or a
+constant. Random numbers replace the result of an IREE op that nothing here can compute.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _PARAMETER = re.compile(r'#stream\.parameter\.named<(?:"(?P<scope>[^"]*)"::)?"(?
 
 @dataclass(frozen=True, order=True)
 class Invented:
-    """An op of IREE's, for whose result random numbers stand."""
+    """An op of IREE whose result is replaced by random numbers."""
 
     op: str
     location: str
-    """Its name in the model, "" where that is not known."""
+    """Name in the model; "" if it is not known."""
 
     def __str__(self) -> str:
         return f"{self.op} ({self.location})" if self.location else self.op
 
 
 class LaunchTensors:
-    """The tensors of `tile-print-launches`, made when they are first asked for.
+    """The tensors of `tile-print-launches`, made on first use.
 
-    `compute` gives what IREE computes, by the tensor's number and inputs (`foreign`).
+    `compute` returns what IREE computes, given the tensor's number and inputs (`foreign`).
     """
 
     def __init__(
@@ -56,30 +56,30 @@ class LaunchTensors:
         self.invented: set[Invented] = set()
 
     def get(self, number: int) -> Array:
-        """What a tensor holds; not the same memory as any other's that may be written."""
+        """Returns the content of a tensor; its memory is not shared with any other tensor that may be written."""
         if number not in self._known:
             self._known[number] = np.ascontiguousarray(self._make(number))
         tensor = self._known[number]
         return tensor if tensor.flags.writeable else tensor.copy()
 
     def new(self, number: int) -> Array:
-        """Memory for what a launch makes."""
+        """Returns memory for the result of a launch."""
         shape, dtype = self._type(number)
         return np.zeros(shape, dtype)
 
     def size(self, number: int) -> int:
-        """Bytes."""
+        """Returns the size of a tensor in bytes."""
         shape, dtype = self._type(number)
         return math.prod(shape) * dtype.itemsize
 
     def put(self, numbers: Sequence[int], made: Sequence[Array], *, is_real: bool) -> None:
-        """What a launch made; it is real if all that the launch read was."""
+        """Stores the results of a launch; they are real if everything that the launch read was."""
         self._known.update(zip(numbers, made, strict=True))
         if not is_real:
             self._unreal.update(numbers)
 
     def are_real(self, numbers: Sequence[int]) -> bool:
-        """Whether no random numbers stand for any of them."""
+        """True if none of the tensors depends on random replacements."""
         for number in numbers:
             self.get(number)
         return not self._unreal.intersection(numbers)
@@ -111,7 +111,7 @@ class LaunchTensors:
 
 def _constant(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], *, is_splat: bool) -> Array:
     if dtype == np.bool_ and not is_splat:
-        # MLIR packs them eight to a byte.
+        # MLIR packs booleans eight to a byte.
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         return bits[: int(np.prod(shape))].astype(np.bool_).reshape(shape)
     elements = np.frombuffer(data, dtype if dtype != np.bool_ else np.uint8)

@@ -1,9 +1,9 @@
-"""Devices that are not here: kernels and whole programs on a simulated GPU, and traffic through simulated caches.
+"""Simulated devices: kernels and whole programs on a simulated GPU, and traffic through simulated caches.
 
-- `device`: one kernel on the simulated GPU, and what it did there
-- `programs`: all kernels of a program, one after another on their real tensors
-- `placement`, `foreign`: where the tensors of a program lie, and what IREE computes in between
-- `movement`, `traffic`: the accesses of a kernel for a processor, replayed on simulated caches
+- `device`: runs one kernel on the simulated GPU and counts what it does
+- `programs`: runs all kernels of a program in order on their real tensors
+- `placement`, `foreign`: assign addresses to the tensors of a program, and compute IREE's part of it
+- `movement`, `traffic`: replay the accesses of a CPU kernel on simulated caches
 """
 
 from __future__ import annotations

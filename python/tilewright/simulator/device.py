@@ -29,43 +29,43 @@ if TYPE_CHECKING:
 
 SECTOR_BYTES = 32
 RESERVED_BYTES = 4096
-"""At the begin of a device's memory, for variables of modules."""
+"""Bytes at the beginning of a device's memory that are reserved for module variables."""
 _MEMORY_BYTES = 1 << 32
-"""That kernels which share an L2 may use: it remembers every sector of it."""
+"""Bytes that kernels sharing an L2 may use; the simulated L2 tracks every sector of them."""
 
 
 @dataclass(frozen=True)
 class AccessCounts:
-    """Of memory accesses by warps."""
+    """Counts of memory accesses by warps."""
 
     requests: int
-    """Warp accesses."""
+    """Number of warp accesses."""
     bytes: int
-    """What the threads asked for."""
+    """Bytes that the threads requested."""
     sectors: int
-    """Of 32 bytes, that the warp accesses touched; global memory only."""
+    """Sectors of 32 bytes that the warp accesses touched; global memory only."""
     ideal_sectors: int
-    """Had the same bytes lain side by side."""
+    """Sectors that would be touched if the same bytes were contiguous."""
     conflicts: int
     """Passes over the banks beyond the first of each access; shared memory only."""
 
     @property
     def coalescing(self) -> float:
-        """Ideal sectors over sectors: 1 if no sector was fetched for bytes that nobody wanted."""
+        """Ideal sectors divided by sectors: 1 if every fetched byte was requested."""
         return self.ideal_sectors / self.sectors if self.sectors else 1.0
 
 
 @dataclass(frozen=True)
 class InstructionCounts:
-    """Instructions of warps, by class. A vector op counts once per element, a memory access once."""
+    """Counts of warp instructions, by class. A vector op counts once per element, a memory access once."""
 
     integer: int
     floating: int
     special: int
-    """Divisions, roots, exponentials and their like."""
+    """Divisions, roots, exponentials and similar functions."""
     convert: int
     tensor: int
-    """Products of small matrices, `mma`."""
+    """Small matrix products (`mma`)."""
     global_memory: int
     shared_memory: int
     local_memory: int
@@ -76,31 +76,31 @@ class InstructionCounts:
 
 @dataclass(frozen=True)
 class SiteReport:
-    """One memory access of the code."""
+    """One memory access in the code, with its counts."""
 
     operation: str
     location: str
     space: str
     access: str
-    """load, store or atomic."""
+    """"load", "store" or "atomic"."""
     is_in_sum_loop: bool
-    """In a loop that carries sums of products from turn to turn: a main loop of a contraction."""
+    """True if the access is in a loop that carries accumulators, which is a main loop of a contraction."""
     counts: AccessCounts
 
 
 @dataclass(frozen=True)
 class BindingReport:
-    """One global buffer."""
+    """Traffic of one global buffer."""
 
     sectors_read: int
     sectors_written: int
     bytes_never_written: int
-    """Of a buffer that was given as empty."""
+    """Bytes that were never written of a buffer that was given as empty."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A bug of the kernel, which ended it."""
+    """A bug that ended the kernel."""
 
     kind: str
     """out-of-bounds, misaligned, never-written, barrier, race, trap or endless."""
@@ -108,7 +108,7 @@ class Fault:
     operation: str
     location: str
     other_location: str
-    """The other side of a race or of a barrier."""
+    """Location of the other access of a race, or of the other barrier."""
 
     def __str__(self) -> str:
         other = f" (the other: {self.other_location})" if self.other_location else ""
@@ -118,7 +118,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """What a kernel did on the simulated device."""
+    """Counts and faults of one kernel on the simulated device."""
 
     kernel: str
     device: str
@@ -129,20 +129,21 @@ class SimulationReport:
     thread_instructions: int
     instructions: InstructionCounts
     block_visits: int
-    """Of basic blocks, by warps."""
+    """Number of basic blocks that warps executed."""
     divergent_block_visits: int
-    """Those to which not every lane of the warp came."""
+    """Number of those that some lanes of the warp did not reach."""
     active_lanes: float
-    """Share of the lanes that had something to do, over all instructions of warps."""
+    """Share of active lanes over all instructions of warps."""
     global_reads: AccessCounts
     global_writes: AccessCounts
     global_atomics: AccessCounts
     shared_reads: AccessCounts
     shared_writes: AccessCounts
     dram_bytes_read: int
-    """Past the L2."""
+    """Bytes read from DRAM, which are those that miss the L2."""
     dram_bytes_written: int
-    """Of what this kernel was the last to write; where it shares an L2, only when that is written back."""
+    """Bytes of which this kernel was the last writer; if it shares an L2, they count only when the L2 is written
+    back."""
     warp_barriers: int
     block_barriers: int
     cluster_barriers: int
@@ -152,7 +153,7 @@ class SimulationReport:
     sites: tuple[SiteReport, ...]
     bindings: tuple[BindingReport, ...]
     faults: tuple[Fault, ...]
-    """At most one: a fault ends the kernel. Counts are then those until it."""
+    """At most one fault, because a fault ends the kernel. The counts then cover the time before it."""
     compile_seconds: float
     run_seconds: float
 
@@ -163,19 +164,19 @@ class SimulationReport:
 
     @property
     def conflicts(self) -> int:
-        """Of all accesses to shared memory."""
+        """Bank conflicts of all accesses to shared memory."""
         return self.shared_reads.conflicts + self.shared_writes.conflicts
 
     @property
     def sum_loop_conflicts(self) -> int:
-        """Those in main loops of contractions."""
+        """Bank conflicts in main loops of contractions."""
         return sum(site.counts.conflicts for site in self.sites if site.is_in_sum_loop)
 
     def to_json(self) -> dict[str, Any]:
         return to_json(self)  # type: ignore[no-any-return]
 
     def summary(self) -> str:
-        """For people: a line per figure."""
+        """Returns the report as text, with one line per figure."""
         moved = self.global_reads.sectors + self.global_writes.sectors + self.global_atomics.sectors
         lines = [
             f"{self.kernel} on {self.device}: {self.blocks} blocks of {self.threads_per_block} threads, "
@@ -184,7 +185,7 @@ class SimulationReport:
             f"{moved * SECTOR_BYTES} bytes in sectors",
             f"past the L2: {self.dram_bytes_read} bytes read, {self.dram_bytes_written} written",
             f"shared: {self.shared_reads.bytes} bytes read, {self.shared_writes.bytes} written, "
-            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry sums",
+            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry accumulators",
             f"barriers: {self.warp_barriers} of warps, {self.block_barriers} of blocks, "
             f"{self.cluster_barriers} of clusters, {self.grid_barriers} of the grid; {self.shuffles} shuffles",
             f"instructions: {self.warp_instructions} of warps, {self.active_lanes:.0%} of lanes active",
@@ -198,14 +199,14 @@ def _counts(counts: AccessCounts) -> str:
 
 
 class L2:
-    """The L2 of a GPU, for kernels one after another: what one leaves there the next one finds."""
+    """The L2 of a GPU that runs kernels in sequence, each of which finds what earlier ones left there."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.cache = native.DeviceCache(_l2_bytes(target))
 
     def write_back(self, reports: Sequence[SimulationReport]) -> list[SimulationReport]:
-        """The reports of all its kernels, in order, with what they wrote counted to the end."""
+        """Writes the L2 back and returns the reports of all its kernels, in order, with these writes counted."""
         self.cache.flush()
         if len(reports) != len(self.cache.traffic()):
             raise InputError(
@@ -234,21 +235,19 @@ def simulate(
     l2: L2 | None = None,
     addresses: Sequence[int] = (),
 ) -> SimulationReport:
-    """Runs a kernel on the simulated device; `arrays` are its buffers, and change as the kernel writes them.
+    """Runs a kernel on the simulated device; `arrays` are its buffers, which the kernel changes.
 
     `module_text` is MLIR with the kernel as an `llvm.func` of the dialects llvm and nvvm; `kernel` may be left out if
-    there is one. The content of the arrays at the positions `empty` counts as never written. `block` is what
-    `nvvm.maxntid` says where it is not given. After `max_instructions` of one thread, or `max_seconds` of processor
-    time of one host thread, the kernel is ended. If the report has a fault, the arrays are as they were.
+    there is only one. The arrays at the positions in `empty` count as never written. `block` defaults to
+    `nvvm.maxntid`. The kernel is ended after `max_instructions` of one thread, or `max_seconds` of processor time of
+    one host thread. If the report has a fault, the arrays keep their original content.
 
-    Kernels that share an `l2` say at which `addresses` of the device, multiples of 32 bytes from 4096 to 4 GiB, their
-    arrays lie. What a kernel wrote and is still in there counts as written when the L2 is written back.
+    Kernels that share an `l2` give the `addresses` of their arrays on the device, which are multiples of 32 bytes from
+    4096 to 4 GiB. Data that a kernel wrote and that is still in the L2 counts as written when the L2 is written back.
     """
     machine = target if isinstance(target, Target) else Target.lookup(target)
     if machine.backend != "cuda":
-        raise TargetError(
-            f"target {machine.name} is not a GPU", hint="simulate for one of the table, say cuda:h200"
-        )
+        raise TargetError(f"target {machine.name} is not a GPU", hint="give a known GPU, such as cuda:h200")
     if (l2 or addresses) and len(addresses) != len(arrays):
         raise InputError(
             f"{len(addresses)} addresses for {len(arrays)} arrays",
@@ -311,7 +310,9 @@ def _size(what: str, size: Sequence[int], *, fill: int) -> tuple[int, int, int]:
 
 def _constant(value: int) -> int:
     if not -(1 << 31) <= value < 1 << 31:
-        raise InputError(f"constant {value} does not fit 32 bits", hint="split it as the kernel expects")
+        raise InputError(
+            f"constant {value} does not fit 32 bits", hint="split it into the parts that the kernel expects"
+        )
     return int(value)
 
 

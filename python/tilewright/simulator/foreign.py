@@ -1,7 +1,8 @@
-"""What IREE compiles of a program for a GPU, run by IREE on this machine's processor.
+"""Computes IREE's part of a GPU program with IREE on this machine's processor.
 
-`tile-print-launches` gives the ops behind each tensor that IREE computes as a function of its own. The simulated device
-runs our kernels only; so that they get real numbers and a program's results are whole, IREE computes the rest here.
+`tile-print-launches` gives the ops behind each tensor that IREE computes as a separate function. The simulated device
+runs only our kernels; IREE computes the rest here, so that the kernels get real numbers and the program's results are
+complete.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tilewright.worker.process import lend_worker
 
 
 class ForeignTensors:
-    """The tensors of `tile-print-launches` that IREE computes. Raises `IreeError` where it cannot compile one."""
+    """The tensors of `tile-print-launches` that IREE computes; raises `IreeError` if it cannot compute one."""
 
     def __init__(self, described: Sequence[Mapping[str, Any]]) -> None:
         self._described = described
@@ -32,7 +33,7 @@ class ForeignTensors:
             self._module.write_bytes(self._compile("\n".join(functions)))
 
     def __call__(self, number: int, inputs: Sequence[Array]) -> Array:
-        """A tensor from the `inputs` that are described with it."""
+        """Computes a tensor from the `inputs` that are described with it."""
         tensor = self._described[number]
         dtype = element_dtype(tensor["element"]).name
         session = Session(self._module, {}, entry=f"tensor_{number}", threads=available_cores())

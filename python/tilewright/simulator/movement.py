@@ -1,7 +1,7 @@
-"""What kernels move between the levels of a memory hierarchy: their own accesses, replayed on simulated caches.
+"""Measures what kernels move between the levels of a memory hierarchy by replaying their accesses on simulated caches.
 
 The traced build of a program's kernels records every address that the code reads and writes, in its bindings and in the
-workgroup's memory; caches with least-recently-used replacement then say, line by line, what each level fetches and
+workgroup's memory. Caches with least-recently-used replacement then count, line by line, what each level fetches and
 writes back. Workgroups run one after another on one simulated core.
 """
 
@@ -19,13 +19,13 @@ from tilewright.iree.text import from_iree
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime.kernels import Kernel, buffer, load_kernels
 
-_HEADER = 2  # how many accesses there were, and for how many there is room
-_ROOM = 1 << 23  # at first; pages that nothing is written to cost nothing
+_HEADER = 2  # the number of accesses, and the number that the buffer has room for
+_ROOM = 1 << 23  # initial room in accesses; pages that nothing is written to cost nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """One level. `ways=0`: fully associative."""
+    """One cache level. `ways=0` is fully associative."""
 
     capacity_bytes: int
     line_bytes: int = 64
@@ -34,7 +34,7 @@ class Cache:
 
 @dataclass(frozen=True, kw_only=True)
 class LevelMovement:
-    """Bytes between a level and the one below it."""
+    """Bytes moved between a level and the one below it."""
 
     fetched: int
     written_back: int
@@ -45,18 +45,18 @@ class LevelMovement:
 
 
 class Hierarchy:
-    """Caches, innermost first, that keep what they hold from kernel to kernel."""
+    """Caches, innermost first, which keep their content from kernel to kernel."""
 
     def __init__(self, caches: Sequence[Cache]) -> None:
         self._caches = tuple(caches)
         self._simulator = native.CacheSimulator([(c.capacity_bytes, c.line_bytes, c.ways) for c in caches])
 
     def replay(self, records: np.ndarray) -> None:
-        """Accesses as a traced kernel records them."""
+        """Replays accesses in the format that a traced kernel records."""
         self._simulator.replay(records.ctypes.data, len(records))
 
     def movement(self) -> list[LevelMovement]:
-        """What each level has moved so far, with what is still to be written back."""
+        """Returns what each level has moved so far, including the dirty lines that are still to be written back."""
         self._simulator.flush()
         return [
             LevelMovement(
@@ -67,7 +67,7 @@ class Hierarchy:
 
 
 def compile_traced(programs: str, folder: Path, *, target: str = "cpu") -> list[Kernel]:
-    """Kernels of a module of tile programs, built with the recording of their accesses."""
+    """Compiles a module of tile programs to kernels that record their accesses."""
     module = Module.parse(f"module {{\nmodule @tilewright_kernels {{\n{programs}\n}}\n}}")
     paths = {"object-path": str(folder / "traced.o"), "manifest": str(folder / "traced.json")}
     module.run(
@@ -77,7 +77,7 @@ def compile_traced(programs: str, folder: Path, *, target: str = "cpu") -> list[
 
 
 def traced_build(dump: Path) -> list[Kernel]:
-    """The traced kernels of a program, in launch order, by the plan in the folder that it was dumped to."""
+    """Builds the traced kernels of a program, in launch order, from the plan in its dump folder."""
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
     files = {
         "object-path": dump / "traced.o",
@@ -91,7 +91,7 @@ def traced_build(dump: Path) -> list[Kernel]:
 
 
 def trace(kernel: Kernel, addresses: Sequence[int], hierarchy: Hierarchy) -> int:
-    """Runs a traced kernel on its bindings, one workgroup after another; gives the number of accesses."""
+    """Runs a traced kernel on its bindings, one workgroup after another; returns the number of accesses."""
     count = 0
     records = np.zeros(_HEADER + _ROOM + 1, dtype=np.uint64)
     for workgroup in range(kernel.workgroups):
@@ -101,7 +101,7 @@ def trace(kernel: Kernel, addresses: Sequence[int], hierarchy: Hierarchy) -> int
             used = int(records[0])
             if used <= int(records[1]):
                 break
-            # Once more with room for all of them: no access depends on data.
+            # Run again with room for all accesses, which do not depend on data.
             records = np.zeros(_HEADER + used + 1, dtype=np.uint64)
         hierarchy.replay(records[_HEADER : _HEADER + used])
         count += used
@@ -109,7 +109,7 @@ def trace(kernel: Kernel, addresses: Sequence[int], hierarchy: Hierarchy) -> int
 
 
 def simulate(kernels: Sequence[Kernel], caches: Sequence[Cache]) -> list[LevelMovement]:
-    """What kernels move that run one after another, each on tensors of its own, from cold caches."""
+    """Returns the movement of kernels that run in sequence, each on its own tensors, from cold caches."""
     hierarchy = Hierarchy(caches)
     for kernel in kernels:
         buffers = [buffer(size) for size in kernel.binding_bytes]

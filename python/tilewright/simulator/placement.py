@@ -1,8 +1,8 @@
-"""Where a program's tensors lie on a device: launches that share an L2 find there what others left at the same place.
+"""Assigns device addresses to a program's tensors, so that launches that share an L2 find each other's data there.
 
-Arguments, weights, constants and results have places of their own. What a launch makes for later ones, or for itself,
-is transient: it lies in one slab, where memory that nobody reads any more is taken again, first fit in the order of
-the launches. IREE lays transients out so, too (its stream dialect's slices).
+Arguments, weights, constants and results have addresses of their own. What a launch makes for later ones, or for
+itself, is transient: it lies in one slab, whose memory is reused after its last reader, first fit in launch order. IREE
+lays transients out in the same way (slices in its stream dialect).
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _ALIGNMENT = 256
 def place_tensors(
     launches: Sequence[Mapping[str, Any]], results: Collection[int], size: Callable[[int], int]
 ) -> dict[int, int]:
-    """Addresses in bytes, by tensor; `launches` have lists of numbers `inputs` and `outputs`, `size` tells bytes."""
+    """Returns the address of each tensor in bytes.
+
+    `launches` have lists of tensor numbers `inputs` and `outputs`; `size` returns the bytes of a tensor.
+    """
     made = {number: place for place, launch in enumerate(launches) for number in launch["outputs"]}
     last = {number: place for place, launch in enumerate(launches) for number in _tensors_of(launch)}
     addresses: dict[int, int] = {}

@@ -1,6 +1,6 @@
-"""A whole program on the simulated device: its kernels one after another, on the model's own numbers.
+"""Runs a whole program on the simulated device: its kernels in launch order, on the model's own numbers.
 
-What IREE computes (convolutions, say) it computes on this machine's processor (`foreign`), in between.
+Ops that IREE compiles (convolutions, for example) are computed in between on this machine's processor (`foreign`).
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedRun:
-    """What the simulated device made of a program."""
+    """Results of a program on the simulated device."""
 
     kernels: tuple[SimulationReport, ...]
-    """In launch order; a kernel that is launched twice is there twice. They share an L2, which is empty at first and
-    written back at the end."""
+    """Reports in launch order; a kernel that is launched twice has two. The kernels share an L2, which is empty at
+    first and written back at the end."""
     results: list[Array]
-    """The program's results, those included that random numbers went into; none if no kernel is ours."""
+    """The program's results, including those that depend on random numbers; empty if no kernel is ours."""
     outputs: list[Array] | None
-    """The results, or None where random numbers went into one, or no kernel is ours."""
+    """The results, or None if they depend on random numbers or no kernel is ours."""
     invented: tuple[Invented, ...]
-    """Ops of IREE whose results kernels read, or that are results: random numbers stood for them."""
+    """Ops of IREE whose results kernels read, or that are results, and that random numbers replaced."""
 
 
 def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> SimulatedRun:
-    """Runs the kernels of a program for a GPU; `dump` is the folder that it was dumped to when it was compiled.
+    """Runs the kernels of a GPU program; `dump` is the folder that it was dumped to when it was compiled.
 
     Raises `SimulationError` if a kernel has a bug.
     """
@@ -91,17 +91,18 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
 
 
 def simulated_target(device: str) -> str:
-    """The target that `sim:GPU` names: one of the table, or a file. Raises `TargetError` if it names none."""
+    """Returns the target that `sim:GPU` names, a known one or a file. Raises `TargetError` if there is none."""
     kind, _, name = device.partition(":")
     if kind != "sim" or not name:
-        raise TargetError(f"'{device}' is not of the form sim:GPU, say sim:h200")
+        raise TargetError(f"'{device}' is not of the form sim:GPU, such as sim:h200")
     return name if Path(name).exists() else f"cuda:{name}"
 
 
 def describe_launches(dump: Path) -> dict[str, Any]:
-    """What `tile-print-launches` says, of kernels at the NVVM dialect by the plan of the dumped program."""
+    """Returns the output of `tile-print-launches`, with kernels at the NVVM dialect, for the plan of the dumped
+    program."""
     if not (dump / "plan.json").exists():
-        return {"launches": [], "kernels": ""}  # IREE compiled all of the model
+        return {"launches": [], "kernels": ""}  # IREE compiled the whole model
     module = Module.parse(from_iree((dump / "2-preprocessing.mlir").read_text()))
     how = json.loads((dump / "options.json").read_text())
     recipes = dump / "recipes.json"

@@ -1,7 +1,7 @@
-"""Runs the instrumented build of a model's kernels and reads off the bytes they move on their bindings.
+"""Measures the bytes that a model's kernels move on their bindings, with an instrumented build.
 
-The instrumented kernels have the plain kernels' code plus two counters; they are called here directly, on buffers of
-the right size (what they hold does not matter: no access depends on data).
+The instrumented kernels have the code of the plain kernels and two counters. They are called directly, on buffers of
+the right size, whose content does not matter because no access depends on data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTraffic:
-    """Bytes one launch of a kernel loads from and stores to its bindings, and the size of the bindings."""
+    """Bytes that one launch of a kernel loads from and stores to its bindings, and the sizes of the bindings."""
 
     name: str
     loaded: int
@@ -36,7 +36,7 @@ class KernelTraffic:
 
     @property
     def compulsory(self) -> int:
-        """Each input and each output once."""
+        """Bytes of each input and each output once."""
         return self.input_bytes + self.output_bytes
 
     @property
@@ -45,7 +45,7 @@ class KernelTraffic:
 
 
 def measure_traffic(dump: Path) -> list[KernelTraffic]:
-    """Traffic of every kernel of a program, measured on the instrumented build of the same plan.
+    """Measures the traffic of every kernel of a program on the instrumented build of the same plan.
 
     `dump` is the folder that the program was dumped to when it was compiled; the build goes there, too.
     """
@@ -58,9 +58,10 @@ def measure_traffic(dump: Path) -> list[KernelTraffic]:
 
 
 def compulsory_bytes(model: ModelProto, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
-    """Bytes of an ONNX model's inputs, outputs and weights, each once: the least that computing it can move.
+    """Returns the bytes of an ONNX model's inputs, outputs and weights, each once, which is the least that computing it
+    can move.
 
-    Scalars are part of the code, and integers among the weights are axes and shapes.
+    Scalars are left out, because they are part of the code, and so are integer weights, which are axes and shapes.
     """
     from onnx import TensorProto, numpy_helper
 
@@ -70,7 +71,7 @@ def compulsory_bytes(model: ModelProto, inputs: Sequence[Array], outputs: Sequen
 
 
 def run_instrumented(object_file: Path, manifest: Path) -> list[KernelTraffic]:
-    """Traffic of every kernel in an object that `tilewright-cpu{count-bytes manifest=…}` wrote."""
+    """Measures the traffic of every kernel in an object that `tilewright-cpu{count-bytes manifest=…}` wrote."""
     return [_run(kernel) for kernel in load_kernels(object_file, manifest)]
 
 

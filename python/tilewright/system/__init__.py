@@ -1,1 +1,1 @@
-"""What this machine offers a process: cores, time, files, other processes, and NVIDIA's assembler."""
+"""Interfaces to the operating system and machine: cores, time, files, processes, and NVIDIA's assembler."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 MOST_THREADS = 64
-"""That IREE's CPU runtime takes."""
+"""Most threads that IREE's CPU runtime supports."""
 
 
 def spell_threads(count: int) -> str:
@@ -14,7 +14,7 @@ def spell_threads(count: int) -> str:
 
 
 def available_cores() -> int:
-    """Physical cores that this process may run on, at most as many as IREE's runtime can use.
+    """Returns the physical cores that this process may run on, but no more than IREE's runtime can use.
 
     A core's second hardware thread adds nothing to kernels that keep its vector units busy.
     """
@@ -22,7 +22,7 @@ def available_cores() -> int:
 
 
 def pin_to_core(number: int) -> None:
-    """Keeps the calling thread on one of the cores that this process may use, where the system can do that."""
+    """Pins the calling thread to one of the cores that this process may use, if the system supports that."""
     if hasattr(os, "sched_setaffinity"):
         first = {_core(cpu): cpu for cpu in sorted(os.sched_getaffinity(os.getpid()), reverse=True)}
         cpus = sorted(first.values())
@@ -30,7 +30,7 @@ def pin_to_core(number: int) -> None:
 
 
 def fills_machine(threads: int) -> bool:
-    """Whether this many threads are one for every core of the machine, all of which this process may use."""
+    """Returns True if `threads` equals the number of cores of the machine, and this process may use all of them."""
     return threads == available_cores() and len(_allowed_cpus()) == os.cpu_count()
 
 
@@ -41,7 +41,7 @@ def _allowed_cpus() -> set[int]:
 
 
 def _core(cpu: int) -> str:
-    """A name that hardware threads of one core share."""
+    """Returns a name that the hardware threads of one core share."""
     try:
         return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""When a compilation has to be done, and the error if it is not."""
+"""Deadline of a compilation, and the error if it passes."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from tilewright.errors import CompileError, CompileTimeoutError
 
 
 def checked_timeout(timeout: Any) -> float | None:
-    """Seconds as a user gives them, None: no limit. Raises a `CompileError` for what is no time."""
+    """Returns a user's timeout in seconds (None: no limit). Raises `CompileError` if it is not a positive number."""
     if timeout is None:
         return None
     is_number = isinstance(timeout, Real) and not isinstance(timeout, bool)
     if not is_number or not 0 < float(timeout) < math.inf:
         raise CompileError(
-            f"timeout={timeout!r} is no time", hint="give a number of seconds above 0, or None for no limit"
+            f"timeout={timeout!r} is not a valid time limit",
+            hint="give a number of seconds above 0, or None for no limit",
         )
     return float(timeout)
 
 
 class Deadline:
-    """The end of the time that something may take; None: it may take for ever."""
+    """The end of a time limit; with None there is no limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self._end = math.inf if seconds is None else time.monotonic() + seconds
 
     def left(self) -> float | None:
-        """Seconds until then, at least 0, and as many as a timer can wait; None: no limit."""
+        """Returns the seconds left, at least 0 and at most what a timer supports; None: no limit."""
         if self.seconds is None:
             return None
         return min(max(0.0, self._end - time.monotonic()), threading.TIMEOUT_MAX)
 
     def check(self, doing: str) -> None:
-        """Raises `CompileTimeoutError` with what is or would be done where the time is over."""
+        """Raises `CompileTimeoutError` if the time is over; `doing` is the step that the message names."""
         if time.monotonic() >= self._end:
             raise self.passed(doing)
 
     def passed(self, doing: str) -> CompileTimeoutError:
         return CompileTimeoutError(
             f"the compilation took longer than {self.seconds:g} s and was ended in: {doing}",
-            hint="give it more time (--timeout, timeout=), or leave out what it was at",
+            hint="give it more time (--timeout, timeout=), or simplify the part of the model that it was compiling",
         )

@@ -1,4 +1,4 @@
-"""Waits for the threads of this process to stop spinning, so that what is timed next has the cores to itself."""
+"""Wait until the threads of this process stop spinning, so that a following measurement has the cores to itself."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 
 _STEP_SECONDS = 4e-3
 _BUSY_SHARE = 0.1
-"""Of a step: more processor time than that, and some thread is spinning."""
+"""Fraction of a step's time; if the process uses more processor time, some thread is spinning."""
 
 
 def wait_until_idle(*, limit: float = 0.5) -> None:
-    """Returns when the process used hardly any processor time for 4 ms, or after `limit` seconds.
+    """Waits until the process has used hardly any processor time for 4 ms, at most `limit` seconds.
 
-    Thread pools look for more work after a call before they sleep: those of ONNX Runtime 1.31 for 40 ms. On a machine
-    with as many threads as cores, whatever is timed meanwhile takes half as long again.
+    After a call, thread pools look for more work before they sleep: those of ONNX Runtime 1.31 for 40 ms. On a machine
+    with as many threads as cores, a program that is timed meanwhile takes 1.5 times as long.
     """
     deadline = time.perf_counter() + limit
     busy = _STEP_SECONDS

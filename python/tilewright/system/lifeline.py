@@ -1,11 +1,11 @@
-"""Processes that end with the one that started them, however that one ends.
+"""Child processes that end with the process that started them, however that ends.
 
-A lifeline is a pipe. The starter alone holds the end for writing and never writes; the process that it starts holds the
-end for reading. When the starter is gone, be it by SIGKILL, the kernel closes the pipe and, as it was asked to
-(`F_SETOWN`, `F_SETSIG`), sends SIGKILL to the whole process group at the other end. Nothing has to run there for that:
-it also ends programs that know nothing of lifelines, and a process whose native code holds Python's lock, in which a
-thread that watches the pipe would never get a turn. PR_SET_PDEATHSIG would not do: it fires when the *thread* that
-started a process ends, and compilations run in threads that come and go.
+A lifeline is a pipe. Only the parent holds its write end, and it never writes; the child holds the read end. When the
+parent is gone, even by SIGKILL, the kernel closes the pipe and, as requested by `F_SETOWN` and `F_SETSIG`, sends
+SIGKILL to the whole process group of the child. Nothing has to run in the child for that: it also ends programs that
+know nothing of lifelines, and a process whose native code holds Python's lock, so that a thread that watches the pipe
+would never run. PR_SET_PDEATHSIG is no alternative: it fires when the *thread* that started a process ends, and
+compilations run in short-lived threads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from typing import Any
 
 
 class Lifeline:
-    """One process, with whatever it starts, in a process group of its own that ends with this process."""
+    """One child process, in a process group of its own, that ends with this process together with everything it
+    starts."""
 
     def __init__(self) -> None:
         self.read_end, write_end = os.pipe()
-        """The number that the pipe's end has in the process, too, for it to `hold_on`."""
+        """The pipe's read end; it has the same number in the child, for `hold_on`."""
         self._close = weakref.finalize(self, os.close, write_end)
         _held.add(self)
         self._process: subprocess.Popen[bytes] | None = None
@@ -38,7 +39,8 @@ class Lifeline:
     ) -> subprocess.Popen[bytes]:
         """Starts the process, once; `arguments` are those of `subprocess.Popen`."""
         try:
-            # A session of its own also keeps the terminal's signals away: the starter decides what an interrupt means.
+            # A session of its own also shields the child from the terminal's signals: the parent decides what an
+            # interrupt means.
             process = subprocess.Popen(
                 command, start_new_session=True, pass_fds=(*pass_fds, self.read_end), **arguments
             )
@@ -53,15 +55,16 @@ class Lifeline:
         return process
 
     def kill(self) -> None:
-        """Kills the process and whatever it started, unless somebody has waited for it already."""
+        """Kills the process and everything it started, unless it has been waited for already."""
         process = self._process
-        # A process that nobody has waited for keeps its number, so that no other group can have it.
+        # A process that has not been waited for keeps its id, so no other group can have it.
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def end(self, *, after_it: bool = False) -> None:
-        """Kills the process and what it started, and waits; `after_it`: once it has ended by itself."""
+        """Kills the process and everything it started, and waits; with `after_it`, waits first for the process to end
+        by itself."""
         process = self._process
         if process is not None:
             if after_it and process.returncode is None:
@@ -74,11 +77,12 @@ class Lifeline:
 def run(
     command: Sequence[str], *, check: bool = False, timeout: float | None = None, **arguments: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` for a program that ends with this process; it captures text where nothing else is said.
+    """Runs a program like `subprocess.run`; the program ends with this process, and its output is captured as text by
+    default.
 
-    Only in the instant between its start and the request to the kernel can this process end without it.
+    A program can outlive this process only if this process ends between the start and the request to the kernel.
 
-    Raises `subprocess.TimeoutExpired` after so many seconds, and with `check` `subprocess.CalledProcessError`.
+    Raises `subprocess.TimeoutExpired` after `timeout` seconds and, with `check`, `subprocess.CalledProcessError`.
     """
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     lifeline = Lifeline()
@@ -95,16 +99,17 @@ def run(
 
 
 def hold_on(read_end: int) -> None:
-    """Called in a process that was started with a lifeline, as early as possible.
+    """Attaches this process, which was started with a lifeline; call it as early as possible.
 
-    The starter has asked the kernel already, unless it ended before it could.
+    The parent has made the request to the kernel already, unless it ended before.
     """
     leads_group = os.getpgrp() == os.getpid()
     _hold(read_end, -os.getpid() if leads_group else os.getpid())
 
 
 def end_with_parent() -> None:
-    """The same for a process of `multiprocessing` or a pool of processes: give this as its initializer."""
+    """Makes a process of `multiprocessing` or of a process pool end with its parent: pass this function as its
+    initializer."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "no process of multiprocessing"
     _hold(parent.sentinel, os.getpid())
@@ -119,18 +124,19 @@ def _hold(read_end: int, owner: int) -> None:
 
 
 def _arm(read_end: int, owner: int) -> bool:
-    """Has the kernel kill a process, or a group, which is negative, when the pipe is closed; whether it can."""
+    """Makes the kernel kill a process (or a group, if negative) when the pipe closes; returns False if that is not
+    supported."""
     try:
         fcntl.fcntl(read_end, fcntl.F_SETOWN, owner)
         fcntl.fcntl(read_end, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)
     except (OSError, AttributeError):
-        return False  # Not Linux, or something that only resembles it.
+        return False  # This is not Linux, or a system that only resembles it.
     return True
 
 
 def _watch(read_end: int, owner: int) -> None:
-    """The second best, where the kernel does not do it."""
+    """Polls the pipe and kills the owner when it closes; this is the fallback if the kernel does not do so."""
     while not _is_cut(read_end, seconds=None):
         pass
     _kill(owner)
@@ -153,7 +159,7 @@ _held: weakref.WeakSet[Lifeline] = weakref.WeakSet()
 
 
 def _let_go() -> None:
-    """A fork must not keep the ends for writing open."""
+    """Closes the write ends in a forked child, which would otherwise keep them open."""
     for lifeline in list(_held):
         lifeline._close()
 

@@ -1,4 +1,4 @@
-"""Where results may be written."""
+"""Check of paths to which results are written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilewright.errors import OutputError
 
 
 def refuse_special(path: str | os.PathLike[str]) -> None:
-    """Raises an `OutputError` for a folder, and for a device or pipe, which a file of its name would replace."""
+    """Raises `OutputError` if the path is a folder, or a device or pipe, which a new file would replace."""
     where = os.fspath(path)
     if where.endswith(os.sep) or Path(where).is_dir():
         raise OutputError("is a folder", where=where, hint="give the name of a file in it")

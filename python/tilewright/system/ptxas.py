@@ -1,7 +1,7 @@
-"""What NVIDIA's assembler says of kernels: registers, spills, shared memory.
+"""Resource usage of kernels as NVIDIA's assembler reports it: registers, spills, shared memory.
 
-It is not needed to compile, because the driver assembles PTX itself. Where it is found, on the machine or in the
-wheel `nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX and tells what the planner can only estimate.
+Compiling does not need the assembler, because the driver assembles PTX itself. If it is found, on the machine or in
+the wheel `nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX and reports what the planner can only estimate.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SHARED = re.compile(r"(?P<bytes>\d+) bytes smem")
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What a thread and a block of a kernel take."""
+    """Resources that a thread and a block of a kernel use."""
 
     registers: int
     spill_bytes: int
-    """Stored to and loaded from local memory because registers do not suffice."""
+    """Bytes stored to and loaded from local memory because there are too few registers."""
     shared_bytes: int
-    """Static ones: what the launch adds is not among them."""
+    """Bytes of static shared memory, without those that the launch adds."""
 
     def __str__(self) -> str:
         spills = f", {self.spill_bytes} bytes spilled" if self.spill_bytes else ", no spills"
@@ -44,7 +44,7 @@ class KernelResources:
 
 
 def find_ptxas() -> str | None:
-    """The path of the assembler, or None."""
+    """Returns the path of the assembler, or None."""
     return shutil.which("ptxas") or next(_in_wheels(), None)
 
 
@@ -54,7 +54,8 @@ def _in_wheels() -> Iterator[str]:
 
 
 def needed_capability(ptx: Path) -> str | None:
-    """The capability that PTX names as its target: "sm_90", or "sm_90a" if no newer GPU runs it."""
+    """Returns the capability that PTX names as its target: "sm_90", or "sm_90a", which newer GPUs do not run. None if
+    there is none."""
     with contextlib.suppress(OSError):
         found = _TARGET.search(ptx.read_text(errors="replace"))
         return found["name"] if found else None
@@ -64,7 +65,8 @@ def needed_capability(ptx: Path) -> str | None:
 def assemble(
     ptx: Path, *, capability: str, ptxas: str, deadline: Deadline | None = None
 ) -> dict[str, KernelResources]:
-    """Assembles PTX for a capability ("sm_90"), and gives what each kernel takes; PTX that is refused is an error."""
+    """Assembles PTX for a capability ("sm_90") and returns the resources of each kernel. Raises `CompileError` if
+    ptxas refuses the PTX."""
     deadline = deadline or Deadline(None)
     command = [ptxas, f"-arch={capability}", "-v", str(ptx), "-o", "/dev/null"]
     try:
@@ -82,7 +84,7 @@ def assemble(
 
 
 def read_resources(log: str) -> dict[str, KernelResources]:
-    """Reads what `ptxas -v` says."""
+    """Parses the output of `ptxas -v`."""
     resources: dict[str, KernelResources] = {}
     for entry in re.split(r"(?=Compiling entry function)", log):
         name, used = _ENTRY.search(entry), _USED.search(entry)

@@ -1,4 +1,4 @@
-"""Where the user's tuning database is."""
+"""Path of the user's tuning database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def default_path() -> Path:
-    """The user's database: $TILEWRIGHT_TUNING, or tilewright/tuning.db in the user's cache."""
+    """Returns the path of the user's database: $TILEWRIGHT_TUNING, or tilewright/tuning.db in the user's cache
+    folder."""
     if named := os.environ.get("TILEWRIGHT_TUNING"):
         return Path(named)
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

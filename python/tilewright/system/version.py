@@ -6,7 +6,7 @@ from importlib import metadata
 
 
 def package_version() -> str:
-    """The version of this package; "0+unknown" when it runs from a build directory."""
+    """Returns the version of this package, or "0+unknown" if it runs from a build directory."""
     try:
         return metadata.version("tilewright")
     except metadata.PackageNotFoundError:

@@ -1,8 +1,8 @@
-"""Folders for intermediate files, of which none stays behind for long, however a process ends.
+"""Folders for intermediate files, which are removed soon however a process ends.
 
-All of a process's working folders are in one folder that it holds locked (flock). The lock goes with the process, also
-by SIGKILL, and what lies there unlocked is swept when the next process makes its first working folder. A folder that is
-kept for the user, say with what reproduces a failure, is one of a bounded number, of which the oldest makes room.
+All working folders of a process are in one folder that it holds locked (flock). The lock ends with the process, even
+after SIGKILL, and unlocked folders are removed when the next process makes its first working folder. The number of
+folders that are kept for the user, for example to reproduce a failure, is limited; the oldest are removed first.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MOST_KEPT = 8
-"""Folders with what reproduces a failure that stay in the temporary folder."""
+"""Most folders with reproducers of failures that stay in the temporary folder."""
 
 _PREFIX, _FAILURE_PREFIX = "tilewright-work-", "tilewright-failed-"
 
 
 class WorkFolder:
-    """A folder that goes with this object, with its `with`, or with the process, whichever is first.
+    """A folder that is removed with this object, at the end of its `with` block, or with the process, whichever is
+    first.
 
-    `kind` is part of its name, for whoever looks into the temporary folder.
+    `kind` is part of its name, to identify it in the temporary folder.
     """
 
     def __init__(self, kind: str) -> None:
         self.path = _make(kind)
-        # A fork of this process has a copy of the object, but the folder is not its to remove.
+        # A forked process has a copy of the object, but must not remove the folder.
         self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
     def cleanup(self) -> None:
-        """Removes the folder; nothing if it is gone."""
+        """Removes the folder, if it still exists."""
         self._remove()
 
     def __enter__(self) -> Path:
@@ -50,7 +51,8 @@ class WorkFolder:
 
 
 def failure_folder() -> Path:
-    """A new folder for what reproduces a failure; it stays, and the oldest go until `MOST_KEPT` are left."""
+    """Makes a folder for a reproducer of a failure. It stays, and the oldest are removed until `MOST_KEPT` are
+    left."""
     made = Path(tempfile.mkdtemp(prefix=_FAILURE_PREFIX))
     others = [folder for folder in _own_folders(made.parent, _FAILURE_PREFIX) if folder != made]
     for old in _by_age(others)[MOST_KEPT - 1 :]:
@@ -59,12 +61,12 @@ def failure_folder() -> Path:
 
 
 def is_kept(command: str) -> bool:
-    """Whether a command reads what is in a `failure_folder`."""
+    """Returns True if a command reads from a `failure_folder`."""
     return _FAILURE_PREFIX in command
 
 
 def sweep(temporary: Path) -> None:
-    """Removes the folders of processes of this user that have ended without doing it."""
+    """Removes the folders of this user's processes that ended without removing them."""
     for folder in _own_folders(temporary, _PREFIX):
         with _locked(folder) as lock:
             if lock is not None:
@@ -72,7 +74,7 @@ def sweep(temporary: Path) -> None:
 
 
 class _Home:
-    """The folder of this process in one temporary folder, and its lock; empty, it is removed."""
+    """The folder of this process in one temporary folder, and its lock; it is removed when it is empty."""
 
     def __init__(self, temporary: str) -> None:
         self.count = 0
@@ -80,7 +82,7 @@ class _Home:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=temporary))
             self.lock = _lock(self.path)
-            # Between the two steps, another process may have swept it.
+            # Another process may have removed the folder between the two steps.
             if self.lock is not None and _is_at(self.lock, self.path):
                 return
             self.close()
@@ -95,7 +97,7 @@ class _Home:
 
 _homes: dict[str, _Home] = {}
 _making = threading.RLock()
-"""Reentrant, because garbage may be collected, and its folders with it, while one is made."""
+"""The lock is reentrant, because garbage collection may remove folders while one is made."""
 
 
 def _make(kind: str) -> Path:
@@ -109,7 +111,8 @@ def _make(kind: str) -> Path:
             try:
                 return Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=home.path))
             except FileNotFoundError:
-                # Whoever clears the temporary folder has taken it. A new one is made, or that fails, too.
+                # Something that cleans the temporary folder has removed it. The next attempt makes a new one, or fails
+                # as well.
                 if _homes.get(temporary) is home:
                     del _homes[temporary]
                 home.close()
@@ -119,7 +122,7 @@ def _make(kind: str) -> Path:
 
 
 def _forget_homes() -> None:
-    """A fork has no part in its parent's folders."""
+    """Forgets the parent's folders in a forked process."""
     global _making
     _making = threading.RLock()
     for home in _homes.values():
@@ -134,7 +137,7 @@ os.register_at_fork(after_in_child=_forget_homes)
 def _remove(folder: Path, process: int) -> None:
     if process != os.getpid():
         return
-    # What is still being written there, say by a worker that is being killed, would be in the way once.
+    # Removal fails if files are still being written, for example by a worker that is being killed; so it is repeated.
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -159,9 +162,10 @@ def _locked(folder: Path) -> Iterator[int | None]:
 
 
 def _lock(folder: Path, *, must: bool = False) -> int | None:
-    """A descriptor with the folder's lock; None where another process has it, or it is gone.
+    """Returns a descriptor that holds the folder's lock; None if another process has it, or the folder is gone.
 
-    Where folders cannot be locked (NFS) nobody can sweep either, so it is -1: as good as locked; with `must`, None.
+    On file systems without locks (NFS) no process can sweep either, so the result is -1, which counts as locked; with
+    `must`, it is None.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -179,7 +183,7 @@ def _lock(folder: Path, *, must: bool = False) -> int | None:
 
 
 def _is_at(lock: int, folder: Path) -> bool:
-    """Whether what is locked is still the folder of that name."""
+    """Returns True if the locked folder is still the one at that path."""
     if lock < 0:
         return True
     try:
@@ -189,7 +193,7 @@ def _is_at(lock: int, folder: Path) -> bool:
 
 
 def _own_folders(temporary: Path, prefix: str) -> list[Path]:
-    """This user's, no links to folders."""
+    """Returns this user's folders, without links to folders."""
     found = []
     with suppress(OSError):
         for path in temporary.iterdir():
@@ -202,7 +206,7 @@ def _own_folders(temporary: Path, prefix: str) -> list[Path]:
 
 
 def _by_age(folders: list[Path]) -> list[Path]:
-    """The newest first."""
+    """Returns the folders that still exist, newest first."""
     ages: dict[Path, int] = {}
     for folder in folders:
         with suppress(OSError):  # Another process may have removed it.

@@ -1,11 +1,11 @@
-"""Plans chosen by the clock: `tilewright.tune` measures, a database keeps what won, compilations use it.
+"""Plans chosen by measurement: `tilewright.tune` measures, a database stores the winners, and compilations use them.
 
-- `subprograms`: what is tuned, and the key under which its decision is found again
-- `service`: plans compiled, in the worker
-- `timer`: how long they take
-- `database`: what was measured, in SQLite
-- `substitute`: decisions carried into the plan of a whole program
-- `tuner`: all of it in order
-- `deciding`, `paired`: which plan won, and by how much
-- `bundle`, `on_gpu`: the same for a GPU somewhere else
+- `subprograms`: the units of tuning, and the keys of their decisions
+- `service`: compiles plans in the worker
+- `timer`: times them
+- `database`: stores measurements and decisions in SQLite
+- `substitute`: carries decisions into the plan of a whole program
+- `tuner`: runs all of it in order
+- `deciding`, `paired`: determine which plan won, and by how much
+- `bundle`, `on_gpu`: do the same for a GPU in another machine
 """

@@ -1,6 +1,6 @@
-"""The measured mode for GPUs: plans are compiled here, timed where the GPU is, and decided here again.
+"""Tuning for GPUs: plans are compiled on this machine, timed on a machine with the GPU, and decided here again.
 
-A bundle has the PTX of the best few plans of every distinct subprogram, and what times them there (`on_gpu`).
+A bundle has the PTX of the best few plans of every distinct subprogram, and a script that times them (`on_gpu`).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def make_bundle(
     iree_flags: Sequence[str] = (),
     timeout: float | None = None,
 ) -> int:
-    """Fills an empty folder for a machine with the target's GPU; gives the number of distinct subprograms.
+    """Fills an empty folder for a machine with the target's GPU; returns the number of distinct subprograms.
 
-    `timeout` is as of `tilewright.tune`.
+    `timeout` is the same as in `tilewright.tune`.
     """
     timeout = checked_timeout(timeout)
     targets = resolve_targets(target, threads=1)
     if targets[0].backend != "cuda":
         raise TuningError(
-            f"{targets[0].name} is no GPU, so nothing is to be bundled", hint="tune it where it is"
+            f"{targets[0].name} is not a GPU, so there is nothing to bundle", hint="tune on a machine with it"
         )
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError("is not empty", where=str(folder), hint="name another folder")
@@ -94,7 +94,8 @@ def _compile(
     work: Path,
     timeout: float | None,
 ) -> list[dict[str, Any]]:
-    """The plans that can be carried out, the unmeasured one first; none if that one cannot."""
+    """Compiles the plans, the unmeasured one first, and returns those that compile; none if the unmeasured one does
+    not."""
     worker.deadline = Deadline(timeout)
     try:
         plans = list_candidates(form, setting, count=count, worker=worker, folder=work)
@@ -127,17 +128,22 @@ def _compile(
 
 
 def take_results(path: Path, database: Database) -> int:
-    """Decides by what `on_gpu` wrote; of two decisions for one subprogram the later stays. Gives how many came."""
+    """Makes decisions from the output of `on_gpu`; of two decisions for one subprogram, the later stays.
+
+    Returns how many decisions were added.
+    """
     try:
         results = parse_json(path.read_text())
         if results["format"] != FORMAT:
-            raise TuningError("of another Tilewright", where=str(path), hint="make the bundle again")
+            raise TuningError(
+                "was made by another version of Tilewright", where=str(path), hint="make the bundle again"
+            )
         decisions = []
         for subprogram in results["subprograms"]:
             plans = {str(i): Plan.from_json(p["plan"]) for i, p in enumerate(subprogram["plans"])}
             samples = {str(i): p["seconds"] for i, p in enumerate(subprogram["plans"]) if p.get("seconds")}
             if "0" not in samples:
-                continue  # The unmeasured plan does not run, so there is nothing to be faster than.
+                continue  # The unmeasured plan does not run, so nothing can be compared with it.
             decisions.append(
                 decide(
                     samples,
@@ -153,6 +159,8 @@ def take_results(path: Path, database: Database) -> int:
             )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TuningError(
-            f"not the results of a tuning bundle: {error!r}", where=str(path), hint="name what run.py wrote"
+            f"not the results of a tuning bundle: {error!r}",
+            where=str(path),
+            hint="give the file that run.py wrote",
         ) from None
     return database.take(decisions)

@@ -1,7 +1,7 @@
-"""What was measured, in SQLite: one file that several processes may use at once.
+"""The tuning database: an SQLite file that several processes may use at once.
 
-Every measurement is written as soon as it is there, so an interrupted tuning goes on where it stopped. A decision is
-what won of the measurements of one key (`subprograms.Setting.key`).
+Every measurement is written at once, so that an interrupted tuning continues where it stopped. A decision is the winner
+among the measurements of one key (`subprograms.Setting.key`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tilewright.records.plan import Plan
 from tilewright.records.report import Measured
 from tilewright.system.outputs import refuse_special
 
-_APPLICATION = 0x54574C54  # "TWLT": how a file says whose it is
+_APPLICATION = 0x54574C54  # "TWLT", SQLite's application id of our databases
 _VERSION = 1
 _WAIT_SECONDS = 10.0
 
@@ -42,14 +42,14 @@ CREATE TABLE IF NOT EXISTS decisions (
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(Measured):
-    """The plan that won for a subprogram, and by how much."""
+    """The plan that won for a subprogram, with its margin."""
 
     key: str
     name: str
-    """Of the kernel that it was, for people."""
+    """Name of the kernel that it was measured in, for people."""
     target: str
     plan: Plan
-    """Of the subprogram alone."""
+    """Seconds of the subprogram alone."""
 
     @property
     def is_fused(self) -> bool:
@@ -64,19 +64,19 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "unfused_seconds": (float, NoneType),
     "candidates": int,
 }
-"""What SQLite has in a row that we wrote; it would hold anything."""
+"""Types that SQLite returns for our columns; a foreign file may hold anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Seconds of a candidate, or why there are none."""
+    """Seconds of a candidate, or the reason why there are none."""
 
     seconds: float | None
     problem: str = ""
 
 
 class Database:
-    """An open database. Raises `TuningError` where the file cannot be used: damaged, locked, foreign."""
+    """An open database. Raises `TuningError` if the file cannot be used because it is damaged, locked or foreign."""
 
     def __init__(self, path: Path, *, wait_seconds: float = _WAIT_SECONDS) -> None:
         self.path = path
@@ -91,7 +91,7 @@ class Database:
 
     @staticmethod
     def existing(path: Path) -> Database:
-        """The database that must be there."""
+        """Returns an existing database; raises `TuningError` if there is none."""
         if not path.is_file():
             raise TuningError("no such file", where=str(path), hint="`tilewright tune` makes one")
         if path.stat().st_size == 0:
@@ -109,7 +109,7 @@ class Database:
                 run(statement)
             run("COMMIT")
         if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise TuningError("is no tuning database", where=str(self.path), hint="name another file")
+            raise TuningError("is not a tuning database", where=str(self.path), hint="name another file")
         version = run("PRAGMA user_version").fetchone()[0]
         if version != _VERSION:
             raise TuningError(
@@ -119,17 +119,17 @@ class Database:
             )
 
     def check(self) -> None:
-        """Raises `DamagedError` where pages of the file are lost or out of order, which opening it may not notice."""
+        """Raises `DamagedError` if pages of the file are lost or out of order, which opening it may not notice."""
         [(found,), *_] = self._run("PRAGMA quick_check(1)")
         if found != "ok":
             raise DamagedError(f"is damaged ({' '.join(found.split())})", where=str(self.path))
 
     def check_writable(self) -> None:
-        """Raises `TuningError` where nothing can be kept."""
+        """Raises `TuningError` if nothing can be stored."""
         with _explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                # Of a read-only file SQLite begins even that; the first change shows.
+                # SQLite begins a transaction even on a read-only file; only the first change shows that it is.
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             except sqlite3.OperationalError as error:
                 if not _is_read_only(error):
@@ -148,10 +148,10 @@ class Database:
     def close(self) -> None:
         self._connection.close()
 
-    # Measurements.
+    # Measurements
 
     def measurements(self, key: str) -> dict[str, Measurement]:
-        """What is known of a subprogram's candidates."""
+        """Returns the measurements of a subprogram's candidates."""
         rows = self._run("SELECT candidate, seconds, problem FROM measurements WHERE key = ?", [key])
         return {candidate: Measurement(seconds=s, problem=problem) for candidate, s, problem in rows}
 
@@ -161,7 +161,7 @@ class Database:
             [key, candidate, measurement.seconds, measurement.problem],
         )
 
-    # Decisions.
+    # Decisions
 
     def decision(self, key: str) -> Decision | None:
         rows = self._run(f"SELECT {', '.join(_COLUMNS)} FROM decisions WHERE key = ?", [key])
@@ -169,11 +169,11 @@ class Database:
             return _decision(rows[0]) if rows else None
 
     def holds(self, target: str) -> bool:
-        """Whether there is any decision for a target of this name."""
+        """True if there is a decision for a target of this name."""
         return bool(self._run("SELECT 1 FROM decisions WHERE target = ? LIMIT 1", [target]))
 
     def decisions(self) -> list[Decision]:
-        """All of them, the latest first."""
+        """Returns all decisions, the latest first."""
         columns = ", ".join(_COLUMNS)
         rows = self._run(f"SELECT {columns} FROM decisions ORDER BY measured_at DESC, key")
         with _explained(self.path):
@@ -185,12 +185,12 @@ class Database:
         marks = ", ".join("?" for _ in _COLUMNS)
         self._run(f"INSERT OR REPLACE INTO decisions ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
 
-    # As one file.
+    # Import and export
 
     def export(self, path: Path) -> int:
-        """Writes a copy, whole and consistent whatever others write meanwhile; gives the number of decisions."""
+        """Writes a complete and consistent copy, even while others write; returns the number of decisions."""
         if path.exists() and path.samefile(self.path):
-            # Others that have it open would go on writing to a file that is gone.
+            # Processes that have it open would continue to write to a deleted file.
             raise TuningError("is the database itself", where=str(path), hint="name another file")
         refuse_special(path)
         temporary = path.with_name(f".{path.name}.tmp")
@@ -215,13 +215,13 @@ class Database:
                 raise TuningError(f"cannot be written ({error})", where=str(path)) from None
 
     def take_from(self, path: Path) -> int:
-        """Takes over the decisions of another file; of two with one key, the later stays. Gives how many came."""
+        """Adds the decisions of another file; of two with one key, the later stays. Returns how many were added."""
         with Database.existing(path) as other:
             arriving = other.decisions()
         return self.take(arriving)
 
     def take(self, arriving: Sequence[Decision]) -> int:
-        """Keeps those that are later than what is known of their key. Gives how many."""
+        """Stores those decisions that are later than the stored one of their key. Returns how many."""
         known = {decision.key: decision.measured_at for decision in self.decisions()}
         newer = [d for d in arriving if d.measured_at > known.get(d.key, "")]
         for decision in newer:
@@ -234,7 +234,10 @@ class Database:
 
 
 def _connection(path: Path, wait_seconds: float) -> sqlite3.Connection:
-    """Of a file in a read-only folder, too, where SQLite cannot keep what tells it of writers, and there are none."""
+    """Opens a connection, also to a file in a read-only folder.
+
+    SQLite cannot keep its lock files there, but there are no writers either, so the file is opened as immutable.
+    """
     connection = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
@@ -243,14 +246,17 @@ def _connection(path: Path, wait_seconds: float) -> sqlite3.Connection:
         if not isinstance(error, sqlite3.OperationalError) or not _is_read_only(error) or not path.is_file():
             raise
         if path.with_name(f"{path.name}-wal").exists():
-            raise  # What was written last is there, and only who writes can take it over.
+            raise  # The last writes are in the write-ahead log, which only a process with write access can merge.
         address = f"file:{urllib.parse.quote(str(path.absolute()))}?immutable=1"
         return sqlite3.connect(address, uri=True, isolation_level=None)
     return connection
 
 
 def _write_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
-    """Has readers go on while one process writes. SQLite refuses this, without a wait, while others begin too."""
+    """Lets readers continue while one process writes (WAL mode).
+
+    SQLite refuses this at once, without waiting, while another process is opening the file, so this retries.
+    """
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
@@ -263,7 +269,7 @@ def _write_ahead(connection: sqlite3.Connection, wait_seconds: float) -> None:
 
 
 def _is_read_only(error: sqlite3.OperationalError) -> bool:
-    # Names of errors begin with that of their kind.
+    # SQLite's extended error names begin with the name of their class.
     name: str = getattr(error, "sqlite_errorname", "")
     return name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
 
@@ -282,7 +288,7 @@ def _decision(row: Sequence[Any]) -> Decision:
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors, and what a damaged row gives, into ours."""
+    """Turns SQLite's errors, including those from a damaged row, into `TuningError`."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -295,11 +301,11 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 class DamagedError(TuningError):
-    """The file is no database, or one that lost its order."""
+    """The file is not a database, or is a corrupt one."""
 
 
 def open_for_tuning(path: Path) -> tuple[Database, str]:
-    """The database, made where there is none, and a note: a damaged one is moved aside, and a new one begun."""
+    """Opens the database, or makes one, and returns a note: a damaged one is moved aside and replaced by a new one."""
     try:
         return _checked(path), ""
     except DamagedError as error:
@@ -308,7 +314,7 @@ def open_for_tuning(path: Path) -> tuple[Database, str]:
             old = path.with_name(path.name + suffix)
             if old.exists():
                 old.rename(aside.with_name(aside.name + suffix))
-        return Database(path), f"{error}; it is now {aside.name}, and a new one was begun"
+        return Database(path), f"{error}; it is now {aside.name}, and a new one was made"
 
 
 def _checked(path: Path) -> Database:

@@ -1,4 +1,4 @@
-"""Which plan of a subprogram won, from times that were taken in turns."""
+"""Decides which plan of a subprogram won, from times that were taken in turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def decide(
     machine: str,
     measured_at: str,
 ) -> Decision:
-    """The plan that is faster than the unmeasured one beyond doubt, and of those the fastest; else the unmeasured."""
+    """Returns the fastest of the plans that are significantly faster than the unmeasured one; otherwise the
+    unmeasured one."""
     ratios = {plan: paired_ratio(times, samples[unmeasured]) for plan, times in samples.items()}
     sure = [plan for plan in samples if plan != unmeasured and ratios[plan].high < 1.0]
     winner = min(sure, key=lambda plan: ratios[plan].value, default=unmeasured)

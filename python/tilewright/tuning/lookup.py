@@ -1,4 +1,4 @@
-"""What a compilation takes from the database: decisions for the subprograms of its program."""
+"""Looks up the database's decisions for the subprograms of a program that is being compiled."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tilewright.tuning.subprograms import Setting, Subprogram, list_subprograms
 from tilewright.tuning.substitute import substitute
 from tilewright.worker.process import Worker
 
-# A compilation does not wait for long: it can do without.
+# Seconds to wait for a lock. It is short, because a compilation can do without the database.
 _WAIT_SECONDS = 2.0
 _ABOUT_THE_PLAN = ("key", "name", "target", "plan")
 
 
 @dataclass(frozen=True)
 class TunedPlan:
-    """A plan with decisions in it, and for every kernel what was measured."""
+    """A plan with decisions substituted, and the measurements of every kernel."""
 
     plan: Plan
     decisions: Mapping[str, tuple[Decision, ...]]
-    """By kernel: of its parts, or of the subprogram that it is a piece of."""
+    """Decisions by kernel: those of its fusion groups, or that of the subprogram that it is a piece of."""
 
     def note(self, report: dict[str, Any]) -> None:
-        """Adds what was measured to the compiler's report."""
+        """Adds the measurements to the compiler's report."""
         for kernel in report.get("kernels", ()):
             if decisions := self.decisions.get(kernel["name"]):
                 kernel["measured"] = [
@@ -40,7 +40,10 @@ class TunedPlan:
 def tuned_plan(
     text: str, setting: Setting, *, database: Path, worker: Worker, folder: Path
 ) -> tuple[TunedPlan | None, str]:
-    """The plan of a module with what was measured before, if anything was, and a note where the database is no help."""
+    """Returns the plan of a module with earlier decisions substituted, and a note if the database cannot be used.
+
+    The plan is None if there are no decisions.
+    """
     if not database.is_file():
         return None, ""
     try:
@@ -61,13 +64,14 @@ def tuned_plan(
 def _by_kernel(
     before: Plan, after: Plan, hits: list[tuple[Subprogram, Decision]]
 ) -> dict[str, tuple[Decision, ...]]:
-    """Kernels are told by their ops: each op of a measured subprogram leads to the kernel that it is in now."""
+    """Assigns decisions to kernels of the new plan: each op of a measured subprogram leads to the kernel that it is
+    in now."""
     kernel_of = {op.id: kernel.name for kernel in after.kernels for part in kernel.groups for op in part.ops}
     decisions: dict[str, dict[str, Decision]] = {}
     for subprogram, decision in hits:
         kernel = before.kernels[subprogram.kernel]
         if len(kernel.groups) > 1 and not decision.is_fused:
-            continue  # It stays in one kernel with its neighbours.
+            continue  # The subprogram stays in one kernel with its neighbours.
         for op in kernel.groups[subprogram.part].ops:
             if op.id in kernel_of:
                 decisions.setdefault(kernel_of[op.id], {})[decision.key] = decision

@@ -1,8 +1,8 @@
-"""Times the plans of a tuning bundle on the GPU that is here: `python3 run.py` in the bundle.
+"""Times the plans of a tuning bundle on this machine's GPU: `python3 run.py` in the bundle.
 
-Needs a driver, numpy and ml_dtypes, and nothing else of what compiles. All plans of a subprogram take turns, each time
-with a cold L2, so what slows the GPU for a while slows all of them. A plan at whose fault the driver gives up is left
-out, and its subprogram begun again: each has a process of its own.
+It needs a driver, numpy and ml_dtypes, but not the compiler. All plans of a subprogram take turns, each with a cold L2,
+so that anything that slows the GPU for a while slows all of them. If a plan makes the driver fail, it is left out and
+its subprogram starts again; each attempt has a process of its own.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tilewright.system import lifeline
 
 FORMAT, MANIFEST, PROGRAMS = 1, "manifest.json", "programs.zip"
 _TURNS = 25
-_SMALL_NUMBER = 0x3C  # bytes of which make a small positive float of any type
+_SMALL_NUMBER = 0x3C  # Byte that fills floats; repeated, it makes a small positive number of any float type.
 
 
 @dataclass
 class Times:
-    """Of the plans of a subprogram, by their places; where one is `faulty`, the others were not timed."""
+    """Times of the plans of a subprogram, by position; if one is `faulty`, the others were not timed."""
 
     seconds: dict[int, list[float]] = field(default_factory=dict)
     problems: dict[int, str] = field(default_factory=dict)
@@ -41,13 +41,13 @@ class Times:
 
 
 TimePlans = Callable[[int, set[int]], Times]
-"""For the subprogram at a place, all plans but those."""
+"""Function that times all plans of the subprogram at an index, except the excluded ones."""
 
 
 def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
-    """The command there; with a stand-in for the driver's library everything is in this process."""
+    """Runs the command. With a fake driver `library`, everything runs in this process."""
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__)
-    parser.add_argument("bundle", type=Path, help="the folder that the bundle is in")
+    parser.add_argument("bundle", type=Path, help="folder of the bundle")
     parser.add_argument("--output", type=Path, default=Path("results.json"))
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--without", type=int, nargs="*", default=[], help=argparse.SUPPRESS)
@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
         if options.only is not None:
             print(json.dumps(asdict(_time_plans(options.bundle, Cuda(), options.only, set(options.without)))))
             return 0
-        if not os.access(options.output.parent, os.W_OK):  # Said before the work of minutes.
+        if not os.access(
+            options.output.parent, os.W_OK
+        ):  # Checked first, so that minutes of work are not lost.
             raise ProgramError("cannot be written", where=str(options.output))
 
         def time_plans(place: int, left_out: set[int]) -> Times:
@@ -69,12 +71,12 @@ def main(arguments: Sequence[str] | None = None, *, library: Any = None) -> int:
     except (ProgramError, OSError, ValueError, zipfile.BadZipFile) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{options.output}: take it over with `tilewright tuning import {options.output}`", file=sys.stderr)
+    print(f"{options.output}: import it with `tilewright tuning import {options.output}`", file=sys.stderr)
     return 0
 
 
 def measure(bundle: Path, driver: CudaDriver, time_plans: TimePlans) -> dict[str, Any]:
-    """The manifest, with times for every plan that runs."""
+    """Returns the manifest, with times for every plan that runs."""
     results: dict[str, Any] = json.loads((bundle / MANIFEST).read_text())
     for place, subprogram in enumerate(results["subprograms"]):
         times = _without_faults(functools.partial(time_plans, place))
@@ -137,7 +139,7 @@ def _time_plans(bundle: Path, cuda: Cuda, place: int, left_out: set[int]) -> Tim
 
 
 def _is_alive(cuda: Cuda) -> bool:
-    """Whether the driver still does anything for this process."""
+    """True if the driver still works for this process; after a fault it does not."""
     try:
         cuda.synchronize()
     except ProgramError:
@@ -146,7 +148,7 @@ def _is_alive(cuda: Cuda) -> bool:
 
 
 def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
-    """A call that runs the kernels once and gives the GPU's seconds."""
+    """Returns a call that runs the kernels once and returns the GPU's seconds."""
     buffers = [_filled(tensor, cuda) for tensor in flow["tensors"]]
     module = cuda.load(ptx)
     launches = []
@@ -169,7 +171,8 @@ def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -
 
 
 def _filled(tensor: Mapping[str, Any], cuda: Cuda) -> Buffer:
-    """Floats are small, so that nothing overflows; integers zero, so that no index is outside."""
+    """Allocates a filled tensor: floats are small, so that nothing overflows; integers are zero, so that indices are
+    valid."""
     bits = int(re.sub(r"\D", "", tensor["element"].partition("E")[0]) or 8)
     buffer = cuda.allocate(max(1, prod(tensor["shape"]) * ceil(bits / 8)))
     buffer.fill(0 if tensor["element"].startswith(("i", "ui")) else _SMALL_NUMBER)

@@ -1,4 +1,4 @@
-"""How much faster one thing is than another, of times that were taken in turn."""
+"""Estimates how much faster one thing is than another from times that were taken in turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interval:
 
 
 def paired_ratio(numerator: Sequence[float], denominator: Sequence[float], *, seed: int = 0) -> Interval:
-    """The median ratio of paired times, with its 95% bootstrap confidence interval."""
+    """Returns the median ratio of paired times with its 95% bootstrap confidence interval."""
     if len(numerator) != len(denominator):
         raise InputError(f"{len(numerator)} times cannot be paired with {len(denominator)}")
     ratios = np.asarray(numerator) / np.asarray(denominator)

@@ -1,4 +1,4 @@
-"""Passes whose results are files, run in a worker process: what kills LLVM must not end the tuning."""
+"""Runs passes whose results are files in a worker process, so that a crash of LLVM does not end the tuning."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tilewright.worker.doing import note_passes
 from tilewright.worker.process import Worker, WorkerDied
 
 Launch = dict[str, Any]
-"""A kernel ("kernel"), what it is bound to, inputs first ("bindings"), and which of that is weights ("weights")."""
+"""A kernel's name ("kernel"), its bindings, inputs first ("bindings"), and which of them are weights ("weights")."""
 
 
 def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = False) -> list[Launch]:
-    """Runs a pipeline on a module and gives the launches in what comes out; raises `PassError`."""
+    """Runs a pipeline on a module and returns the launches in the result; raises `PassError`."""
     header = {
         "request": f"{__name__}:answer",
-        "step": "the planning and compiling of kernels to time",
+        "step": "planning and compiling kernels for timing",
         "pipeline": pipeline,
         "from_iree": from_iree,
     }
@@ -35,7 +35,7 @@ def run_passes(worker: Worker, text: str, pipeline: str, *, from_iree: bool = Fa
 
 
 def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """What the worker does."""
+    """Handles one request in the worker."""
     note_passes()
     text = blob.decode()
     module = Module.parse(translate(text) if header["from_iree"] else text, name="subprogram.mlir")
@@ -49,7 +49,8 @@ _OPERANDS = re.compile(r"%[\w.$-]+(?:#\d+)?")
 
 
 def launches(module: Module) -> list[Launch]:
-    """The launches of a lowered function in order. What stands between them are views, which share their source."""
+    """Returns the launches of a lowered function in order. The ops between them are views, which share their
+    sources."""
     source: dict[str, str] = {}
     found: list[Launch] = []
     weights: set[str] = set()

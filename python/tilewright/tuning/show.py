@@ -1,4 +1,4 @@
-"""Tuning on a terminal: how far it is, and what it gained."""
+"""Shows the progress and results of tuning on a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tilewright.tuning.tuner import Progress, Step, Tuning
 
 @contextlib.contextmanager
 def tuning_progress() -> Iterator[Progress]:
-    """Two bars on a terminal: subprograms, and what is being done for one. Elsewhere a line for each subprogram."""
+    """Shows two bars on a terminal, for the subprograms and for the steps of one; elsewhere a line per subprogram."""
     if not sys.stderr.isatty():
         yield _Lines()
         return
@@ -46,7 +46,7 @@ class _Lines:
 
 
 def print_tuning(model: str, tuning: Tuning) -> None:
-    """A row for every distinct subprogram, and the sum."""
+    """Prints a row for every distinct subprogram, and the sum."""
     table = Table(title=f"{model}, {spell_threads(tuning.threads)}", title_justify="left")
     for heading in ("subprogram", "times", "time", "of unmeasured", "unfused", "plans", ""):
         table.add_column(heading, justify="left" if heading in ("subprogram", "") else "right")
@@ -69,11 +69,11 @@ def print_tuning(model: str, tuning: Tuning) -> None:
     if tuning.subprograms:
         share = tuning.seconds / tuning.unmeasured_seconds
         console.print(f"all kernels: {_microseconds(tuning.seconds)}, {share:.3f} of the unmeasured plan")
-    console.print(f"kept in {tuning.database}")
+    console.print(f"stored in {tuning.database}")
 
 
 def decision_line(decision: Decision) -> str:
-    """A decision in a line."""
+    """Formats a decision as one line."""
     return (
         f"{decision.key[:12]} {decision.target} {decision.name}: {_microseconds(decision.seconds)}, "
         f"{decision.ratio:.3f} of the unmeasured plan, {decision.candidates} plans, {decision.measured_at}, "

@@ -1,4 +1,4 @@
-"""The subprograms of a program: what is tuned, and the keys of their decisions."""
+"""The subprograms of a program, which are the units of tuning, and the keys of their decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tilewright.worker.process import Worker
 
 @dataclass(frozen=True)
 class Subprogram:
-    """One part of a plan: `plan.kernels[kernel].groups[part]`."""
+    """One fusion group of a plan: `plan.kernels[kernel].groups[part]`."""
 
     kernel: int
     part: int
@@ -35,30 +35,31 @@ class Subprogram:
 
 @dataclass(frozen=True)
 class Planned:
-    """A program as it is planned without measurements."""
+    """A program as planned without measurements."""
 
     plan: Plan | None
-    """None: there is nothing to plan."""
+    """None if there is nothing to plan."""
     report: Report
     subprograms: tuple[Subprogram, ...]
 
     def streams_weights(self, target: Target) -> bool:
-        """Whether the weights are more than stays in the caches beside the rest: then every call reads them anew."""
+        """True if the weights are too large to stay in the caches beside the rest, so that every call reads them
+        from memory."""
         size = sum(weight_bytes(subprogram.form) for subprogram in self.subprograms)
         return 2 * size > cache_bytes(target)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a decision depends on besides the subprogram."""
+    """Everything besides the subprogram that a decision depends on."""
 
     target: Target
     numerics: NumericsMode
     streams_weights: bool = False
-    """Of the whole program: see `Planned`."""
+    """Property of the whole program: see `Planned`."""
 
     def key(self, form: str) -> str:
-        """Under which the decision for a subprogram of this form is kept."""
+        """Returns the key of the decision for a subprogram of this form."""
         parts = {
             "form": form,
             "target": self.target.to_json(),
@@ -70,7 +71,7 @@ class Setting:
 
 
 def compiler_versions() -> dict[str, str]:
-    """Whatever makes code of a plan."""
+    """Returns the versions of everything that generates code from a plan."""
     return {"tilewright": package_version(), "llvm": native.llvm_version, "iree": PINNED_IREE}
 
 
@@ -78,7 +79,7 @@ _WEIGHT = re.compile(r"%arg\d+: tensor<((?:\d+x)*)[a-z]+(\d+)> \{tilewright\.wei
 
 
 def weight_bytes(form: str) -> int:
-    """Of all weights that a subprogram reads."""
+    """Returns the bytes of all weights that a subprogram reads."""
     return sum(
         math.prod(int(size) for size in sizes.split("x") if size) * max(8, int(bits)) // 8
         for sizes, bits in _WEIGHT.findall(form)
@@ -86,12 +87,15 @@ def weight_bytes(form: str) -> int:
 
 
 def cache_bytes(target: Target) -> int:
-    """Of its largest cache."""
+    """Returns the bytes of the target's largest cache."""
     return max(level.capacity_bytes for level in target.levels)
 
 
 def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Path) -> tuple[Planned, Setting]:
-    """Plans a module at IREE's preprocessing phase and takes the plan apart; the setting then knows of the weights."""
+    """Plans a module at IREE's preprocessing phase and splits the plan into subprograms.
+
+    The returned setting includes whether weights are streamed.
+    """
     output = folder / "subprograms.json"
     target = write_target(setting.target, folder)
     options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
@@ -115,7 +119,7 @@ def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Pat
 def list_candidates(
     form: str, setting: Setting, *, count: int, worker: Worker, folder: Path
 ) -> Sequence[Plan]:
-    """The plans to try for a subprogram: what would be done without measuring, then others."""
+    """Returns the plans to try for a subprogram, beginning with the unmeasured one."""
     output = folder / "candidates.json"
     options: dict[str, str | int] = {
         "target": str(write_target(setting.target, folder)),
@@ -128,7 +132,7 @@ def list_candidates(
 
 
 def write_target(target: Target, folder: Path) -> Path:
-    """The target as a file, as passes take it."""
+    """Writes the target to a file, as passes take it."""
     path = folder / "tuning-target.json"
     path.write_text(json.dumps(target.to_json()))
     return path

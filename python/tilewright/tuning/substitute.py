@@ -1,4 +1,4 @@
-"""Decisions carried into the plan of a whole program: the subprogram's own plan, renumbered."""
+"""Carries decisions into the plan of a whole program by renumbering each subprogram's own plan."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tilewright.tuning.subprograms import Subprogram
 
 
 def substitute(plan: Plan, chosen: Sequence[tuple[Subprogram, Plan]]) -> Plan:
-    """The plan with other plans for some of its subprograms.
+    """Returns the plan with other plans for some of its subprograms.
 
-    A part that shares its kernel with others stays there; a plan that would cut it into several kernels is not used.
+    A fusion group that shares its kernel with others stays there; a plan that would split it into several kernels is
+    not used.
     """
     result = copy.deepcopy(plan)
     result.kernels = []
@@ -60,7 +61,7 @@ def _packed(kernel: KernelPlan, inner: Sequence[Plan | None]) -> KernelPlan:
 
 
 def _ids(part: GroupPlan) -> list[int]:
-    """The ops of the whole graph, by their numbers in the subprogram's."""
+    """Maps numbers of ops in the subprogram to ops of the whole graph."""
     return [op.id for op in part.ops]
 
 

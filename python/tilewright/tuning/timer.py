@@ -1,4 +1,4 @@
-"""How long kernels take on this machine: called directly, without a runtime's own costs, which all plans share."""
+"""Times kernels on this machine by calling them directly, without the costs of a runtime, which all plans share."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ if TYPE_CHECKING:
     from tilewright.runtime.kernels import Kernel
 
 BURST_SECONDS = 2e-3
-"""Calls fill about this time, so that the clock's resolution and a single interrupt do not matter."""
+"""Seconds of calls per burst, so that the clock's resolution and a single interrupt do not matter."""
 _LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """A plan of a subprogram, compiled."""
+    """A compiled plan of a subprogram."""
 
     folder: Path
-    """Has `kernels.o` and `manifest.json`."""
+    """Folder with `kernels.o` and `manifest.json`."""
     launches: Sequence[Launch]
     candidate: str
-    """Which plan it is: its hash."""
+    """Hash of the plan."""
     evicts_bytes: int = 0
-    """Weights are in no cache of so many bytes when they are read; 0: they stay where they are."""
+    """Bytes of cache that must not hold the weights when they are read; 0 lets them stay in the caches."""
 
 
 class TimingError(Exception):
-    """A build did not run."""
+    """A build failed to run."""
 
 
 class Timer(Protocol):
-    """Entered while builds of one subprogram are timed: nothing else of ours runs then."""
+    """Protocol of timers. A timer is entered while builds of one subprogram are timed, and nothing else of ours runs
+    then."""
 
     def __enter__(self) -> object: ...
 
@@ -52,11 +53,11 @@ class Timer(Protocol):
     ) -> None: ...
 
     def seconds(self, build: Build) -> float:
-        """Of running all launches of a build once; raises `TimingError`."""
+        """Returns the seconds of running all launches of a build once; raises `TimingError`."""
 
 
 class ProcessTimer:
-    """Times in a process of its own, which a kernel may crash."""
+    """Times builds in a separate process, which a kernel may crash."""
 
     def __init__(self, folder: Path, *, threads: int) -> None:
         self._folder, self._threads = folder, threads
@@ -75,7 +76,7 @@ class ProcessTimer:
         self._worker = None
 
     def seconds(self, build: Build) -> float:
-        assert self._worker is not None, "a timer is entered first"
+        assert self._worker is not None, "the timer must be entered first"
         header = {
             "request": f"{__name__}:answer",
             "step": "the timing of kernels",
@@ -93,12 +94,12 @@ class ProcessTimer:
         return float(reply["seconds"])
 
 
-# In the process.
+# Process side.
 
 _loaded: dict[tuple[str, int], _Runner] = {}
-# Builds of a subprogram share their tensors: what one of them finds in the caches, the next one does, too.
+# Builds of a subprogram share their tensors, so that all of them find the same data in the caches.
 _tensors: dict[tuple[str, int, int], tuple[Any, int]] = {}
-# Weights that must come from memory have several copies, which take turns, whoever reads them.
+# Weights that must come from memory have several copies, which are used in turn by all builds.
 _turns = itertools.count()
 _MOST_COPIES = 16
 _PAGE, _SHIFT = 4096, 5 * 64
@@ -115,14 +116,14 @@ def answer(header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 class _Runner:
-    """Runs the launches of a build over and over.
+    """Runs the launches of a build repeatedly.
 
-    Threads share the workgroups of each kernel and run on without waiting for each other: what kernels compute here is
-    of no interest, and waiting in Python would take longer than many of them.
+    Threads share the workgroups of each kernel and continue without waiting for each other: the results do not matter
+    here, and waiting in Python would take longer than many kernels.
     """
 
     def __init__(self, folder: Path, launches: Sequence[Launch], threads: int, evicts_bytes: int) -> None:
-        # Needs numpy and IREE's tools, which other requests do not.
+        # This import needs numpy and IREE's tools, which other requests do not.
         from tilewright.runtime.kernels import load_kernels
 
         kernels = {k.name: k for k in load_kernels(folder / "kernels.o", folder / "manifest.json")}
@@ -138,7 +139,7 @@ class _Runner:
             [_calls(bound, thread, threads, copy) for thread in range(threads)]
             for copy in range(max(1, copies))
         ]
-        # Left to the system, two of them may share a core for as long as a burst takes.
+        # If the system placed them, two threads might share a core for a whole burst.
         places = itertools.count()
         self._pool = ThreadPoolExecutor(threads, initializer=lambda: pin_to_core(next(places)))
         self._once = self._run(1)
@@ -164,7 +165,7 @@ _Calls = list[Callable[[], int]]
 
 
 def _calls(bound: Sequence[tuple[Kernel, Launch]], thread: int, threads: int, copy: int) -> _Calls:
-    """What one thread does for one run of all launches."""
+    """Returns the calls of one thread for one run of all launches."""
     calls: _Calls = []
     for kernel, launch in bound:
         bindings = zip(launch["bindings"], kernel.binding_bytes, strict=True)
@@ -174,15 +175,16 @@ def _calls(bound: Sequence[tuple[Kernel, Launch]], thread: int, threads: int, co
 
 
 def _tensor(name: str, size: int, copy: int) -> int:
-    """The address of so many bytes, which stay where they are."""
+    """Returns the address of `size` bytes, which stay allocated."""
     from tilewright.runtime.kernels import buffer
 
     key = (name, size, copy)
     if key not in _tensors:
-        # At different places of their pages: loads wait for stores whose addresses end alike.
+        # Tensors start at different offsets within their pages, because loads wait for stores to addresses with the
+        # same low bits.
         shift = len(_tensors) * _SHIFT % _PAGE
         storage, address = buffer(size + shift)
-        storage.fill(0)  # Pages that nobody wrote are all the same one.
+        storage.fill(0)  # Unwritten pages all map to the same page of zeros.
         _tensors[key] = storage, address + shift
     return _tensors[key][1]
 

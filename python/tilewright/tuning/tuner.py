@@ -1,9 +1,9 @@
-"""The measured mode: plans of every distinct subprogram, timed on this machine; the best goes to the database.
+"""Times plans of every distinct subprogram on this machine and writes the best to the database.
 
-A subprogram's candidates are compiled in parallel and then timed one after another, when nothing else of ours runs.
-First each alone, a few bursts, which is kept at once; then the quickest few and the plan that would be made without
-measuring take turns, and the winner is whichever is faster than that plan beyond doubt. So a decision never loses to
-not having one, and neither fused nor unfused is taken on trust.
+A subprogram's candidates are compiled in parallel and then timed one after another, while nothing else of ours runs.
+First, each is timed alone for a few bursts, and the result is stored at once. Then the fastest few and the unmeasured
+plan take turns, and the winner is a plan that is significantly faster than the unmeasured one. So a decision is never
+worse than none, and neither fusing nor not fusing is assumed to be better.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ from tilewright.worker.process import Worker
 
 CANDIDATES = 20
 BURSTS = 4
-"""Of a candidate, before the final."""
+"""Bursts per candidate before the final."""
 _HOPELESS = 2.0
-"""After one burst of so many times the quickest candidate's, the others are left out."""
+"""A candidate whose first burst takes this many times the fastest candidate's time gets no further bursts."""
 _FINALISTS = 3
 _TURNS = 25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Where a tuning stands."""
+    """Progress of a tuning."""
 
     subprogram: int
     subprograms: int
@@ -84,18 +84,18 @@ Progress = Callable[[Step], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """A distinct subprogram of the program, and what was decided."""
+    """A distinct subprogram of the program, with its decision."""
 
     decision: Decision
     count: int
-    """How often the program has it."""
+    """Number of occurrences in the program."""
     is_new: bool
-    """Measured now; else it was known."""
+    """True if it was measured now, False if the decision was already known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What became of a program's subprograms."""
+    """Results for a program's subprograms."""
 
     subprograms: tuple[Tuned, ...]
     database: Path
@@ -104,12 +104,12 @@ class Tuning:
 
     @property
     def seconds(self) -> float:
-        """Of all kernels of the program, as tuned."""
+        """Seconds of all kernels of the program, as tuned."""
         return sum(tuned.count * tuned.decision.seconds for tuned in self.subprograms)
 
     @property
     def unmeasured_seconds(self) -> float:
-        """Of all kernels as they would be without tuning."""
+        """Seconds of all kernels without tuning."""
         return sum(tuned.count * tuned.decision.seconds / tuned.decision.ratio for tuned in self.subprograms)
 
 
@@ -131,16 +131,16 @@ def tune(
     """Measures plans of a model's subprograms on this machine, for later compilations to use.
 
     Arguments:
-        model, target, threads, numerics, iree_flags: As `tilewright.compile` takes them; what is decided holds for
+        model, target, threads, numerics, iree_flags: Same as for `tilewright.compile`. The decisions apply to
             compilations with the same target, threads and numerics.
-        database: The file that keeps it; by default the user's own, which `compile` reads.
-        candidates: Plans to time for a subprogram, at most.
-        jobs: Processes that plan and compile; by default one for each core.
-        entry: Which function is the program, for MLIR with several.
-        timeout: Seconds for planning the program, and for each plan's compilation. A plan that takes longer is none to
-            choose; a program that does ends the tuning with a `CompileTimeoutError`. By default there is no limit.
-        timer: Times builds in place of this machine's clock.
-        progress: Called whenever something is done.
+        database: File that stores the decisions; by default the user's own, which `compile` reads.
+        candidates: Maximum number of plans to time for a subprogram.
+        jobs: Number of processes that plan and compile; by default one per core.
+        entry: Name of the function to compile, for MLIR with several functions.
+        timeout: Seconds for planning the program, and for compiling each plan. A plan that takes longer is left out; a
+            program that takes longer ends the tuning with `CompileTimeoutError`. By default there is no limit.
+        timer: Timer to use instead of this machine's clock.
+        progress: Function that is called after every step.
     """
     check_iree()
     timeout = checked_timeout(timeout)
@@ -148,13 +148,13 @@ def tune(
     targets = resolve_targets(target, threads=choices[-1])
     if targets[0].backend != "cpu":
         raise TuningError(
-            f"{targets[0].name} is a GPU, whose kernels are timed where it is",
-            hint="make a bundle for it with --bundle; until its results are imported, plans are as predicted",
+            f"{targets[0].name} is a GPU; its kernels are timed on a machine with it",
+            hint="make a bundle for it with --bundle; until its results are imported, plans follow predictions",
         )
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
-            hint="tune where the program will run",
+            hint="tune on a machine that can run the program",
         )
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
     with kept, temporary_files(), WorkFolder("tune") as folder:
@@ -189,7 +189,7 @@ def plan_program(
     folder: Path,
     timeout: float | None,
 ) -> tuple[Planned, Setting]:
-    """The program as `compile` would plan it, for as many threads as `compile` would choose."""
+    """Plans the program as `compile` would, for the number of threads that `compile` would choose."""
     with Worker(folder, deadline=Deadline(timeout)) as worker:
         iree = IreeCompiler(worker)
         imported = import_model(model, compiler=iree, directory=folder)
@@ -207,7 +207,7 @@ def plan_program(
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """What one tuning of one program needs."""
+    """State of the tuning of one program."""
 
     database: Database
     setting: Setting
@@ -229,7 +229,7 @@ class _Run:
                 assert planned.plan is not None
                 name = planned.plan.kernels[members[0].kernel].name
                 one = _One(self, form, name, index, len(groups), compilers)
-                # Asked anew each time: another process may have decided it meanwhile.
+                # The database is read again each time, because another process may have decided it in the meantime.
                 known = self._known(one.key)
                 decision = known or one.decide()
                 if decision is not None:
@@ -240,11 +240,11 @@ class _Run:
         try:
             return self.database.decision(key)
         except DamagedError:
-            return None  # What is decided now takes the row's place.
+            return None  # A new decision will replace the damaged row.
 
 
 class _One:
-    """One subprogram."""
+    """Tuning of one subprogram."""
 
     def __init__(
         self, run: _Run, form: str, name: str, index: int, total: int, compilers: _Compilers
@@ -254,7 +254,7 @@ class _One:
         self.key = run.setting.key(form)
 
     def decide(self) -> Decision | None:
-        """None where nothing could be measured: the plan stays as it is."""
+        """Decides for a plan; returns None if nothing could be measured, so that the plan stays as it is."""
         self._say("planning")
         plans = {plan_hash(plan): plan for plan in self._compilers.candidates(self._form)}
         if not plans:
@@ -265,7 +265,7 @@ class _One:
             return self._final(plans, builds)
 
     def _build(self, plans: Mapping[str, Plan]) -> dict[str, Build]:
-        """Compiles what has no time yet, and those that will be in the final."""
+        """Compiles the plans that have no time yet and those that will be in the final."""
         known = self._run.database.measurements(self.key)
         finalists = self._finalists(plans, known)
         wanted = [name for name in plans if name not in known or name in finalists]
@@ -300,7 +300,7 @@ class _One:
                 self._keep(name, Measurement(seconds=seconds))
 
     def _bursts(self, build: Build, quickest: float) -> float:
-        """The shortest: what disturbs a burst makes it longer, never shorter."""
+        """Returns the shortest of a few bursts, because disturbances only make a burst longer."""
         seconds = self._time(build)
         for _ in range(BURSTS - 1):
             if seconds > _HOPELESS * quickest:
@@ -309,12 +309,12 @@ class _One:
         return seconds
 
     def _final(self, plans: Mapping[str, Plan], builds: dict[str, Build]) -> Decision | None:
-        """The quickest few and the unmeasured plan, in turns."""
+        """Times the fastest few and the unmeasured plan in turns."""
         known = self._run.database.measurements(self.key)
         unmeasured = next(iter(plans))
         names = self._finalists(plans, known)
         if unmeasured not in names:
-            return None  # It does not run, so there is nothing to be faster than.
+            return None  # The unmeasured plan does not run, so nothing can be compared with it.
         late = {name: plans[name] for name in names if name not in builds}
         for name, result in self._compilers.build(late, self._form, lambda: None):
             if isinstance(result, Build):
@@ -347,13 +347,15 @@ class _One:
         return decision
 
     def _time(self, build: Build) -> float:
-        """With what launching its kernels costs, which a timer that calls them directly leaves out."""
+        """Returns the build's time plus the launch costs of its kernels, which a timer that calls them directly
+        leaves out."""
         launches = len(build.launches) * self._run.setting.target.launch_seconds
         return self._run.timer.seconds(build) + launches
 
     @staticmethod
     def _finalists(plans: Mapping[str, Plan], known: Mapping[str, Measurement]) -> list[str]:
-        """Of what has a time, the quickest, the quickest of the other kind (fused or not), and the unmeasured plan."""
+        """Returns the fastest of the timed plans, the fastest of the other kind (fused or not), and the unmeasured
+        plan."""
         seconds = {name: known[name].seconds for name in plans if name in known and known[name].seconds}
         order = sorted(seconds, key=lambda name: seconds[name] or 0.0)
         fused = [name for name in order if len(plans[name].kernels) == 1]
@@ -378,7 +380,7 @@ class _One:
 
 
 class _Compilers:
-    """Worker processes, each with a folder; a task takes whichever is free."""
+    """Worker processes, each with a folder; a task takes a free one."""
 
     def __init__(self, run: _Run, stack: ExitStack) -> None:
         self._run = run
@@ -387,7 +389,7 @@ class _Compilers:
             own = run.folder / f"job{job}"
             own.mkdir()
             self._free.put((stack.enter_context(Worker(own)), own))
-        # Entered last, so that it ends before the workers that its threads use.
+        # This is entered last, so that it ends before the workers that its threads use.
         self._threads = stack.enter_context(ThreadPoolExecutor(max_workers=run.jobs))
 
     def candidates(self, form: str) -> Sequence[Plan]:
@@ -398,14 +400,14 @@ class _Compilers:
                 form, self._run.setting, count=self._run.count, worker=worker, folder=folder
             )
         except (PassError, CompileTimeoutError):
-            return []  # What does not plan alone as it did in the whole stays as it is.
+            return []  # A subprogram that cannot be planned alone as in the whole program keeps its plan.
         finally:
             self._free.put((worker, folder))
 
     def build(
         self, plans: Mapping[str, Plan], form: str, finished: Callable[[], None]
     ) -> list[tuple[str, Build | str]]:
-        """Of every plan, its build, or why there is none."""
+        """Compiles every plan; returns its build, or the reason why there is none."""
 
         def task(item: tuple[str, Plan]) -> tuple[str, Build | str]:
             worker, own = self._free.get()
@@ -438,7 +440,7 @@ class _Compilers:
 
 
 def plan_hash(plan: Plan) -> str:
-    """The same for plans that are carried out alike."""
+    """Returns a hash that is equal for plans that are carried out alike."""
     return hashlib.sha256(json.dumps(plan.to_json(), sort_keys=True).encode()).hexdigest()
 
 

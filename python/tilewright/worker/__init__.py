@@ -1,1 +1,1 @@
-"""The process in which the compilers run, and how the user's process talks to it."""
+"""The process in which the compilers run, and the protocol between it and the user's process."""

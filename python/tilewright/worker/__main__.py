@@ -1,4 +1,4 @@
-"""`python -m tilewright.worker` is the process in which the compilers run."""
+"""Runs the process of the compilers: `python -m tilewright.worker`."""
 
 from tilewright.worker.serving import main
 

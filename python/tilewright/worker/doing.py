@@ -1,8 +1,8 @@
-"""What a worker is doing, for its caller to read, also after the worker was killed in the middle of it.
+"""Record of a worker's current step, which its caller can read even after the worker was killed.
 
-It is in a small file that both have open: a record for the step, which the caller writes with each request and the
-worker as it goes on, and one for the pass of ours that is running, which the pass manager writes (`note_passes_in` of
-the extension module).
+It is a small file that both have open. One record holds the step, which the caller writes with each request and the
+worker updates; the other holds the running pass of Tilewright, which the pass manager writes (`note_passes_in` of the
+extension module).
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from __future__ import annotations
 import os
 
 STEP_OFFSET, PASS_OFFSET = 0, 512
-"""Where the records begin, in bytes."""
+"""Positions of the records, in bytes."""
 _RECORD_BYTES = 512
 
 _file: int | None = None
 
 
 def note_in(file: int) -> None:
-    """Has this process, a worker, write what it does to an open file."""
+    """Sets the open file to which this process, a worker, writes its current step."""
     global _file
     _file = file
 
 
 def doing(step: str) -> None:
-    """Notes a step of a request: "IREE's phase 'flow'"; does nothing in other processes than workers."""
+    """Records a step of a request, such as "IREE's phase 'flow'"; does nothing outside workers."""
     if _file is not None:
         write_doing(_file, step)
 
 
 def write_doing(file: int, step: str) -> None:
-    """Notes a step, and that no pass of it has begun."""
+    """Records a step, and that none of its passes has begun."""
     _write(file, PASS_OFFSET, "")
     _write(file, STEP_OFFSET, step)
 
 
 def note_passes() -> None:
-    """Has the extension module note its passes, too, in a worker."""
+    """Makes the extension module record its passes as well, in a worker."""
     from tilewright.ir.native import native
 
     if _file is not None:
@@ -43,7 +43,7 @@ def note_passes() -> None:
 
 
 def read_doing(file: int) -> str:
-    """What was begun last: the pass, else the step."""
+    """Returns what began last: the pass, else the step."""
     return _read(file, PASS_OFFSET) or _read(file, STEP_OFFSET)
 
 

@@ -1,4 +1,4 @@
-"""The worker process as seen from the user's: started at the first request, replaced after it dies."""
+"""The user's side of the worker process, which starts at the first request and is replaced after it dies."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tilewright.worker.doing import read_doing, write_doing
 from tilewright.worker.wire import read_message, write_message
 
 _LEAST_FREE_BYTES = 1 << 16
-"""A process that died beside less of its folder's disk than this died of that."""
+"""If a process dies while its folder's disk has less free space than this, the full disk is the cause."""
 
 
 class WorkerDied(Exception):
-    """A request ended the process. `how` is for a message, `log` is what it printed."""
+    """A request ended the process. `how` is for a message, `log` is the output of the process."""
 
     def __init__(self, how: str, log: str) -> None:
         super().__init__(how)
@@ -35,16 +35,16 @@ class WorkerDied(Exception):
 
 
 class WorkerTooSlow(WorkerDied):
-    """A request took longer than its limit, which ended the process."""
+    """A request took longer than its limit, so the process was ended."""
 
 
 class Worker:
-    """A process with both compilers in it. One request runs at a time.
+    """A process with both compilers in it. It runs one request at a time.
 
-    What the compilers leave behind when they die (objects, backtraces) stays in `folder`. `module` is run to answer the
-    requests; it may lie in one of the folders `search`. With a limit, a request that takes longer ends the process and
-    what it has started. So does the end of this process, however it comes (see `tilewright.system.lifeline`), and a
-    request that is not done by the deadline.
+    Files that the compilers leave behind when they die (objects, backtraces) stay in `folder`. `module` is run to
+    answer the requests; it may be in one of the folders `search`. The process, and everything it started, ends if a
+    request takes longer than the limit or passes the deadline, and if this process ends for any reason (see
+    `tilewright.system.lifeline`).
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Worker:
         self._search = search
         self._limit_seconds = limit_seconds
         self.deadline = deadline or Deadline(None)
-        """Of the compilation that the next requests are part of."""
+        """Deadline of the compilation that the next requests belong to."""
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: Lifeline | None = None
         self._started_with: dict[str, str] = {}
@@ -82,13 +82,12 @@ class Worker:
         self._doing.close()
 
     def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
-        """Sends a request; gives the answer, its bytes, and what was printed meanwhile.
+        """Sends a request; returns the answer, its bytes, and the text printed meanwhile.
 
-        The header's "request" names the function that answers, "module:function"; its "step" says what that does, for
-        the message where it takes too long.
+        The header's "request" names the function that answers, as "module:function"; its "step" says what that
+        function does, for the message if it takes too long.
 
-        Raises `WorkerDied`, `CompileTimeoutError` at the deadline, and `OSError` where the disk with its folder is
-        full.
+        Raises `WorkerDied`, `CompileTimeoutError` at the deadline, and `OSError` if the disk of its folder is full.
         """
         step = header.get("step", f"the request '{header['request']}'")
         self.deadline.check(step)
@@ -107,7 +106,7 @@ class Worker:
         except BrokenPipeError:
             message = None
         except BaseException:
-            # Interrupted halfway through a message: what comes next would be out of step.
+            # After an interrupt in the middle of a message, further messages would be out of step.
             self.close(kill=True)
             raise
         self._log.seek(0)
@@ -121,21 +120,21 @@ class Worker:
                     raise self.deadline.passed(doing)
                 raise WorkerTooSlow(f"took longer than {self._limit_seconds:g} s, in: {doing}", log)
             if shutil.disk_usage(self._folder).free < _LEAST_FREE_BYTES:
-                # LLVM ends the process where it cannot write.
+                # LLVM ends the process if it cannot write.
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
             raise WorkerDied(_how(process.returncode), log)
         return message[0], message[1], log
 
     def serve(self, folder: Path, deadline: Deadline | None = None) -> bool:
-        """Has what comes next be done in another folder; whether a process is there that does it as one would that
-        is started now."""
+        """Makes the next requests run in another folder; returns True if a process is running that behaves like one
+        started now."""
         self._folder = folder
         self.deadline = deadline or Deadline(None)
         is_there = self._process is not None and self._process.poll() is None
         return is_there and self._started_with == _read_at_start(_environment())
 
     def close(self, *, kill: bool = False) -> None:
-        """Ends the process: at the end of its request, or at once."""
+        """Ends the process, at once or after its request."""
         process, self._process = self._process, None
         lifeline, self._lifeline = self._lifeline, None
         if process is None or lifeline is None:
@@ -147,13 +146,13 @@ class Worker:
                 try:
                     stream.close()
                 except BrokenPipeError:
-                    # It died with a request half written, which is why it is closed.
+                    # It died with a half-written request, which is the reason why it is closed.
                     continue
         lifeline.end(after_it=True)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # The worker must find this very package, also when it was put on the path by hand.
+            # The worker must find this very package, even if it was put on the path by hand.
             package_parent = str(Path(__file__).parents[2])
             environment = _environment()
             self._started_with = _read_at_start(environment)
@@ -172,12 +171,13 @@ class Worker:
 
 
 _kept: list[Worker] | None = None
-"""Workers that wait for the next compilation; None where none is to wait."""
+"""Workers that wait for the next compilation; None if `keep_compilers` is not active."""
 _keeping = threading.Lock()
 
 
 def _forget_kept() -> None:
-    """A fork has no part in its parent's processes: two that ask one worker would get each other's answers."""
+    """Forgets the parent's workers in a forked process: two processes that use one worker would get each other's
+    answers."""
     global _kept, _keeping
     _keeping = threading.Lock()
     _kept = None if _kept is None else []
@@ -188,9 +188,9 @@ os.register_at_fork(after_in_child=_forget_kept)
 
 @contextmanager
 def keep_compilers() -> Iterator[None]:
-    """Has the processes in which the compilers run wait for the next compilation, which spares it their start.
+    """Keeps the compilers' processes for the next compilation, which saves starting them.
 
-    One waits for each compilation that ran at the same time as others, until the outermost `with` ends.
+    As many processes wait as compilations ran at the same time, until the outermost `with` block ends.
     """
     global _kept
     with _keeping:
@@ -209,7 +209,7 @@ def keep_compilers() -> Iterator[None]:
 
 @contextmanager
 def lend_worker(folder: Path, *, deadline: Deadline | None = None) -> Iterator[Worker]:
-    """A worker for one compilation: one that waits (`keep_compilers`), or a new one."""
+    """Provides a worker for one compilation: one that waits (`keep_compilers`), or a new one."""
     with _keeping:
         waiting = _kept.pop() if _kept else None
     if waiting is not None and not waiting.serve(folder, deadline):
@@ -230,7 +230,7 @@ def lend_worker(folder: Path, *, deadline: Deadline | None = None) -> Iterator[W
 
 
 def _directory() -> str | None:
-    """The working directory; None where it has been deleted."""
+    """Returns the working directory, or None if it has been deleted."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
@@ -238,18 +238,19 @@ def _directory() -> str | None:
 
 
 def _read_at_start(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that a process minds only when it is started. Others it is told with each request."""
+    """Returns the variables that a process reads only when it starts. All others are sent with each request."""
     return {name: value for name, value in environment.items() if name.startswith(("LD_", "PYTHON"))}
 
 
 def _environment() -> dict[str, str]:
-    """A copy that holds while another thread sets and deletes variables, which a plain copy does not survive."""
+    """Returns a copy of the environment; unlike a plain copy, it tolerates other threads that set and delete
+    variables."""
     values = ((name, os.environ.get(name)) for name in list(os.environ))
     return {name: value for name, value in values if value is not None}
 
 
 class _Limit:
-    """Ends a process and what it started if a block takes too long, by its own limit or a deadline."""
+    """Ends a process and everything it started if a block takes longer than its own limit or a deadline."""
 
     def __init__(self, lifeline: Lifeline, seconds: float | None, deadline: Deadline) -> None:
         self._lifeline = lifeline

@@ -1,10 +1,10 @@
 """The process in which the compilers run: `python -m tilewright.worker`.
 
-Requests come in on stdin, answers go out on stdout; see `tilewright.worker.wire`. The arguments are open files: the
-lifeline (`tilewright.system.lifeline`), and where to note what is being done (`tilewright.worker.doing`).
+Requests arrive on stdin, answers leave on stdout; see `tilewright.worker.wire`. The arguments are open files: the
+lifeline (`tilewright.system.lifeline`), and the record of the current step (`tilewright.worker.doing`).
 
-A request names the function that answers it, "tilewright.iree.service:list_functions". The process imports that module
-when it is first asked for, so this package knows none of those that use it.
+A request names the function that answers it, such as "tilewright.iree.service:list_functions". The process imports
+that module at its first request, so this package does not depend on the packages that use it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tilewright.worker import doing
 from tilewright.worker.wire import read_message, write_message
 
 Handler: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
-"""A function that answers requests: it takes and gives a header and bytes."""
+"""A function that answers requests: it takes and returns a header and bytes."""
 
 
 def main(*packages: str) -> None:
-    """Answers requests on stdin until it closes, with functions of this package and of others that are named."""
+    """Answers requests on stdin until it closes, with functions of this package and of the given packages."""
     native.describe_crashes()
     if len(sys.argv) == 3:
         lifeline.hold_on(int(sys.argv[1]))
         doing.note_in(int(sys.argv[2]))
     requests = sys.stdin.buffer
-    # Whatever libraries print must not end up among the answers.
+    # The output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     serve(requests, answers, packages=("tilewright", *packages))
 
 
 def serve(requests: IO[bytes], answers: IO[bytes], *, packages: Sequence[str]) -> None:
-    """Answers every request until the stream ends; a failed request is an answer, too."""
+    """Answers every request until the stream ends; a request that fails is answered as well."""
     while (message := read_message(requests)) is not None:
         header, blob = message
         _work_in(**header.pop("surroundings"))
@@ -58,7 +58,8 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, packages: Sequence[str]) -
 
 
 def find_handler(name: str, packages: Sequence[str]) -> Handler:
-    """Imports the function that a request names, "module:function"; a `ValueError` where it is in no known package."""
+    """Imports the function that a request names, as "module:function". Raises `ValueError` if it is in no known
+    package."""
     module, _, function = name.partition(":")
     if not function or module.partition(".")[0] not in packages:
         raise ValueError(f"'{name}' does not name a function of {' or '.join(packages)}")
@@ -67,10 +68,10 @@ def find_handler(name: str, packages: Sequence[str]) -> Handler:
 
 
 def _work_in(*, environment: dict[str, str], directory: str | None) -> None:
-    """As a process would that is started for the request alone."""
+    """Sets the environment and the directory that a process started for this request alone would have."""
     search = os.environ["PYTHONPATH"]
     os.environ.clear()
     os.environ.update(environment, PYTHONPATH=search)
     if directory is not None and directory != str(Path.cwd()):
         os.chdir(directory)
-    tempfile.tempdir = None  # it follows the variable again
+    tempfile.tempdir = None  # makes tempfile read the variable again

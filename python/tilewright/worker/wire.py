@@ -19,7 +19,7 @@ def write_message(stream: IO[bytes], header: dict[str, Any], blob: bytes = b"") 
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Reads one message; None when the other side is gone."""
+    """Reads one message; returns None if the other side is gone."""
     prefix = _read_exactly(stream, _PREFIX.size)
     if prefix is None:
         return None

@@ -1,1 +1,1 @@
-"""Rewrites of a model before IREE imports it: what IREE refuses, or would compute wrongly, is spelled out."""
+"""Rewrites of a model before IREE imports it; they replace ops that IREE refuses or miscomputes."""

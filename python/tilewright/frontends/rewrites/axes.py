@@ -1,7 +1,7 @@
-"""Axes that operands do not have.
+"""Check of axis attributes that exceed the rank of their operand.
 
-ONNX's checker does not look at them; IREE does not end at that of a Softmax, dies of that of a LayerNormalization, and
-reduces along none where there is no such axis.
+ONNX's checker does not look at them. IREE never finishes on a Softmax with such an axis, crashes on such a
+LayerNormalization, and computes such a reduction along no axis at all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _WITH_AXIS = frozenset(
         *("LogSoftmax", "LpNormalization", "ScatterElements", "Softmax", "Split", "TopK"),
     )
 )
-"""Ops whose attribute `axis` is one of the first operand's."""
+"""Ops whose attribute `axis` is an axis of the first operand."""
 
 
 def check_axes(model: onnx.ModelProto) -> None:
-    """Raises `ModelError` for the first; types must be inferred. Of what a branch or a body has nothing is said."""
+    """Raises `ModelError` for the first invalid axis. Types must have been inferred. Graphs nested in ops, such as
+    branches and loop bodies, are not checked."""
     graph = model.graph
     ranks = {t.name: len(t.dims) for t in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
@@ -50,7 +51,7 @@ def check_axes(model: onnx.ModelProto) -> None:
 
 
 def _axes(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> list[int]:
-    """As far as they are known."""
+    """Returns the axes of a node, if they are known."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name in ("axis", "axes")}
     if node.op_type in _WITH_AXIS:
         return [attributes["axis"]] if "axis" in attributes else []

@@ -1,6 +1,7 @@
-"""Functions in a model, and ops that ONNX defines by other ops, spelled out where IREE's importer does not know them.
+"""Expansion of a model's functions, and of ops that ONNX defines by other ops and IREE's importer does not know.
 
-Of the losses it knows some: not those of more than one number for each sample, and it takes means over weights wrongly.
+The importer supports some of the losses, but not those with more than one target per sample, and it computes weighted
+means wrongly.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from onnx import defs, helper, inliner
 from tilewright.errors import ModelError
 
 _MOST_NODES = 1_000_000
-"""Of a model with its functions spelled out: some tens of them that call each other twice are more than any memory."""
+"""Most nodes of a model after expansion. A few tens of functions that each call the next one twice would exceed any
+memory."""
 
 _UNKNOWN = [
     "AffineGrid",
@@ -31,7 +33,7 @@ _UNKNOWN = [
 
 
 def inline_functions(model: onnx.ModelProto) -> None:
-    """The functions that a model brings along, in place; types need not be known."""
+    """Inlines, in place, the functions that a model brings along; types need not be known."""
     if model.functions:
         _check_size(model)
         model.CopyFrom(inliner.inline_local_functions(model, convert_version=True))
@@ -42,7 +44,8 @@ _Name = tuple[str, str, str]
 
 
 def _check_size(model: onnx.ModelProto) -> None:
-    """Raises for a model that would not end to grow. Of functions that call themselves the inliner tells."""
+    """Raises `ModelError` if expansion would produce too many nodes. The inliner itself reports recursive
+    functions."""
     calls = {(f.domain, f.name, f.overload): Counter(_called(f.node)) for f in model.functions}
     nodes: dict[_Name, int] = {}
     try:
@@ -62,7 +65,7 @@ def _check_size(model: onnx.ModelProto) -> None:
 
 
 def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[_Name]:
-    """What each node is, those of their graphs included; ops are functions of one node."""
+    """Yields the name of each node's op, including nodes of nested graphs; an op counts as a function of one node."""
     for node in nodes:
         yield node.domain, node.op_type, node.overload
         for attribute in node.attribute:
@@ -71,7 +74,7 @@ def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[_Name]:
 
 
 def spell_out_functions(model: onnx.ModelProto) -> bool:
-    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    """Expands functions of a model whose types have been inferred, in place; returns True if the model changed."""
     unknown = [
         node for node in model.graph.node if node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx")
     ]
@@ -79,14 +82,14 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
         return False
     for node in unknown:
         _give_defaults(node, max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
-    # The inliner knows no types of weights but those that are declared.
+    # The inliner knows the types of weights only if they are declared.
     declared = {value.name for value in [*model.graph.input, *model.graph.value_info]}
     model.graph.value_info.extend(
         helper.make_tensor_value_info(t.name, t.data_type, t.dims)
         for t in model.graph.initializer
         if t.name not in declared
     )
-    # Nor of an input that is left out before one that is there.
+    # It also needs a type for an optional input that is omitted before one that is present.
     model.graph.value_info.append(helper.make_tensor_value_info("", onnx.TensorProto.UNDEFINED, None))
     chosen = [("", name) for name in _UNKNOWN]
     model.CopyFrom(inliner.inline_selected_functions(model, chosen, inline_schema_functions=True))
@@ -95,7 +98,7 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
 
 
 def _give_defaults(node: onnx.NodeProto, opset: int) -> None:
-    """To the attributes that are left out, which the inliner leaves without a value."""
+    """Sets attributes that are omitted to their defaults, because the inliner would leave them without a value."""
     given = {attribute.name for attribute in node.attribute}
     for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
         if name not in given and attribute.default_value.name:
@@ -103,6 +106,6 @@ def _give_defaults(node: onnx.NodeProto, opset: int) -> None:
 
 
 def _name_nodes(model: onnx.ModelProto) -> None:
-    """Names become locations; those inside a definition have none."""
+    """Gives every node a name, which becomes its location; nodes that come from a definition have none."""
     for node in model.graph.node:
         node.name = node.name or next(filter(None, node.output), node.op_type)

@@ -1,15 +1,15 @@
-"""Ops of which IREE's importer computes other numbers than ONNX says, or none, rewritten as ops that it knows.
+"""Rewrites of ops that IREE's importer refuses, or for which it computes other numbers than ONNX specifies.
 
-A MatMulInteger with a zero point for each row, which it takes as one for each column; a QLinearConv with a scale or a
-zero point for each channel, of which it takes one; a QLinearMatMul of more than two dims; an LSTM with peepholes,
-which is refused; an LpNormalization of zeros, which it divides by zero; a DepthToSpace or SpaceToDepth of mode CRD,
-whose channels it parts as if they were blocks; a GridSample of the nearest, where it rounds halves up, not to even,
-and has places around the image beyond it; a Det, for which it divides by what is zero in some matrices, as it swaps
-no rows; a Gelu by tanh, whose constant it has to four digits; a Sign of floats, of which it compares constants with
-an integer, by what is in memory; an AveragePool that counts its padding, where it also counts what windows have
-beyond that (ceil_mode); a Pad of mode wrap, on which its compiler never ends; a ReduceLogSumExp, which it takes of
-exponentials that are infinite from 89 on; an LRN of dynamic shape, which ends the process or reads other numbers; ONNX
-Runtime's QGemm, which it does not know.
+MatMulInteger: a zero point for each row is taken as one for each column. QLinearConv: of a scale or a zero point for
+each channel, only one is used. QLinearMatMul: more than two dims are not supported. LSTM: peepholes are ignored; such
+an op is refused here. LpNormalization: a vector of zeros is divided by zero. DepthToSpace and SpaceToDepth: in mode
+CRD, channels are split as if they were blocks. GridSample: mode nearest rounds halves up, not to even, and takes
+positions around the image for positions outside. Det: the elimination swaps no rows, so it divides by zero for some
+matrices. Gelu: the constant of the tanh approximation has four digits only. Sign: a float constant is compared with an
+integer, so the result depends on the contents of memory. AveragePool: an op that counts its padding also counts what
+windows cover beyond it (ceil_mode). Pad: mode wrap makes the compiler run forever. ReduceLogSumExp: exponentials
+overflow from 89 on. LRN: with a dynamic shape it kills the process or computes wrong numbers. QGemm of ONNX Runtime is
+unknown to the importer.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tilewright.frontends.rewrites.unsigned import Types, types_in
 Shapes = dict[str, list[int]]
 Constants = dict[str, TensorProto]
 MOST_ROWS_OF_DET = 16
-"""Its elimination is spelled out row by row."""
+"""Most rows of the matrix of a Det, because the elimination is unrolled over its rows."""
 
 
 def spell_out_miscomputed(model: onnx.ModelProto) -> bool:
-    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    """Rewrites a model whose types have been inferred, in place; returns True if the model changed."""
     return _rewrite_graph(model.graph, {}, {}, {})
 
 
 def _shapes_in(graph: onnx.GraphProto) -> Shapes:
-    """Of every tensor whose shape can be told; -1 is a length that cannot."""
+    """Returns the shape of every tensor for which it is known; a dim of -1 has an unknown length."""
     shapes: Shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].HasField("t"):
@@ -82,7 +82,7 @@ def _rewrite_graph(
 
 
 class _Operation:
-    """A node and those that replace it."""
+    """A node, and the nodes that replace it."""
 
     def __init__(self, node: NodeProto, shapes: Shapes, types: Types, constants: Constants) -> None:
         self.inputs = list(node.input)
@@ -92,35 +92,36 @@ class _Operation:
         self._types = types
         self._constants = constants
 
-    def shape(self, place: int) -> list[int]:
-        """Of an input. Whether it is one number decides what the op means, so it must be known."""
-        known = self._shapes.get(self.inputs[place])
-        return self._unknown(place) if known is None else known
+    def shape(self, index: int) -> list[int]:
+        """Returns the shape of an input. It must be known, because the meaning of the op depends on it: a single
+        number differs from a vector."""
+        known = self._shapes.get(self.inputs[index])
+        return self._unknown(index) if known is None else known
 
-    def static_shape(self, place: int) -> list[int]:
-        shape = self.shape(place)
-        return self._unknown(place) if -1 in shape else shape
+    def static_shape(self, index: int) -> list[int]:
+        shape = self.shape(index)
+        return self._unknown(index) if -1 in shape else shape
 
-    def dtype(self, place: int) -> np.dtype[Any]:
-        kind = self._types.get(self.inputs[place], TensorProto.UNDEFINED)
+    def dtype(self, index: int) -> np.dtype[Any]:
+        kind = self._types.get(self.inputs[index], TensorProto.UNDEFINED)
         return (
-            self._unknown(place) if kind == TensorProto.UNDEFINED else helper.tensor_dtype_to_np_dtype(kind)
+            self._unknown(index) if kind == TensorProto.UNDEFINED else helper.tensor_dtype_to_np_dtype(kind)
         )
 
-    def _unknown(self, place: int) -> NoReturn:
+    def _unknown(self, index: int) -> NoReturn:
         raise ModelError(
-            f"the type or shape of '{self.inputs[place]}', which {self._node.op_type} reads, is not known",
+            f"the type or shape of '{self.inputs[index]}', which {self._node.op_type} reads, is not known",
             where=f"'{self._node.name}'",
             hint="declare it in the graph's value_info",
         )
 
-    def integers(self, place: int) -> list[int] | None:
-        """Of an input that is a constant; None where it is not there."""
-        if place >= len(self.inputs) or not self.inputs[place]:
+    def integers(self, index: int) -> list[int] | None:
+        """Returns the values of a constant input, or None if the input is absent."""
+        if index >= len(self.inputs) or not self.inputs[index]:
             return None
-        if (tensor := self._constants.get(self.inputs[place])) is None:
+        if (tensor := self._constants.get(self.inputs[index])) is None:
             raise ModelError(
-                f"'{self.inputs[place]}', which {self._node.op_type} reads, is not a constant",
+                f"'{self.inputs[index]}', which {self._node.op_type} reads, is not a constant",
                 where=f"'{self._node.name}'",
                 hint="make it an initializer",
             )
@@ -129,10 +130,10 @@ class _Operation:
     def attribute(self, name: str, default: Any = None) -> Any:
         return next((helper.get_attribute_value(a) for a in self._node.attribute if a.name == name), default)
 
-    def varies(self, place: int) -> bool:
-        """Whether an input is there and has more than one number."""
-        is_given = place < len(self.inputs) and self.inputs[place]
-        return bool(is_given) and any(length != 1 for length in self.shape(place))
+    def varies(self, index: int) -> bool:
+        """Returns True if the input is present and has more than one element."""
+        is_given = index < len(self.inputs) and self.inputs[index]
+        return bool(is_given) and any(length != 1 for length in self.shape(index))
 
     def make(self, op: str, *inputs: str, **attributes: Any) -> str:
         name = f"{self._node.output[0]}.spelled_out_{len(self.made)}"
@@ -140,17 +141,18 @@ class _Operation:
         return name
 
     def finish(self, op: str, *inputs: str) -> None:
-        """What gives the result."""
+        """Makes the op that produces the result of the node."""
         self.made.append(helper.make_node(op, list(inputs), list(self._node.output), name=self._node.name))
 
     def make_with_attributes(self, op: str, *inputs: str) -> str:
-        """An op with the attributes of the node."""
+        """Makes an op with the attributes of the node."""
         name = self.make(op, *inputs)
         self.made[-1].attribute.extend(self._node.attribute)
         return name
 
     def check_result(self, most: list[int]) -> None:
-        """Refuses an image of more windows than so many, which is what ONNX's shape inference makes of some."""
+        """Refuses an op whose inferred image has more than `most` windows along a dim, as ONNX's shape inference gives
+        for some ops."""
         known = self._shapes.get(self._node.output[0], [])[2:]
         if any(length > limit for length, limit in zip(known, most, strict=False)):
             raise ModelError(
@@ -173,12 +175,12 @@ class _Operation:
         return self.make("Cast", value, to=kind)
 
     def difference(self, value: str, zero_point: str) -> str:
-        """Of integers, in i32."""
+        """Makes the difference of integers, computed in i32."""
         return self.make("Sub", self.cast(value, TensorProto.INT32), self.cast(zero_point, TensorProto.INT32))
 
 
 def _take_off_zero_points_of_rows(operation: _Operation) -> bool:
-    """Both operands less their zero points in i32, and their product, which wraps as ONNX's does."""
+    """Subtracts the zero points of both operands in i32, and multiplies them; the product wraps as ONNX's does."""
     if not operation.varies(2):
         return False
     left, right, rows, *others = operation.inputs
@@ -194,7 +196,7 @@ def _take_off_zero_points_of_rows(operation: _Operation) -> bool:
 
 
 def _convolve_dequantised(operation: _Operation) -> bool:
-    """The convolution of what its operands stand for; the scale of a bias is the product of theirs."""
+    """Makes a convolution of the dequantised operands; the scale of a bias is the product of their scales."""
     if not (operation.varies(4) or operation.varies(5)):
         return False
     image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
@@ -214,14 +216,15 @@ def _convolve_dequantised(operation: _Operation) -> bool:
 
 
 def _multiply_batches(operation: _Operation) -> bool:
-    """Of more than two dims: the product of differences, which is exact below 2^24, times what they stand for."""
+    """Multiplies operands of more than two dims: the product of the differences, which is exact below 2^24, times the
+    scales."""
     if max(len(operation.shape(0)), len(operation.shape(3))) <= 2:
         return False
     left, _, _, right, right_scale, right_zero, scale, zero = operation.inputs
 
-    def rows(place: int) -> str:
-        value = operation.inputs[place]
-        return operation.reshape(value, [-1, 1]) if len(operation.shape(place)) == 1 else value
+    def rows(index: int) -> str:
+        value = operation.inputs[index]
+        return operation.reshape(value, [-1, 1]) if len(operation.shape(index)) == 1 else value
 
     sums = operation.make(
         "MatMul",
@@ -246,7 +249,7 @@ def _refuse_peepholes(operation: _Operation) -> bool:
 
 
 def _divide_by_norm(operation: _Operation) -> bool:
-    """Of rows of zeros, zeros."""
+    """Divides by the norm, and gives zeros where it is zero."""
     source = operation.inputs[0]
     is_sum = operation.attribute("p", 2) == 1
     terms = operation.make("Abs", source) if is_sum else operation.make("Mul", source, source)
@@ -260,7 +263,8 @@ def _divide_by_norm(operation: _Operation) -> bool:
 
 
 def _spread_channels(operation: _Operation) -> bool:
-    """Channels outermost, then the two dims of a block, each of which becomes part of a dim of the image."""
+    """Splits the channels, with the channel outermost and then the two dims of a block, and merges each of these with
+    a dim of the image."""
     if operation.attribute("mode", b"DCR") != b"CRD":
         return False
     side = operation.attribute("blocksize")
@@ -273,7 +277,7 @@ def _spread_channels(operation: _Operation) -> bool:
 
 
 def _gather_channels(operation: _Operation) -> bool:
-    """The reverse."""
+    """Does the inverse of `_spread_channels`."""
     if operation.attribute("mode", b"DCR") != b"CRD":
         return False
     side = operation.attribute("blocksize")
@@ -286,14 +290,15 @@ def _gather_channels(operation: _Operation) -> bool:
 
 
 def _gather_nearest(operation: _Operation) -> bool:
-    """One gather by the number of the place within the image. Of reflected places there is nothing in the importer."""
+    """Makes one gather by the index of the nearest position in the image. The importer has no support for reflected
+    positions."""
     padding = operation.attribute("padding_mode", b"zeros")
     if operation.attribute("mode", b"linear") != b"nearest" or padding not in (b"zeros", b"border"):
         return False
     batch, channels, *sides = operation.static_shape(0)
     _, *points, _ = operation.static_shape(1)
     dtype = np.dtype(np.float64 if operation.dtype(1) == np.float64 else np.float32)
-    sizes = np.array(sides[::-1])  # A grid has the innermost dim first.
+    sizes = np.array(sides[::-1])  # a grid has the innermost dim first
 
     def compute(op: str, value: str, number: Any) -> str:
         return operation.make(op, value, operation.constant(np.asarray(number, dtype)))
@@ -305,14 +310,17 @@ def _gather_nearest(operation: _Operation) -> bool:
 
     grid = compute("Add", operation.cast(operation.inputs[1], helper.np_dtype_to_tensor_dtype(dtype)), 1)
     if operation.attribute("align_corners", 0):
-        places = compute("Mul", grid, (sizes - 1) / 2)
+        positions = compute("Mul", grid, (sizes - 1) / 2)
     else:
-        places = compute("Mul", compute("Sub", compute("Mul", grid, sizes), 1), 0.5)
-    places = operation.make("Round", places)
-    # What is no number is on neither side, and goes somewhere within.
-    is_after, is_before = compute("GreaterOrEqual", places, 0), compute("LessOrEqual", places, sizes - 1)
+        positions = compute("Mul", compute("Sub", compute("Mul", grid, sizes), 1), 0.5)
+    positions = operation.make("Round", positions)
+    # NaN fails both comparisons, and is mapped to some position inside the image.
+    is_after, is_before = (
+        compute("GreaterOrEqual", positions, 0),
+        compute("LessOrEqual", positions, sizes - 1),
+    )
     first, last = (operation.constant(number.astype(dtype)) for number in (0 * sizes, sizes - 1))
-    within = operation.make("Where", is_before, operation.make("Where", is_after, places, first), last)
+    within = operation.make("Where", is_before, operation.make("Where", is_after, positions, first), last)
     steps = np.cumprod([1, *sizes[:-1]], dtype=np.int64)
     strided = operation.make("Mul", operation.cast(within, TensorProto.INT64), operation.constant(steps))
     numbers = operation.make(
@@ -331,7 +339,8 @@ def _gather_nearest(operation: _Operation) -> bool:
 
 
 def _eliminate_rows(operation: _Operation) -> bool:
-    """Gauss with partial pivoting: the row of the largest of a column is swapped with the first, and both leave."""
+    """Makes a Gaussian elimination with partial pivoting: each step swaps the row of a column's largest element with
+    the first row, then removes the first row and column."""
     *_, rows, _ = operation.shape(0)
     if not 0 < rows <= MOST_ROWS_OF_DET:
         raise ModelError(
@@ -351,18 +360,18 @@ def _eliminate_rows(operation: _Operation) -> bool:
     products: list[str] = []
     for count in range(rows, 1, -1):
         column = part(left, -1, 0, 1)
-        place = operation.make("ArgMax", operation.make("Abs", column), axis=rank - 2, keepdims=1)
+        index = operation.make("ArgMax", operation.make("Abs", column), axis=rank - 2, keepdims=1)
         numbers = operation.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
-        is_pivot = operation.make("Equal", place, numbers)
+        is_pivot = operation.make("Equal", index, numbers)
         chosen = operation.make("Where", is_pivot, left, zero)
         axes = operation.constant(np.array([rank - 2], np.int64))
         pivot_row = operation.make("ReduceSum", chosen, axes, keepdims=1)
         pivot = part(pivot_row, -1, 0, 1)
-        is_first = operation.make("Equal", place, operation.constant(np.array(0, np.int64)))
+        is_first = operation.make("Equal", index, operation.constant(np.array(0, np.int64)))
         products.append(operation.make("Mul", pivot, operation.make("Where", is_first, one, minus)))
         swapped = operation.make("Where", is_pivot, part(left, -2, 0, 1), left)
         below, right = part(part(swapped, -2, 1, count), -1, 1, count), part(pivot_row, -1, 1, count)
-        # A column of zeros has a determinant of zero, whatever the rest.
+        # A column of zeros gives a determinant of zero, whatever the other columns hold.
         divisor = operation.make("Where", operation.make("Equal", pivot, zero), one, pivot)
         factors = operation.make("Div", part(part(swapped, -2, 1, count), -1, 0, 1), divisor)
         left = operation.make("Sub", below, operation.make("Mul", factors, right))
@@ -374,12 +383,12 @@ def _eliminate_rows(operation: _Operation) -> bool:
 
 
 def _multiply_and_scale(operation: _Operation) -> bool:
-    """The sums of a QGemm in i32, its bias among them, times the scales of both factors and `alpha`."""
+    """Multiplies the sums of a QGemm in i32, including its bias, by the scales of both operands and `alpha`."""
     left, left_scale, left_zero, right, right_scale, right_zero, *others = operation.inputs
     bias, scale, zero = (*others, "", "", "")[:3]
     if operation.varies(1) or operation.varies(2):
         raise ModelError(
-            "a scale or a zero point for each row of A is not one that QGemm has", where=f"'{operation.name}'"
+            "QGemm does not support a scale or a zero point for each row of A", where=f"'{operation.name}'"
         )
     if operation.attribute("transA", 0):
         left = operation.make("Transpose", left, perm=[1, 0])
@@ -399,7 +408,8 @@ def _multiply_and_scale(operation: _Operation) -> bool:
 
 
 def _pad_before_pooling(operation: _Operation) -> bool:
-    """Zeros around the image, which windows may reach beyond uncounted; none of the op's begins in the padding."""
+    """Pads the image with zeros, which count, before pooling; windows may reach beyond the padding uncounted. No
+    window of the op begins in the padding behind the image."""
     counts_all = operation.attribute("ceil_mode", 0) and operation.attribute("count_include_pad", 0)
     if not counts_all or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
         return False
@@ -413,15 +423,15 @@ def _pad_before_pooling(operation: _Operation) -> bool:
     attributes = {name: value for name, value in given.items() if value is not None}
     pooled = operation.make("AveragePool", padded, ceil_mode=1, **attributes)
     steps = given["strides"] or [1] * len(image)
-    begun = [-(-(size + front) // step) for size, front, step in zip(image, before, steps, strict=True)]
-    operation.check_result(begun)
-    bounds = ([0] * len(image), begun, range(2, 2 + len(image)))
+    windows = [-(-(size + front) // step) for size, front, step in zip(image, before, steps, strict=True)]
+    operation.check_result(windows)
+    bounds = ([0] * len(image), windows, range(2, 2 + len(image)))
     operation.finish("Slice", pooled, *(operation.constant(np.array(bound, np.int64)) for bound in bounds))
     return True
 
 
 def _shift_exponentials(operation: _Operation) -> bool:
-    """log Σ exp(x - m) + m, where m is the maximum, or zero if that is infinite."""
+    """Computes log Σ exp(x - m) + m, where m is the maximum, or zero if that is infinite."""
     dtype, x = operation.dtype(0), operation.inputs[0]
     axes, declared = (*operation.inputs[1:], "")[0], operation.attribute("axes")
     is_of_none = operation.attribute("noop_with_empty_axes", 0) and not axes
@@ -445,7 +455,8 @@ def _shift_exponentials(operation: _Operation) -> bool:
 
 
 def _sum_neighbouring_squares(operation: _Operation) -> bool:
-    """x / (bias + alpha/size Σ x²)^beta, over as many slices of the padded channels as a window has channels."""
+    """Computes x / (bias + alpha/size Σ x²)^beta with one slice of the padded channels for each channel of a
+    window."""
     shape = operation.shape(0)
     if -1 not in shape or shape[1] < 0:
         return False
@@ -472,7 +483,7 @@ def _sum_neighbouring_squares(operation: _Operation) -> bool:
 
 
 def _choose_sign(operation: _Operation) -> bool:
-    """By comparisons with a zero of the same type."""
+    """Computes the sign by comparisons with a zero of the same type."""
     dtype = operation.dtype(0)
     if np.issubdtype(dtype, np.integer):
         return False
@@ -484,9 +495,9 @@ def _choose_sign(operation: _Operation) -> bool:
 
 
 def _gelu_by_tanh(op: _Operation) -> bool:
-    """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2: the importer writes 0.797724 for √(2/π) = 0.797885.
+    """Computes x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2; the importer has 0.797724 for √(2/π) = 0.797885.
 
-    Narrow floats are computed in f32, as the constant has more digits than they.
+    Narrow floats are computed in f32, because the constant has more digits than they hold.
     """
     if op.attribute("approximate", b"none") != b"tanh":
         return False
@@ -510,7 +521,7 @@ def _gelu_by_tanh(op: _Operation) -> bool:
 
 
 def _gather_wrapped(operation: _Operation) -> bool:
-    """Along each dim by numbers of places, modulo its length: what negative amounts take away does not come again."""
+    """Gathers along each dim by indices modulo its length; elements that negative amounts remove are not repeated."""
     if operation.attribute("mode", b"constant") != b"wrap":
         return False
     shape, pads = operation.shape(0), operation.integers(1) or []
@@ -523,13 +534,13 @@ def _gather_wrapped(operation: _Operation) -> bool:
         first, last = max(0, -before), shape[axis] + min(0, after)
         if first >= last:
             raise ModelError(
-                f"a Pad of mode wrap cannot repeat dim {axis}, of which nothing is left or the length is not known",
+                f"a Pad of mode wrap cannot repeat dim {axis}, because it is empty or its length is not known",
                 where=f"'{operation.name}'",
                 hint="declare the shape of its input in the graph's value_info",
             )
         length = last - first
-        places = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
-        padded = operation.make("Gather", padded, operation.constant(places), axis=axis)
+        positions = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
+        padded = operation.make("Gather", padded, operation.constant(positions), axis=axis)
     operation.finish("Identity", padded)
     return True
 

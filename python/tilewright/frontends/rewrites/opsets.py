@@ -1,4 +1,5 @@
-"""Models of older opsets. Of many ops IREE's importer knows newer versions only: Softmax 13, BatchNormalization 15."""
+"""Conversion of models of older opsets, because IREE's importer supports only newer versions of many ops, such as
+Softmax 13 and BatchNormalization 15."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import onnx
 from onnx import version_converter
 
 _OPSET = 17
-"""The first of whose ops it knows about all."""
+"""The first opset that IREE's importer supports almost completely."""
 
 
 def is_older(model: onnx.ModelProto) -> bool:
@@ -15,8 +16,8 @@ def is_older(model: onnx.ModelProto) -> bool:
 
 
 def raise_opset(model: onnx.ModelProto) -> None:
-    """Converts a model in place, by ONNX's own converter; one that it cannot convert stays as it is."""
+    """Converts a model in place with ONNX's own converter; a model that cannot be converted stays unchanged."""
     try:
         model.CopyFrom(version_converter.convert_version(model, _OPSET))
-    except Exception:  # of several kinds; checker and importer tell better what is wrong
+    except Exception:  # of several kinds; checker and importer report the reason better
         return

@@ -1,13 +1,13 @@
-"""Scatters of whole rows, as a key/value cache is appended to, in the one form that stays a store in place.
+"""Normal form of scatters of whole rows, such as appending to a key/value cache, which can then store in place.
 
-IREE's importer takes a scatter of ONNX apart into single elements: seven kernels for a row of a cache. A scatter of
-rows of a matrix, by their numbers, stays one small kernel that writes into its operand where nobody else reads it.
-So ScatterND, TensorScatter, and a ScatterElements whose indices are positions that were expanded become
+IREE's importer splits a scatter of ONNX into single elements: seven kernels for a row of a cache. A scatter of rows of
+a matrix, by row number, remains one small kernel, which writes into its operand if nothing else reads that. So
+ScatterND, TensorScatter, and a ScatterElements whose indices are expanded positions become
 
     rows = ScatterND(Reshape(data, [all rows, row]), numbers of rows, Reshape(updates, [updated rows, row]))
 
-with sizes that are known; any other is left as it is. A position outside the data, which ONNX forbids, is moved to the
-nearest one inside, so that nothing is ever written out of bounds.
+if the sizes are known; all other scatters stay unchanged. A position outside the data, which ONNX forbids, is moved to
+the nearest one inside, so that no store is out of bounds.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import onnx
 from onnx import helper, numpy_helper
 
 _SCATTERS = ("ScatterND", "ScatterElements", "TensorScatter")
-_FIRST_OPSET = 13  # in which the axes of ReduceSum are an input
-_FIRST_IR_VERSION = 4  # in which a constant need not be an input, too
+_FIRST_OPSET = 13  # the first with the axes of ReduceSum as an input
+_FIRST_IR_VERSION = 4  # the first in which a constant need not be an input, too
 
 ROWS_IN_BOUNDS = "tilewright: rows whose numbers are in bounds"
-"""The documentation of a ScatterND that was made here: `frontends.onnx_importer` takes no other."""
+"""The doc string of a ScatterND that was made here; `frontends.onnx_importer` handles no other ScatterND."""
 
 Shape = tuple[int, ...]
 
 
 def flatten_scatters(model: onnx.ModelProto) -> None:
-    """Rewrites the scatters of the model's graph that are of whole rows."""
+    """Rewrites all scatters of whole rows in the model's graph."""
     opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
     if opset < _FIRST_OPSET or model.ir_version < _FIRST_IR_VERSION:
         return
@@ -41,7 +41,7 @@ def flatten_scatters(model: onnx.ModelProto) -> None:
     try:
         shapes = dict(_shapes(model))
     except (onnx.shape_inference.InferenceError, ValueError):
-        return  # The checker, which comes later, says what is wrong with the model.
+        return  # The checker, which runs later, reports what is wrong with the model.
     makers = {output: node for node in model.graph.node for output in node.output}
     nodes = list(model.graph.node)
     del model.graph.node[:]
@@ -63,7 +63,7 @@ def _is_scatter(node: onnx.NodeProto) -> bool:
 
 
 def _shapes(model: onnx.ModelProto) -> Iterator[tuple[str, Shape]]:
-    """Of every tensor whose sizes are known."""
+    """Yields the name and shape of every tensor whose sizes are known."""
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     for value in (*graph.input, *graph.value_info, *graph.output):
         kind = value.type.tensor_type
@@ -75,7 +75,7 @@ def _shapes(model: onnx.ModelProto) -> Iterator[tuple[str, Shape]]:
 
 @dataclass
 class _Rewritten:
-    """Nodes in place of one."""
+    """The nodes that replace one node."""
 
     name: str
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -95,7 +95,7 @@ class _Rewritten:
         return f"{self.name}.scatter.{len(self.nodes) + len(self.constants)}"
 
     def clamped(self, index: str, sizes: Sequence[int]) -> str:
-        """Indices from -size on as such from 0 on; none is outside."""
+        """Converts indices that count from -size to indices from 0, clamped to the bounds."""
         size = self.integers(sizes)
         counted = self.op(
             "Where", self.op("Less", index, self.integers(0)), self.op("Add", index, size), index
@@ -104,7 +104,7 @@ class _Rewritten:
         return self.op("Max", self.op("Min", counted, last), self.integers(0))
 
     def scatter(self, data: str, shape: Shape, *, rows: int, numbers: str, updates: str, result: str) -> None:
-        """Of `rows` rows of `data`, whose row is as long as what is behind the dims that are numbered."""
+        """Makes a scatter of `rows` rows of `data`; a row spans the dims behind those that the row number covers."""
         row = self.integers([-1, rows]), self.integers([-1, 1])
         flat, new = self.op("Reshape", data, row[0]), self.op("Reshape", updates, row[0])
         scattered = self.op("ScatterND", flat, self.op("Reshape", numbers, row[1]), new)
@@ -147,7 +147,8 @@ def _rewrite(
 def _number_tuples(
     rewritten: _Rewritten, indices: str, shape: Shape, updated: Shape, shapes: Mapping[str, Shape]
 ) -> tuple[str, int] | None:
-    """ScatterND's: the last dim of the indices is a place in the first dims of the data."""
+    """Returns row numbers for a ScatterND, whose indices have, in their last dim, a position in the first dims of the
+    data; and the number of these dims."""
     if not shapes.get(indices) or 0 in shapes[indices]:
         return None
     *points, dims = shapes[indices]
@@ -168,7 +169,8 @@ def _number_positions(
     shapes: Mapping[str, Shape],
     makers: Mapping[str, onnx.NodeProto],
 ) -> tuple[str, int] | None:
-    """ScatterElements': the same positions along the axis for all other dims, which are updated as a whole."""
+    """Returns row numbers for a ScatterElements with the same positions along the axis for all other dims, which are
+    updated as a whole; and the number of dims that they cover."""
     axis = int(_attribute(node, "axis", 0)) % len(shape)
     expand = makers.get(node.input[1])
     if expand is None or expand.op_type != "Expand" or node.input[1] not in shapes:
@@ -193,7 +195,8 @@ def _number_positions(
 def _number_from_starts(
     rewritten: _Rewritten, node: onnx.NodeProto, shape: Shape, updated: Shape
 ) -> tuple[str, int] | None:
-    """TensorScatter's: consecutive positions along the axis, from a start of each batch."""
+    """Returns row numbers for a TensorScatter: consecutive positions along the axis, from a start for each batch; and
+    the number of dims that they cover."""
     axis = int(_attribute(node, "axis", -2)) % len(shape)
     if axis == 0:
         return None
@@ -206,13 +209,13 @@ def _number_from_starts(
     if _attribute(node, "mode", b"linear") == b"circular":
         places = rewritten.op("Mod", places, rewritten.integers([size]))
     places = rewritten.clamped(places, [size])
-    # [batch, 1, count] of places beside [batch, what is between batch and axis, 1] of where each begins.
+    # The positions are [batch, 1, count], and the first row of each is [batch, dims between batch and axis, 1].
     bases = rewritten.op("Reshape", _bases(rewritten, shape, axis), rewritten.integers([shape[0], -1, 1]))
     return rewritten.op("Add", bases, rewritten.op("Unsqueeze", places, rewritten.integers([1]))), axis + 1
 
 
 def _bases(rewritten: _Rewritten, shape: Shape, axis: int) -> str:
-    """[n, 1]: the number of the first row along the axis, for each place in the dims before it."""
+    """Makes an [n, 1] tensor: the number of the first row along the axis, for each index of the dims before it."""
     return rewritten.integers(np.arange(math.prod(shape[:axis]))[:, None] * shape[axis])
 
 

@@ -1,9 +1,9 @@
-"""Arithmetic on shapes, as exporters leave it in a graph, replaced by its values.
+"""Constant folding of shape arithmetic that exporters leave in a graph.
 
-IREE's importer must know every shape, and ONNX's shape inference follows only some of the ops that exporters compute
-shapes by: a Mod or a Cast on the way is enough to lose the rank of all that comes behind (PyTorch's attention
-has both). ONNX's own evaluator computes the values. The passes of onnx-ir (1.1) do not fold: they lift constants to
-initializers, inline functions and drop what is unused, and their shape inference is ONNX's.
+IREE's importer must know every shape, and ONNX's shape inference follows only some of the ops by which exporters
+compute shapes: one Mod or Cast is enough to lose the ranks of all tensors behind it (PyTorch's attention has both).
+ONNX's own evaluator computes the values. The passes of onnx-ir (1.1) do not fold: they lift constants to initializers,
+inline functions and remove unused nodes, and their shape inference is ONNX's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy
 from tilewright.records.signature import Array
 
 _MOST_ELEMENTS = 16
-"""Of a value that is kept here: a shape has fewer, and a longer Range is an index, which our passes know as one."""
+"""Most elements of a value that is folded: shapes have fewer, and a longer Range is an index, which our passes
+recognise."""
 
-# Computed from values alone, giving at most as many elements as broadcasting or joining the operands does.
+# Ops computed from values alone, whose result has at most as many elements as broadcasting or joining the operands
+# gives.
 # fmt: off
 _BOUNDED = frozenset((
     "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Concat", "Constant", "Div", "Equal", "Floor", "Gather",
@@ -30,7 +32,7 @@ _BOUNDED = frozenset((
 ))
 # fmt: on
 
-# Elements of the result of an op that makes more of them, from its operands.
+# Elements of the result, from the operands, of ops that may produce more of them.
 _GROWING: dict[str, Callable[..., float]] = {
     "ConstantOfShape": lambda shape: math.prod(shape.tolist()),
     "Expand": lambda value, shape: value.size * math.prod(shape.tolist()),
@@ -40,11 +42,10 @@ _GROWING: dict[str, Callable[..., float]] = {
 
 
 def fold_shapes(model: onnx.ModelProto) -> bool:
-    """Replaces what follows from known shapes by constants, in place; whether there was anything.
+    """Replaces values that follow from known shapes by constants, in place; returns True if the model changed.
 
-    Types must have been inferred, and may be known of more tensors if they are inferred again afterwards. Folded are
-    integers, booleans and single numbers: a table of floats is a weight, and IREE's to fold. An If whose condition
-    is known becomes its branch.
+    Types must have been inferred; inferring them again afterwards may find more. Integers, booleans and single numbers
+    are folded; a table of floats is a weight, which IREE folds. An If with a known condition becomes its branch.
     """
     folder = _Folder(model)
     nodes = [new for node in model.graph.node for new in folder.fold(node)]
@@ -69,7 +70,7 @@ class _Folder:
         }
 
     def fold(self, node: NodeProto) -> list[NodeProto]:
-        """The nodes that replace a node, most often itself."""
+        """Returns the nodes that replace a node, usually the node itself."""
         if node.domain not in ("", "ai.onnx"):
             return [node]
         if node.op_type == "If" and node.input[0] in self._values:
@@ -88,7 +89,7 @@ class _Folder:
         ]
 
     def _inlined(self, node: NodeProto, branch: GraphProto) -> list[NodeProto]:
-        """The nodes of a branch under names of their own, as those of two branches may be the same."""
+        """Returns the nodes of a branch under unique names, because two branches may use the same names."""
         self.is_changed = True
         made = [name for inner in branch.node for name in inner.output] + [t.name for t in branch.initializer]
         names = {name: f"{node.output[0]}.{name}" for name in made if name}
@@ -116,7 +117,7 @@ class _Folder:
         return self._run(node, known)
 
     def _operand(self, node: NodeProto, name: str) -> Array | None:
-        """The value of an operand, or anything like it where only its shape or its type counts."""
+        """Returns the value of an operand, or any value of its shape and type if only these matter."""
         if name in self._values or name not in self._types:
             return self._values.get(name)
         tensor = self._types[name].type.tensor_type
@@ -126,7 +127,8 @@ class _Folder:
         return np.zeros((), helper.tensor_dtype_to_np_dtype(tensor.elem_type)) if is_example else None
 
     def _run(self, node: NodeProto, operands: dict[str, Array]) -> list[Array] | None:
-        """By ONNX's own evaluator; nothing where it refuses, as IREE is to say what is wrong then."""
+        """Evaluates a node with ONNX's own evaluator; returns None if that fails, so that IREE reports what is
+        wrong."""
         from onnx.reference import ReferenceEvaluator
 
         inputs = [_describe(name, array) for name, array in operands.items()]
@@ -135,13 +137,13 @@ class _Folder:
         try:
             with np.errstate(all="raise"):
                 results = ReferenceEvaluator(model).run(None, operands)
-        except Exception:  # what it raises is not documented
+        except Exception:  # the exceptions it raises are not documented
             return None
         return [np.asarray(result) for result in results]
 
 
 def _renamed(node: NodeProto, names: dict[str, str]) -> NodeProto:
-    """A copy that knows these tensors by other names, in its own graphs, too."""
+    """Returns a copy of a node with its tensors renamed, also in nested graphs."""
     copy = NodeProto()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
@@ -168,7 +170,7 @@ def _describe(name: str, array: Array) -> ValueInfoProto:
 
 
 def _zeros(tensor: TypeProto.Tensor) -> Array | None:
-    """Zeros of a shape, if all of it is known, in the memory of one."""
+    """Returns zeros of a fully known shape, in the memory of one element; None if the shape is not known."""
     dims = tensor.shape.dim
     if not tensor.HasField("shape") or not all(dim.HasField("dim_value") for dim in dims):
         return None

@@ -1,8 +1,8 @@
-"""Ops of the torch dialect of which IREE computes other numbers than PyTorch, rewritten as ops that it computes right.
+"""Rewrites of torch ops for which IREE computes other numbers than PyTorch.
 
-A gelu by tanh, in which IREE 3.13 has 0.797724 for √(2/π) = 0.797885: results differ from the fifth digit on. Sums,
-means, norms and losses of f16 and bf16, which PyTorch accumulates in f32 and rounds once, and which IREE holds in the
-type of the operands up to the end: a mean of 1024 numbers near 100 is infinite in f16 there.
+In a gelu by tanh, IREE 3.13 has 0.797724 for √(2/π) = 0.797885, so results differ from the fifth digit on. Sums,
+means, norms and losses of f16 and bf16 are accumulated in f32 and rounded once by PyTorch, but IREE keeps them in the
+type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iree.compiler import ir
 
 _INT_OF_F32 = 6
 _INTS_OF_NARROW = {"f16": 5, "bf16": 15}
-"""Scalar types as PyTorch numbers them."""
+"""PyTorch's numbers for scalar types."""
 _SUMMING: dict[str, int | None] = {
     "aten._adaptive_avg_pool2d": None,
     "aten._adaptive_avg_pool3d": None,
@@ -55,18 +55,19 @@ _SUMMING: dict[str, int | None] = {
     "aten.var_mean.correction": None,
     "aten.var_mean.dim": None,
 }
-"""Ops that sum, with the place of the operand that names the type of the result. IREE holds in f32 what softmax, var,
-batch_norm, instance_norm, matmuls and convolutions sum."""
+"""Ops that sum, with the index of the operand that names the type of the result. IREE accumulates softmax, var,
+batch_norm, instance_norm, matmuls and convolutions in f32 itself."""
 
 
 def spell_out_torch(source: bytes) -> bytes:
-    """The module as bytecode where there was something to rewrite, else as it is, even if it is none."""
+    """Returns the module as bytecode if something was rewritten, else `source` unchanged, even if it is not a
+    module."""
     with ir.Context() as context:
         context.allow_unregistered_dialects = True
         try:
             module = ir.Module.parse(source)
         except ir.MLIRError:
-            return source  # whoever compiles it says why
+            return source  # compiling it later reports why
         found: list[tuple[Any, Callable[[Any], list[Any]]]] = []
 
         def collect(operation: Any) -> Any:
@@ -113,13 +114,13 @@ def _int(value: int) -> Any:
 
 
 def _narrow(kind: Any) -> str | None:
-    """The element type of a tensor of f16 or bf16."""
+    """Returns the element type of a tensor of f16 or bf16; None for all other types."""
     found = re.search(r",(b?f16)>$", str(kind))
     return found[1] if found else None
 
 
 def _wide(kind: Any) -> Any:
-    """The type of a tensor in f32, if its elements are f16 or bf16."""
+    """Returns the type of the tensor in f32 if its elements are f16 or bf16, else the type itself."""
     narrow = _narrow(kind)
     return ir.Type.parse(str(kind).replace(f",{narrow}>", ",f32>")) if narrow else kind
 
@@ -131,7 +132,7 @@ def _widened(value: Any) -> Any:
 
 
 def _rounded(value: Any, kind: Any) -> Any:
-    """A value in f32 as the tensor type `kind`."""
+    """Rounds a value in f32 to the tensor type `kind`."""
     narrow = _narrow(kind)
     return (
         _make("prims.convert_element_type", kind, value, _int(_INTS_OF_NARROW[narrow])) if narrow else value
@@ -145,12 +146,12 @@ def _is_narrow_sum(operation: Any) -> bool:
 
 
 def _sum_in_f32(operation: Any) -> list[Any]:
-    """The results of the op on operands in f32, rounded to the types that it has."""
+    """Computes the op on operands in f32 and rounds its results to their own types."""
     operands = [_widened(operand) for operand in operation.operands]
-    place = _SUMMING[operation.name.removeprefix("torch.")]
-    if place is not None:
+    index = _SUMMING[operation.name.removeprefix("torch.")]
+    if index is not None:
         none = ir.Type.parse("!torch.none")
-        operands[place] = ir.Operation.create("torch.constant.none", results=[none]).result
+        operands[index] = ir.Operation.create("torch.constant.none", results=[none]).result
     kinds = [result.type for result in operation.results]
     attributes = {named.name: named.attr for named in operation.attributes}
     wide = ir.Operation.create(
@@ -160,7 +161,7 @@ def _sum_in_f32(operation: Any) -> list[Any]:
 
 
 def _gelu_by_tanh(gelu: Any) -> Any:
-    """x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2; narrow floats are computed in f32, as PyTorch does."""
+    """Computes x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2; narrow floats are computed in f32, as in PyTorch."""
     kind = gelu.results[0].type
     x, wide = _widened(gelu.operands[0]), _wide(kind)
     cube = _make("aten.mul.Tensor", wide, _make("aten.mul.Tensor", wide, x, x), x)

@@ -1,7 +1,7 @@
-"""Ops on unsigned integers that IREE's importer takes as signed, rewritten so that it cannot, or refused.
+"""Rewrites of ops on unsigned integers that IREE's importer treats as signed; some of them are refused.
 
-It keeps the sign of a type for comparisons, Max, Min and casts, and loses it in the ops below: the numbers would be
-wrong with no error. Most of these become ops in which it is kept, in a type that holds all values.
+The importer respects the signedness of a type in comparisons, Max, Min and casts, but loses it in the ops below: the
+numbers would be silently wrong. Most of these are rewritten to ops that respect it, in a type that holds all values.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _WIDER: dict[int, int] = {
     TensorProto.UINT16: TensorProto.INT32,
     TensorProto.UINT32: TensorProto.INT64,
 }
-"""Signed types that hold all values of an unsigned one."""
+"""For each unsigned type, a signed type that holds all of its values."""
 
 Types = dict[str, int]
 
 
 def keep_signs(model: onnx.ModelProto) -> bool:
-    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    """Rewrites a model whose types have been inferred, in place; returns True if the model changed."""
     return _rewrite_graph(model.graph, types_in(model.graph))
 
 
@@ -41,7 +41,7 @@ def _subgraphs(node: NodeProto) -> list[GraphProto]:
 
 
 def types_in(graph: GraphProto) -> Types:
-    """Element types, of every tensor whose type can be told."""
+    """Returns the element type of every tensor whose type is known."""
     values = [*graph.input, *graph.value_info, *graph.output]
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
@@ -67,7 +67,7 @@ def _rewrite_graph(graph: GraphProto, types: Types) -> bool:
 
 
 class _Operation:
-    """A node with what a rewrite needs to know, and a maker of the nodes that replace it."""
+    """A node with the types that a rewrite needs, and methods to make the nodes that replace it."""
 
     def __init__(self, graph: GraphProto, node: NodeProto, types: Types) -> None:
         self.node = node
@@ -82,13 +82,13 @@ class _Operation:
     def make(
         self, op_type: str, inputs: list[str], output: str | None = None, **attributes: Any
     ) -> NodeProto:
-        """A node at the place of this one; without a name, its output is new."""
+        """Makes a node with the location of this one; without a name, its output gets a new one."""
         self._made += 1
         output = output or f"{self.node.output[0]}.as_signed_{self._made}"
         return helper.make_node(op_type, inputs, [output], name=self.node.name, **attributes)
 
     def with_inputs(self, inputs: list[str], outputs: list[str]) -> NodeProto:
-        """This node with other operands and results."""
+        """Returns a copy of this node with other operands and results."""
         copy = NodeProto()
         copy.CopyFrom(self.node)
         copy.input[:], copy.output[:] = inputs, outputs
@@ -112,7 +112,7 @@ def _as_identity(operation: _Operation) -> list[NodeProto]:
 
 
 def _clip_by_bounds(operation: _Operation) -> list[NodeProto]:
-    """Max and Min are the same, and keep the sign."""
+    """Clips by Max and Min, which respect the signedness."""
     value, *bounds = operation.node.input
     sides = [(op, bound) for op, bound in zip(("Max", "Min"), bounds, strict=False) if bound]
     nodes = []
@@ -123,21 +123,21 @@ def _clip_by_bounds(operation: _Operation) -> list[NodeProto]:
 
 
 def _divide_wider(operation: _Operation) -> list[NodeProto]:
-    """Bytes alone: there is no cast back to the others."""
+    """Divides bytes in i32; other unsigned types are refused, because there is no cast back to them."""
     if operation.kinds != [TensorProto.UINT8, TensorProto.UINT8]:
         operation.refuse()
     return _in_type(operation, TensorProto.INT32)
 
 
 def _pool_in_floats(operation: _Operation) -> list[NodeProto]:
-    """Pooling knows no integers but signed bytes; floats hold all bytes."""
+    """Pools bytes as floats, which hold all of them: pooling supports no integers but signed bytes."""
     if operation.kinds != [TensorProto.UINT8] or len(operation.node.output) > 1:
-        operation.refuse()  # Indices are those of a plane there, not of the tensor.
+        operation.refuse()  # The indices there are relative to a plane, not to the tensor.
     return _in_type(operation, TensorProto.FLOAT)
 
 
 def _in_type(operation: _Operation, kind: int) -> list[NodeProto]:
-    """The operation in another type, between casts; results beyond the first keep their own."""
+    """Computes the op in another type between casts; results beyond the first keep their own types."""
     casts = [operation.make("Cast", [operand], to=kind) for operand in operation.node.input]
     first, *others = operation.node.output
     wide = f"{first}.as_signed"
@@ -146,7 +146,7 @@ def _in_type(operation: _Operation, kind: int) -> list[NodeProto]:
 
 
 def _pick_by_index(operation: _Operation) -> list[NodeProto]:
-    """Indices of the largest in a wider type, and the values at them."""
+    """Finds the indices of the largest elements in a wider type, and gathers the values at these indices."""
     kind, (value, count) = operation.kinds[0], operation.node.input
     if kind not in _WIDER:
         operation.refuse()
@@ -161,18 +161,19 @@ def _pick_by_index(operation: _Operation) -> list[NodeProto]:
 
 
 def _name_zero_points(operation: _Operation) -> list[NodeProto]:
-    """Writes out the zero points that products of bytes may leave out: without them every byte is taken as signed."""
+    """Adds the optional zero points to products of bytes: without them the importer takes every byte as signed."""
     node = operation.with_inputs(list(operation.node.input), list(operation.node.output))
     node.input.extend([""] * (4 - len(node.input)))
-    for place, kind in enumerate(operation.kinds[:2], start=2):
-        if not node.input[place] and kind != TensorProto.UNDEFINED:
+    for index, kind in enumerate(operation.kinds[:2], start=2):
+        if not node.input[index] and kind != TensorProto.UNDEFINED:
             zero = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
-            node.input[place] = operation.constant(zero, f"{node.output[0]}.zero_point_{place - 2}")
+            node.input[index] = operation.constant(zero, f"{node.output[0]}.zero_point_{index - 2}")
     return [node]
 
 
 def _combine_with_sign(operation: _Operation) -> list[NodeProto]:
-    """A scatter's max and min compare; its other reductions are the same for both signs."""
+    """Refuses a scatter with max or min, which compare; all other reductions are the same for both kinds of
+    integers."""
     how = next((a.s for a in operation.node.attribute if a.name == "reduction"), b"none")
     if how in (b"max", b"min"):
         operation.refuse()
@@ -180,7 +181,8 @@ def _combine_with_sign(operation: _Operation) -> list[NodeProto]:
 
 
 def _raise_in_type_of_base(operation: _Operation) -> list[NodeProto]:
-    """Floats hold exponents; what integers would wrap is refused."""
+    """Casts the exponents to the floating-point type of the base; integer bases, whose powers may wrap, are
+    refused."""
     base = operation.kinds[0]
     if base not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE):
         operation.refuse()

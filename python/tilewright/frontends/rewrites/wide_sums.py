@@ -1,9 +1,9 @@
-"""Ops of f16 and bf16 that sum, computed in f32: their operands are cast, and their results rounded once.
+"""Rewrites of f16 and bf16 ops that sum, so that they are computed in f32 and rounded once.
 
-ONNX says what such an op gives and names no type for what it holds in between. IREE's importer holds sums and squares
-in the type of the operands: a mean of 1024 numbers near 100 is infinite in f16, as the sum is rounded before it is
-divided, and a sum of ones in bf16 stops at 256. What the model itself has between a sum and a division stays as it is:
-a ReduceSum before a Div is rounded.
+ONNX defines the result of such an op and names no type for intermediate values. IREE's importer keeps sums and squares
+in the type of the operands: a mean of 1024 numbers near 100 is infinite in f16, because the sum is rounded before it
+is divided, and a sum of ones in bf16 stops at 256. Values that the model itself has between a sum and a division stay
+as they are: a ReduceSum before a Div is rounded.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _SUMMING = frozenset(
         "Sum",
     }
 )
-"""IREE's importer holds in f32 what Softmax, LayerNormalization, InstanceNormalization, BatchNormalization, matmuls and
-convolutions sum."""
+"""Ops of which IREE's importer keeps sums in the type of the operands. It accumulates Softmax, LayerNormalization,
+InstanceNormalization, BatchNormalization, matmuls and convolutions in f32."""
 
 
 def sum_in_f32(model: onnx.ModelProto) -> bool:
-    """Rewrites a model whose types are inferred, in place; whether there was anything to rewrite."""
+    """Rewrites a model whose types have been inferred, in place; returns True if the model changed."""
     return _rewrite_graph(model.graph, {})
 
 
@@ -74,13 +74,13 @@ def _is_narrow_sum(node: NodeProto, types: Types) -> bool:
 
 
 def _sums_between(node: NodeProto) -> bool:
-    """Whether an op sums, beside what it contracts, before its last step."""
+    """Returns True if an op sums something besides its contraction, before its last step."""
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     if node.op_type == "BatchNormalization":
         return bool(attributes.get("training_mode"))
     if node.op_type == "Gemm":
         return bool(attributes.get("alpha", 1.0) != 1.0)
-    if node.op_type == "Resize":  # IREE refuses one of f16 whose scales are f32, as ONNX's are
+    if node.op_type == "Resize":  # IREE refuses a Resize of f16 whose scales are f32, as ONNX's are
         return bool(attributes.get("mode", b"nearest") != b"nearest")
     if node.op_type == "Einsum":
         return not _is_one_contraction(attributes["equation"].decode(), len(node.input))
@@ -88,7 +88,8 @@ def _sums_between(node: NodeProto) -> bool:
 
 
 def _is_one_contraction(equation: str, operands: int) -> bool:
-    """Whether every label of two operands is the other's or the result's, too, so that a matmul does it all."""
+    """Returns True if every label of two operands also occurs in the other operand or the result, so that a matmul
+    computes the whole einsum."""
     reads, _, result = equation.replace(" ", "").partition("->")
     if operands != 2:
         return False
@@ -97,20 +98,20 @@ def _is_one_contraction(equation: str, operands: int) -> bool:
 
 
 def _in_f32(node: NodeProto, types: Types) -> list[NodeProto]:
-    """The op between casts of its narrow operands and results."""
+    """Puts the op between casts of its narrow operands and results."""
     before, after = [], []
     wide = NodeProto()
     wide.CopyFrom(node)
-    for place, operand in enumerate(node.input):
+    for index, operand in enumerate(node.input):
         if types.get(operand) in _NARROW:
-            wide.input[place] = f"{node.output[0]}.operand_{place}_in_f32"
-            before.append(_cast(node, operand, wide.input[place], TensorProto.FLOAT))
-    for place, result in enumerate(node.output):
-        # The mean and deviation of a LayerNormalization may have another type than the rest.
-        kind = types.get(result, types[node.input[0]] if place == 0 else TensorProto.UNDEFINED)
+            wide.input[index] = f"{node.output[0]}.operand_{index}_in_f32"
+            before.append(_cast(node, operand, wide.input[index], TensorProto.FLOAT))
+    for index, result in enumerate(node.output):
+        # The mean and deviation of a LayerNormalization may have another type than its first result.
+        kind = types.get(result, types[node.input[0]] if index == 0 else TensorProto.UNDEFINED)
         if result and kind in _NARROW:
-            wide.output[place] = f"{result}.in_f32"
-            after.append(_cast(node, wide.output[place], result, kind))
+            wide.output[index] = f"{result}.in_f32"
+            after.append(_cast(node, wide.output[index], result, kind))
     return [*before, wide, *after]
 
 
