@@ -65,7 +65,9 @@ class SimulatedRow:
     @property
     def moved_to_planned(self) -> float | None:
         """Sector bytes over the L2 traffic that the plan predicts."""
-        return self.bytes_moved / self.l2_traffic_bytes if self.bytes_moved and self.l2_traffic_bytes else None
+        return (
+            self.bytes_moved / self.l2_traffic_bytes if self.bytes_moved and self.l2_traffic_bytes else None
+        )
 
     @property
     def dram_to_planned(self) -> float | None:

@@ -117,7 +117,9 @@ class GroupReport:
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
         behind = f", behind grid barrier {self.phase}" if self.phase else ""
-        kept = f", with {self.resident_bytes} bytes of resident tiles per block" if self.resident_bytes else ""
+        kept = (
+            f", with {self.resident_bytes} bytes of resident tiles per block" if self.resident_bytes else ""
+        )
         shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
         space = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}"
         return f"{space}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.records.plan import EdgePlan, KernelPlan, OpPlan, GroupPlan, Plan, TensorPlan
+from tilewright.records.plan import EdgePlan, GroupPlan, KernelPlan, OpPlan, Plan, TensorPlan
 from tilewright.tuning.subprograms import Subprogram
 
 
