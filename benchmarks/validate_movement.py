@@ -248,8 +248,8 @@ def _where(facts: dict[str, Any]) -> str:
     return (
         f"{facts['processor']}, {facts['date']}, revision {facts['revision']}; "
         "`python benchmarks/validate_movement.py`.\n"
-        "Observed bytes are those of all accesses in the generated code, on simulated caches (fully associative, least\n"
-        "recently used, write back). LLVM's spills, and values that it keeps in registers, are not observed."
+        "Observed bytes are those of all accesses in the generated code, on simulated caches (fully associative,\n"
+        "least recently used, write back). LLVM's spills, and values that it keeps in registers, are not observed."
     )
 
 
