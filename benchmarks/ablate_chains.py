@@ -148,7 +148,7 @@ def _markdown(rows: Sequence[dict[str, Any]], facts: dict[str, Any]) -> str:
         "",
         f"{facts['processor']}, {facts['date']}, revision {facts['revision']}, {facts['target']}, one thread, f32. "
         "`python benchmarks/ablate_chains.py`;",
-        "what the variants are stands there. MB: simulated, past L1, L2 and L3, both ways, from cold caches.",
+        "its docstring describes the variants. MB are simulated bytes past L1, L2 and L3, both ways, from cold caches.",
         "",
         "| chain | with | kernels | median ms | speed-up | L1-L2 MB | L2-L3 MB | DRAM MB |",
         "|---|---|---|---|---|---|---|---|",
@@ -160,7 +160,7 @@ def _markdown(rows: Sequence[dict[str, Any]], facts: dict[str, Any]) -> str:
             f"{row['speedup']:.2f} | {moved} |"
         )
     lines.append(
-        "\nGeometric means of the speed-up over nothing (the paper, each alone: 2.37, 1.89 and 1.61):\n"
+        "\nGeometric means of the speed-up over no part (in the paper, each alone: 2.37, 1.89 and 1.61):\n"
     )
     for variant in VARIANTS[1:]:
         mean = statistics.geometric_mean(row["speedup"] for row in rows if row["with"] == variant.name)

@@ -64,7 +64,7 @@ class _Writer:
 
         def blocks() -> None:
             self._loop([K], first)
-            self._loop(list(after), lambda: self._product("%c", "%d", "%e", c, (M, N, L), local="rows"))
+            self._loop(list(after), lambda: self._product("%c", "%d", "%e", c, (M, N, L), local="lhs"))
 
         self._loop(list(shared), blocks)
         return self._program(outputs=1)
@@ -109,28 +109,26 @@ class _Writer:
         self._depth -= 1
         self._emit("}")
 
-    def _product(
-        self, rows: str, lanes: str, out: str, c: str, dims: Sequence[int], *, local: str = ""
-    ) -> None:
-        """out += rows * lanes over (row, lane, reduced); `local`: which of them is the block of C."""
-        row, lane, reduced = dims
+    def _product(self, lhs: str, rhs: str, out: str, c: str, dims: Sequence[int], *, local: str = "") -> None:
+        """Generates out += lhs * rhs over the dims (m, n, k); `local` names the operand that is the block of C."""
+        m, n, k = dims
         extents, sizes = ([side[dim] for dim in dims] for side in (self._blocks.extents, self._blocks.tiles))
         offsets = ", ".join(self._at[dim][0] for dim in dims)
         over = "affine_map<(d0, d1, d2)[s0, s1, s2] -> "
         acc = over + ("(d0 - s0, d1 - s1)>" if local == "acc" else "(d0, d1)>")
-        row_map = over + ("(d0 - s0, d2 - s2)>" if local == "rows" else "(d0, d2)>")
-        row_type = c if rows == "%c" else self._slice(row, reduced)
-        out_type = c if out == "%c" else self._slice(row, lane)
-        lane_type = self._slice(reduced, lane)
-        init = "0.0 : f32" if self._at[reduced][1] else "unit"
+        lhs_map = over + ("(d0 - s0, d2 - s2)>" if local == "lhs" else "(d0, d2)>")
+        lhs_type = c if lhs == "%c" else self._slice(m, k)
+        out_type = c if out == "%c" else self._slice(m, n)
+        rhs_type = self._slice(k, n)
+        init = "0.0 : f32" if self._at[k][1] else "unit"
         self._emit(
             f"tile.compute {extents} sizes {sizes} offsets [0, 1, 2] ({offsets}) vector 1 reduce [2] "
             f'into ({out} : {out_type}) at [{acc}] inits [{init}] kinds ["add"] '
             'attributes {micro_kernel = "fma"} {'
         )
         self._emit("^bb0(%s: f32):")
-        self._emit(f"  %u = tile.load {rows} at {row_map} : {row_type} -> f32")
-        self._emit(f"  %v = tile.load {lanes} at {over}(d2, d1)> : {lane_type} -> f32")
+        self._emit(f"  %u = tile.load {lhs} at {lhs_map} : {lhs_type} -> f32")
+        self._emit(f"  %v = tile.load {rhs} at {over}(d2, d1)> : {rhs_type} -> f32")
         self._emit("  %p = arith.mulf %u, %v : f32")
         self._emit("  %t = arith.addf %s, %p : f32")
         self._emit("  tile.yield %t : f32")

@@ -153,8 +153,8 @@ def to_markdown(rows: Sequence[Row], about: dict[str, str]) -> str:
         for row in rows
     ]
     legend = (
-        "Kernels that a call launches. A contraction of IREE's is a dispatch with a matmul or a convolution in it, "
-        "whatever else is fused to that. No time here is measured."
+        "The numbers are kernels that a call launches. A contraction of IREE is a dispatch that contains a matmul or a "
+        "convolution, with anything else fused to it. No time here is measured."
     )
     conditions = "\n".join(
         [f"- `{about['command']}`", f"- tilewright {about['tilewright']}, for {about['target']}"]

@@ -195,9 +195,8 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
     ]
     notes = "\n".join(f"- {line}" for line in conditions)
     legend = (
-        "moved, past L2: bytes in sectors, and those past the L2, over compulsory bytes; to plan: over what the plan "
-        "predicts of them; in main loops: conflicts of accesses in loops that carry sums of products. No time here is "
-        "measured."
+        "moved, past L2: bytes in sectors, and bytes past the L2, over compulsory bytes; to plan: over the plan's "
+        "predictions; in main loops: conflicts of accesses in loops that carry accumulators. No time here is measured."
     )
     return f"# {title}\n\n{notes}\n\n{legend}\n\n{table(header, cells)}\n"
 

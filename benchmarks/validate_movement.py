@@ -195,10 +195,10 @@ def _tilings_text(results: Sequence[CaseResult], facts: dict[str, Any]) -> str:
         _where(facts),
         "",
         f"Chain of two matmuls, M = N = K = L = {EXTENT}, {CACHE.capacity_bytes} bytes of cache in lines of "
-        f"{CACHE.line_bytes} (the paper: 2048, 32 KiB, 64), tilings drawn at random. Tiles in use take at most "
+        f"{CACHE.line_bytes} (the paper: 2048, 32 KiB, 64), random tilings. Live tiles take at most "
         f"{USABLE:.0%} of the cache;",
-        "*full*: tilings that take more, gray in the picture, where the least recently used lines are not always those",
-        "that the model drops.",
+        "*full* are tilings that take more, gray in the plot, for which the least recently used lines are not always",
+        "those that the model evicts.",
         "",
         "| case | tilings | R² | R² of y = x | observed / predicted, median | predicted best: MB, observed "
         "| full: tilings, ratio |",
@@ -221,8 +221,8 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         "",
         f"Table IV's chains, f32, planned for {facts['target']} and two threads, through the caches of one core, "
         "from cold caches,",
-        "all batches. MB between levels, both ways. Kernels: of the whole chain, and of its operators apart.",
-        "Predicted: what the plan of the whole chain says.",
+        "all batches. MB between levels, both ways. Kernels: whole chain, and separate operators.",
+        "Predicted bytes are those of the plan of the whole chain.",
         "",
         "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | predicted L1-L2 | L2-L3 | L3-DRAM "
         "| apart L1-L2 | L2-L3 | L3-DRAM | L2-L3 saved | DRAM saved |",
@@ -248,8 +248,8 @@ def _where(facts: dict[str, Any]) -> str:
     return (
         f"{facts['processor']}, {facts['date']}, revision {facts['revision']}; "
         "`python benchmarks/validate_movement.py`.\n"
-        "Observed: every access of the compiled kernels, as generated, on simulated caches (fully associative, least\n"
-        "recently used, write back). Not seen: what LLVM spills or keeps in registers."
+        "Observed bytes are those of all accesses in the generated code, on simulated caches (fully associative,\n"
+        "least recently used, write back). LLVM's spills, and values that it keeps in registers, are not observed."
     )
 
 

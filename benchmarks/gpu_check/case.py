@@ -64,14 +64,14 @@ def write_weights(weights: Mapping[str, Array], recipes: Mapping[str, Any], fold
 
 
 class Case:
-    """A workload of the bundle in a folder; everything of it is made when it is first asked for."""
+    """A workload of the bundle in a folder; everything is made on first use."""
 
     def __init__(self, folder: Path, entry: Mapping[str, Any]) -> None:
         self._folder, self._entry = folder, entry
 
     @functools.cached_property
     def model(self) -> ModelProto:
-        """As its builder makes it, random weights and all."""
+        """The model as its builder makes it, with random weights."""
         path = self._folder / "model.onnx"
         if path.exists():
             return onnx.load(path)

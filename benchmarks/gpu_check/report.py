@@ -175,13 +175,13 @@ def to_markdown(report: Mapping[str, Any]) -> str:
     figures = {name: value for name, value in report["summary"].items() if name != "by_suite"}
     summary = [[name.replace("_", " "), _plain(value)] for name, value in figures.items()]
     means = (
-        "Geometric means of our kernels' times over each peer's, where all of the workload is ours, and of whole calls "
-        "through IREE over the peer's; in brackets over how many workloads:"
+        "Geometric means of our kernels' times over each peer's, for workloads that are all ours, and of whole calls "
+        "through IREE over the peer's; numbers of workloads are in brackets:"
     )
     legend = (
         "ratio: our kernels over the best peer's, both by the GPU's clock with a cold L2; call: a whole call of ours "
         "through IREE over the best peer's, by the host's clock; the rest in µs, kernels and (calls); predicted: the "
-        "compiler's own, before any GPU was seen; copy: of the bandwidth of a copy, for compulsory bytes"
+        "compiler's prediction; copy: share of the bandwidth of a copy, for compulsory bytes"
     )
     return "\n\n".join(
         [

@@ -64,8 +64,8 @@ def _finish(
 
     def attempt(text: str, with_flags: Sequence[str]) -> bytes:
         if text == front.text:
-            # The original text has nothing of ours; it is used as it is, because IREE's own parser rejects some of
-            # IREE's text.
+            # The text has no kernels of ours, so IREE starts again from the import: its own parser rejects some of its
+            # text.
             return job.iree.compile(imported.source, flags=with_flags, name=imported.name)
         return job.iree.resume(text.encode(), "preprocessing", flags=with_flags, name=imported.name)
 

@@ -1,16 +1,16 @@
-"""The stages of a compilation, in order: each takes frozen records of those before it, and gives one.
+"""The stages of a compilation, in order: each takes frozen records of earlier stages and returns one.
 
-    tilewright.compile        checks what the user chose (`compilation`)
+    tilewright.compile        checks the options (`compilation`)
     -> import_user_model      ONNX or MLIR becomes MLIR that IREE takes; weights become an archive (`front`)
     -> preprocess             IREE lowers that to linalg on tensors, its preprocessing phase (`front`)
     -> fuse                   our passes plan kernels, compile them and splice them in (`fuse`, `stitch`)
-    -> assemble_kernels       for a GPU, NVIDIA's assembler checks them and tells their registers (`assemble`)
+    -> assemble_kernels       for a GPU, NVIDIA's assembler checks them and reports their registers (`assemble`)
     -> finish                 IREE compiles the rest, and links all of it to `model.vmfb` (`finish`)
-    -> store_weights          weights are laid out as the kernels read them (`describe`)
+    -> store_weights          weights are stored in the layout that kernels read (`describe`)
     -> describe               the program's signature, target, plan and notes (`describe`)
     -> Program                the files and their description, to call or to save (`runtime.program`)
 
-A step that fails raises a `TilewrightError`. What could be compiled only with less than was asked for is a note.
+A step that fails raises a `TilewrightError`. A request that could only be fulfilled in part becomes a note.
 """
 
 from __future__ import annotations

@@ -151,14 +151,20 @@ class Program:
         """Parameter files that the program was compiled from, which `save` must not replace."""
 
     def __call__(self, *arrays: Any) -> list[Array]:
-        """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs."""
+        """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs.
+
+        Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
+        program cannot be loaded or fails.
+        """
         call = self.bind(*arrays)
         call()
         return call.outputs()
 
     def bind(self, *arrays: Any) -> BoundCall:
-        """Returns a call whose inputs are moved into place once: `call()` runs it, `call.outputs()` returns the
-        results."""
+        """Returns a call whose inputs are moved into place once.
+
+        `call()` runs it, and `call.outputs()` returns the results. Raises the errors of `__call__`.
+        """
         signature = self._metadata.signature
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
@@ -168,7 +174,8 @@ class Program:
     def steps(self, /, **state: Any) -> Steps:
         """Returns successive calls with state between them (`compile(..., state=)`).
 
-        The state begins with the arrays given by the names of their inputs, or with zeros.
+        The state begins with the arrays given by the names of their inputs, or with zeros. Raises `ProgramError` if the
+        program has no state.
         """
         if not self._metadata.state or self.signature is None:
             raise ProgramError(
@@ -177,7 +184,10 @@ class Program:
         return Steps(self.load(), self.signature, self._metadata.state, state)
 
     def load(self) -> Session:
-        """Loads the program into the runtime; otherwise the first call does so."""
+        """Loads the program into the runtime; otherwise the first call does so.
+
+        Raises `ProgramError` if this machine cannot run it.
+        """
         with self._loading:
             if self._session is None:
                 missing = missing_features(self._metadata.features)

@@ -242,6 +242,9 @@ def simulate(
     `nvvm.maxntid`. The kernel is ended after `max_instructions` of one thread, or `max_seconds` of processor time of
     one host thread. If the report has a fault, the arrays keep their original content.
 
+    Raises `InputError` for arguments that do not fit, `TargetError` if the target is no GPU, and `SimulationError` if
+    the module cannot be simulated.
+
     Kernels that share an `l2` give the `addresses` of their arrays on the device, which are multiples of 32 bytes from
     4096 to 4 GiB. Data that a kernel wrote and that is still in the L2 counts as written when the L2 is written back.
     """

@@ -25,7 +25,10 @@ class Interval:
 
 
 def paired_ratio(numerator: Sequence[float], denominator: Sequence[float], *, seed: int = 0) -> Interval:
-    """Returns the median ratio of paired times with its 95% bootstrap confidence interval."""
+    """Returns the median ratio of paired times with its 95% bootstrap confidence interval.
+
+    Raises `InputError` if the sequences have different lengths.
+    """
     if len(numerator) != len(denominator):
         raise InputError(f"{len(numerator)} times cannot be paired with {len(denominator)}")
     ratios = np.asarray(numerator) / np.asarray(denominator)

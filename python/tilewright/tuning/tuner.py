@@ -141,6 +141,9 @@ def tune(
             program that takes longer ends the tuning with `CompileTimeoutError`. By default there is no limit.
         timer: Timer to use instead of this machine's clock.
         progress: Function that is called after every step.
+
+    Raises:
+        TuningError: The target is a GPU, this machine cannot run its code, or the database cannot be used.
     """
     check_iree()
     timeout = checked_timeout(timeout)
