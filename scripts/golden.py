@@ -44,8 +44,15 @@ CHOSEN = (
 )  # fmt: skip
 """Workloads that together use every kind of kernel; `--all` compares the others, too."""
 
-RENAMED: dict[str, str] = {}
-"""Renamed words of plans, recipes and assembly, from old to new."""
+RENAMED: dict[str, str] = {
+    "parts": "groups",
+    "kept": "residentTiles",
+    "asked of L2": "requested of L2",
+    "running maximum": "online softmax",
+    "running maximum of blocks": "online softmax of blocks",
+    "running maximum of counted blocks": "online softmax with a causal bound",
+}
+"""Fields and strings of plans that were renamed, from old to new."""
 
 
 @dataclass(frozen=True)
@@ -205,28 +212,31 @@ def _without_names(text: str) -> str:
     numbers: dict[str, str] = {}
     for directive, label in _DEFINED.findall(text):
         numbers.setdefault(directive or label, f"symbol{len(numbers)}")
-    text = re.sub(r"[A-Za-z_][\w$.]*", lambda match: numbers.get(match[0], match[0]), text)
-    return _renamed(text)
+    return re.sub(r"[A-Za-z_][\w$.]*", lambda match: numbers.get(match[0], match[0]), text)
 
 
 PROSE = ("reason", "wouldChange", "copies")
 """Fields of a plan that hold sentences for people."""
 
 
-def _without_prose(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
+    """Parts of a plan without prose, and with new names."""
     if isinstance(value, dict):
-        return {key: _without_prose(member) for key, member in value.items() if key not in PROSE}
-    return [_without_prose(member) for member in value] if isinstance(value, list) else value
+        members = {key: member for key, member in value.items() if key not in PROSE}
+        return {RENAMED.get(key, key): _normalized(member) for key, member in members.items()}
+    if isinstance(value, list):
+        return [_normalized(member) for member in value]
+    return RENAMED.get(value, value) if isinstance(value, str) else value
 
 
 def _sorted_json(text: str) -> str:
-    return _renamed(json.dumps(_without_prose(json.loads(text)), indent=1)) if text else ""
+    return json.dumps(_normalized(json.loads(text)), indent=1, sort_keys=True) if text else ""
 
 
-def _renamed(text: str) -> str:
-    for old, new in RENAMED.items():
-        text = text.replace(old, new)
-    return text
+def _read(path: Path) -> str:
+    """The text of a record, which may be of before a rename."""
+    text = path.read_text()
+    return _sorted_json(text) if path.suffix == ".json" else text
 
 
 def _report(case: Case, recorded: Path, compared: Path) -> bool:
@@ -235,7 +245,7 @@ def _report(case: Case, recorded: Path, compared: Path) -> bool:
         print(f"{case.name}: was not recorded", flush=True)
         return True
     names = ("error.txt", "plan.json", "recipes.json", "code")
-    differing = [name for name in names if (recorded / name).read_text() != (compared / name).read_text()]
+    differing = [name for name in names if _read(recorded / name) != _read(compared / name)]
     if differing:
         print(
             f"{case.name}: {', '.join(differing)} differ: diff {recorded / differing[0]} {compared / differing[0]}",
