@@ -111,4 +111,4 @@ def test_a_missing_wait_between_contractions_is_found(tmp_path: Path) -> None:
         dynamic_shared_bytes=launch["dynamic_shared_bytes"],
     )
     (fault,) = report.faults
-    assert re.match("unfinished: .*uses sums", str(fault)), str(fault)
+    assert re.match("unfinished: .*uses accumulators", str(fault)), str(fault)

@@ -162,7 +162,7 @@ def test_attention_over_keys_of_one_element_compiles() -> None:
 def test_calling_it_without_a_gpu_says_so(on_h200: tilewright.Program) -> None:
     if _has_gpu():
         pytest.skip("there is a GPU")
-    with pytest.raises(ProgramError, match="no CUDA device can be used here"):
+    with pytest.raises(ProgramError, match="no CUDA device can be used"):
         on_h200.load()
 
 
@@ -221,7 +221,7 @@ def test_without_ptxas_there_is_a_note(model_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tilewright.api.assemble.find_ptxas", lambda: None)
     program = tilewright.compile(model_path, target="cuda:a100")
     assert not program.metadata.resources
-    assert any("ptxas is not here" in note for note in program.metadata.notes)
+    assert any("ptxas is not installed" in note for note in program.metadata.notes)
 
 
 def test_ptxas_says_what_kernels_take(on_h200: tilewright.Program) -> None:

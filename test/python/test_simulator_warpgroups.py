@@ -146,18 +146,18 @@ FOUND = {
     ),
     "no barrier": (replaced("barrier", ""), "(race|never-written): "),
     "no fence of registers": (replaced("registers", ""), "unfenced: .*no wgmma.fence"),
-    "no commit": (replaced("commit", ""), "unfinished: .*uses sums .*not committed"),
-    "no wait": (replaced("wait", ""), "unfinished: .*uses sums .*not waited for"),
+    "no commit": (replaced("commit", ""), "unfinished: .*uses accumulators .*not committed"),
+    "no wait": (replaced("wait", ""), "unfinished: .*uses accumulators .*not waited for"),
     "too few groups waited for": (
         replaced("wait", "nvvm.wgmma.wait.group.sync.aligned 1"),
         "unfinished: .*uses",
     ),
-    "sums that are read early": (replaced("wait", _READS_EARLY + "{0}"), "unfinished: .*uses sums"),
+    "sums that are read early": (replaced("wait", _READS_EARLY + "{0}"), "unfinished: .*uses accumulators"),
     "operands that are written early": (
         replaced("wait", "llvm.store %va, %sa {{alignment = 16 : i64}} : vector<4xi32>, !llvm.ptr<3>\n{0}"),
         "unfinished: .*writes byte .* of shared @tile, which nvvm.wgmma.mma_async still reads",
     ),
-    "three warps": (TEXT.replace("i32: 128", "i32: 96"), "barrier: .*not four warps"),
+    "three warps": (TEXT.replace("i32: 128", "i32: 96"), "barrier: .*not have four warps"),
     "a matrix between lines": (
         replaced("describe", "%next = llvm.add %ra, %four : i64\n%da = llvm.or %next, %fixed : i64"),
         "misaligned: .*swizzle of 32 bytes",
@@ -177,7 +177,10 @@ for _factors in ("s8", "tf32"):
             replaced("proxy", "", _text),
             "unfenced: .*no fence.proxy.async",
         ),
-        f"no wait, {_factors}": (replaced("wait", "", _text), "unfinished: .*uses sums .*not waited for"),
+        f"no wait, {_factors}": (
+            replaced("wait", "", _text),
+            "unfinished: .*uses accumulators .*not waited for",
+        ),
     }
 
 
@@ -186,9 +189,9 @@ FOUND |= {
     for what, name, new, pattern in (
         ("no fence of what was written", "proxy", "", "unfenced: .*no fence.proxy.async"),
         ("no fence of registers", "registers", "", "unfenced: .*no wgmma.fence"),
-        ("no commit", "commit", "", "unfinished: .*uses sums .*not committed"),
-        ("no wait", "wait", "", "unfinished: .*uses sums .*not waited for"),
-        ("sums that are read early", "wait", _READS_EARLY + "{0}", "unfinished: .*uses sums"),
+        ("no commit", "commit", "", "unfinished: .*uses accumulators .*not committed"),
+        ("no wait", "wait", "", "unfinished: .*uses accumulators .*not waited for"),
+        ("sums that are read early", "wait", _READS_EARLY + "{0}", "unfinished: .*uses accumulators"),
     )
 }
 
@@ -216,5 +219,5 @@ def test_refuses_products_that_it_does_not_know(text: str, known: str, other: st
 
 
 def test_refuses_assembly_that_it_does_not_know() -> None:
-    with pytest.raises(tilewright.SimulationError, match="those of f16 and bf16 are"):
+    with pytest.raises(tilewright.SimulationError, match="only f16 and bf16 with lhs in registers"):
         run(REGISTERS.replace("k16.f32.f16.f16", "k16.f32.f16.bf16"))

@@ -158,7 +158,7 @@ def test_without_a_driver_it_says_so(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_bundled_or_imported_is_refused(model: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(tilewright.TuningError, match="is no GPU"):
+    with pytest.raises(tilewright.TuningError, match="is not a GPU"):
         make_bundle(model, "x86-64-avx2", tmp_path / "new")
     with pytest.raises(tilewright.OutputError, match="is not empty"):
         make_bundle(model, TARGET, folder)

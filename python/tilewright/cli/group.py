@@ -122,7 +122,7 @@ def read_standard_input(what: str) -> bytes:
 def duration(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
     """Checks the seconds that an option gives; floats include "nan" and "inf"."""
     if value is not None and not 0 < value < float("inf"):
-        raise click.BadParameter(f"{value:g} is not a time; give a number of seconds above 0")
+        raise click.BadParameter(f"{value:g} is not a valid time limit; give a number of seconds above 0")
     return value
 
 
