@@ -27,7 +27,7 @@ from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=3),
+    pytest.mark.lands(one_in=6),
 ]
 
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}

@@ -28,7 +28,7 @@ from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=3),
+    pytest.mark.lands(one_in=5),
 ]
 
 _TYPES: dict[str, tuple[int, np.dtype[Any]]] = {

@@ -18,7 +18,7 @@ from tilewright.simulator.programs import simulate_program
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=2),
+    pytest.mark.lands(one_in=3),
 ]
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from benchmarks.workloads.transformers import LlamaOptions
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=4),
+    pytest.mark.lands(one_in=8),
 ]
 
 _WALKED = ChainOptions(batch=12, m=192, n=64, k=64, l=512)
