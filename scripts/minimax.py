@@ -1,4 +1,4 @@
-"""Makes the polynomials of passes/codegen/cpu/VectorMath*.cpp: `python scripts/minimax.py` writes VectorMathTables.h.
+"""Makes the polynomials of passes/codegen/common/VectorMath*.cpp: `scripts/minimax.py` writes VectorMathTables.h.
 
 Each polynomial is the best uniform approximation (Remez' exchange on a dense grid of Chebyshev points, 40 digits) under
 the weight that turns its error into the relative error of the function it is a part of. The two lowest coefficients
