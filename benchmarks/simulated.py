@@ -49,7 +49,7 @@ class SimulatedRow:
     """Coalescing of the worst of reads and writes."""
     conflicts: int | None = None
     """Bank conflicts: passes over the banks of shared memory beyond the first of each access."""
-    sum_loop_conflicts: int | None = None
+    main_loop_conflicts: int | None = None
     """Bank conflicts in main loops of contractions."""
     spill_bytes: int | None = None
     """Registers according to ptxas; None if it is not available."""
@@ -135,7 +135,7 @@ def _figures(program: tilewright.Program, run: SimulatedRun) -> dict[str, Any]:
             default=None,
         ),
         "conflicts": sum(kernel.conflicts for kernel in run.kernels),
-        "sum_loop_conflicts": sum(kernel.sum_loop_conflicts for kernel in run.kernels),
+        "main_loop_conflicts": sum(kernel.main_loop_conflicts for kernel in run.kernels),
         "spill_bytes": sum(kernel.spill_bytes for kernel in resources.values()) if resources else None,
     }
 
@@ -186,7 +186,7 @@ def to_markdown(rows: Sequence[SimulatedRow], *, title: str, conditions: Sequenc
             _shown(row.dram_to_planned, "{:.2f}"),
             _shown(row.coalescing, "{:.2f}"),
             _shown(row.conflicts, "{}"),
-            _shown(row.sum_loop_conflicts, "{}"),
+            _shown(row.main_loop_conflicts, "{}"),
             _shown(row.spill_bytes, "{}"),
             _shown(row.predicted_s * 1e6 if row.predicted_s is not None else None, "{:.1f}"),
             _shown(row.max_rel_error, "{:.1e}"),

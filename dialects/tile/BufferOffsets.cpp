@@ -9,7 +9,7 @@ int64_t tile::bufferBytes(AllocOp alloc) {
   return alloc.getType().getNumBytes() + (alloc->hasAttr(kAlignedAsAttr) ? kCopyBytes : 0);
 }
 
-int64_t tile::keptNumber(AllocOp alloc) {
-  auto number = alloc->getAttrOfType<mlir::IntegerAttr>(kKeptAttr);
+int64_t tile::residentTileNumber(AllocOp alloc) {
+  auto number = alloc->getAttrOfType<mlir::IntegerAttr>(kResidentTileAttr);
   return number ? number.getInt() : -1;
 }

@@ -75,10 +75,10 @@ LogicalResult ProgramOp::verify() {
 LogicalResult ProgramOp::verifyRegions() {
   DenseMap<int64_t, AllocOp> first;
   WalkResult checked = walk([&](AllocOp alloc) -> WalkResult {
-    if (keptNumber(alloc) < 0)
+    if (residentTileNumber(alloc) < 0)
       return WalkResult::advance();
     auto part = alloc->getParentOfType<ParallelOp>();
-    auto [known, isNew] = first.try_emplace(keptNumber(alloc), alloc);
+    auto [known, isNew] = first.try_emplace(residentTileNumber(alloc), alloc);
     bool isAlike = bufferBytes(alloc) == bufferBytes(known->second) &&
                    part.getNumTiles() == known->second->getParentOfType<ParallelOp>().getNumTiles() &&
                    part.getNumTiles() == static_cast<int64_t>(part.getWorkgroups());

@@ -61,7 +61,7 @@ inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 /// `tile.copy`: the same number, for a tile whose copy the cluster shares.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 
-/// On a contraction's `tile.compute`: an array of "rows" and "lanes", the operands whose first steps are prefetched.
+/// On a contraction's `tile.compute`: an array of "lhs" and "rhs", the operands whose first steps are prefetched.
 /// They are copied during the contraction before it in its block; for the first one of a loop, during the last one of
 /// the previous iteration; for the first one of a phase, before the grid barrier in front of it.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "tile.prefetch";
@@ -72,7 +72,7 @@ inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
 
 /// On a `tile.alloc` inside a walk: an i64, the number of the resident tile that the buffer holds. Buffers with the
 /// same number share their memory.
-inline constexpr llvm::StringLiteral kKeptAttr = "tile.kept";
+inline constexpr llvm::StringLiteral kResidentTileAttr = "tile.resident_tile";
 
 //===----------------------------------------------------------------------===//
 // Programs and kernel functions

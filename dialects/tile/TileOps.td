@@ -161,13 +161,13 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
     Phases are separated by `tile.sync <grid>` and run one after another, so later
     ones may read outputs of earlier ones. Each entry of `in_place` is a way in
     which launches let outputs take the memory of inputs; an input and an output
-    then share their binding. Buffers with the same `tile.kept` number, each in
+    then share their binding. Buffers with the same `tile.resident_tile` number, each in
     the walk of another phase, share their memory: they hold a resident tile,
     which a workgroup keeps from phase to phase.
     Constraints: (P1) arguments are dense global slices; (P2) outputs is at most
     their number; (P3) the body holds `tile.parallel`s, and `tile.sync <grid>`
     between them; (P4) each entry of `in_place` satisfies H2, as `tied` does; (P5)
-    buffers with the same `tile.kept` number have the same size and are in the
+    buffers with the same `tile.resident_tile` number have the same size and are in the
     first parts of their phases, which have one tile for each workgroup and the
     same number of tiles.
   }];

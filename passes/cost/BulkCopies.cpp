@@ -22,9 +22,9 @@ BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTi
                                       const Target &target) {
   int64_t steps = operand.tiles * operand.steps, perCopy = operand.copyBytes < kLeastAsyncBytes ? 2 : 1;
   BulkCopyGain gain;
-  gain.copies = steps * perCopy * llvm::divideCeil(tiling.laneSlotBytes, operand.copyBytes * target.gpu.warpLanes);
+  gain.copies = steps * perCopy * llvm::divideCeil(tiling.rhsSlotBytes, operand.copyBytes * target.gpu.warpLanes);
   gain.waits = steps * llvm::divideCeil(threads, target.gpu.warpLanes);
-  gain.addedBytes = static_cast<double>(steps * tiling.laneSlotBytes) - operand.plainBytes;
+  gain.addedBytes = static_cast<double>(steps * tiling.rhsSlotBytes) - operand.plainBytes;
   // The tiles of the last wave have their SMs to themselves and count as a full wave.
   double tiles = static_cast<double>(operand.tiles), sms = static_cast<double>(target.cores);
   double share = static_cast<double>(llvm::divideCeil(operand.tiles, target.cores)) / tiles;

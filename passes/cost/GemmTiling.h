@@ -5,8 +5,6 @@
 // for the whole reduction. Where a tile has fewer accumulators than the block has threads (small M), several threads
 // may each take a slice of K in every step and add up their accumulators at the end. Both operands pass through a
 // pipeline of stages in shared memory: while one step is multiplied, the next ones are in flight.
-//
-// "Rows" are M and "lanes" are N here; "terms" are K.
 #ifndef TILEWRIGHT_COST_GEMMTILING_H
 #define TILEWRIGHT_COST_GEMMTILING_H
 
@@ -14,36 +12,37 @@
 
 namespace tilewright {
 
-/// One output tile of M by N (`rows` by `lanes`) with K `terms`, and the element sizes of both operands in bytes.
+/// One output tile of M by N, its K, and the element sizes of both operands in bytes.
 struct GemmTile {
-  int64_t rows, lanes, terms;
-  int64_t rowBytes, laneBytes;
+  int64_t m, n, k;
+  int64_t lhsBytes, rhsBytes;
   bool lhsAlongK = false; ///< true if K is contiguous in lhs; then only rows that exist are read
   bool alone = false;     ///< true if an SM holds one such block, with no other copies in flight
   bool rhsAlongK = false;
   /// True for operands with lines of 16-bit elements that begin anywhere in a 4-byte word. Warps copy such lines from
   /// the enclosing word on.
-  bool rowsShifted = false, lanesShifted = false;
+  bool lhsShifted = false, rhsShifted = false;
 };
 
 struct GemmTiling {
   static constexpr int64_t kBarrierBytes = 8;
   static constexpr int64_t kLoopRegisters = 16;        ///< registers of a loop that carries accumulators, besides those
-  static constexpr int64_t kMostKeptBytes = 32 * 1024; ///< largest operand that stays resident while the other passes
+  /// Largest operand that stays resident while the other passes.
+  static constexpr int64_t kMostResidentBytes = 32 * 1024;
 
-  int64_t rows = 0, lanes = 0;                 ///< M and N of the tile, rounded up to powers of two
-  int64_t rowUnits = 1, laneUnits = 1;         ///< units (threads, or warps) along M and N
+  int64_t m = 0, n = 0;                        ///< M and N of the tile, rounded up to powers of two
+  int64_t mUnits = 1, nUnits = 1;              ///< units (threads, or warps) along M and N
   int64_t kSlices = 1;                         ///< units that split K of a step between them
-  int64_t ownRows = 1, ownLanes = 1;           ///< M and N per unit
-  int64_t heldRows = 0;                        ///< rows a step stores in shared memory; the rest repeat them
-  int64_t laneLine = 0;                        ///< elements of an rhs line, where K is not contiguous
-  int64_t sums = 0;                            ///< accumulators per thread
+  int64_t ownM = 1, ownN = 1;                  ///< M and N per unit
+  int64_t heldM = 0;                           ///< M that a step stores in shared memory; the rest repeat it
+  int64_t rhsLine = 0;                         ///< elements of an rhs line, where K is not contiguous
+  int64_t accumulators = 0;                    ///< accumulators per thread
   int64_t step = 0, stages = 2;                ///< K of a step; steps that shared memory holds at once
-  int64_t rowSlotBytes = 0, laneSlotBytes = 0; ///< bytes of one step of lhs and of rhs
-  int64_t keptSteps = 0;                       ///< steps of lhs if all stay resident across an outer loop; 0: none
+  int64_t lhsSlotBytes = 0, rhsSlotBytes = 0;  ///< bytes of one step of lhs and of rhs
+  int64_t residentSteps = 0;                   ///< steps of lhs if all stay resident across an outer loop; 0: none
   int64_t accumulatorThreads = 0, accumulatorBytes = 4; ///< threads that hold the tile once; bytes per accumulator
-  bool rowsShifted = false, lanesShifted = false;       ///< lines have room to begin after the first element
-  bool loadsFactors = true;                             ///< operands go through registers before they are multiplied
+  bool lhsShifted = false, rhsShifted = false;          ///< lines have room to begin after the first element
+  bool loadsOperands = true;                            ///< operands go through registers before they are multiplied
   bool overlaps = false;                                ///< a step is still being multiplied when the next one begins
 
   /// Returns the K of one step that one unit takes.
@@ -53,20 +52,20 @@ struct GemmTiling {
   int64_t stepsInFlight() const { return stages - (overlaps ? 2 : 1); }
   /// Returns the bytes of the mbarriers, one per stage, on which bulk copies of a warpgroup's operand complete. They
   /// follow the slots.
-  int64_t barrierBytes() const { return loadsFactors ? 0 : stages * kBarrierBytes; }
-  int64_t rowBytes() const { return (keptSteps > 0 ? keptSteps : stages) * rowSlotBytes; }
-  int64_t slotBytes() const { return rowBytes() + stages * laneSlotBytes; }
+  int64_t barrierBytes() const { return loadsOperands ? 0 : stages * kBarrierBytes; }
+  int64_t lhsBytes() const { return (residentSteps > 0 ? residentSteps : stages) * lhsSlotBytes; }
+  int64_t slotBytes() const { return lhsBytes() + stages * rhsSlotBytes; }
   int64_t sharedBytes() const {
-    return std::max(slotBytes() + barrierBytes(), (kSlices - 1) * accumulatorThreads * sums * accumulatorBytes);
+    return std::max(slotBytes() + barrierBytes(), (kSlices - 1) * accumulatorThreads * accumulators * accumulatorBytes);
   }
   /// Returns the bytes needed to combine rows of accumulators in registers: one value for each row of which a thread
   /// holds accumulators, after the resident lhs.
   int64_t combiningBytes(int64_t threads, int64_t valueBytes) const;
   /// Keeps an lhs of this K resident in shared memory, if it is small enough, while an outer loop walks over N.
-  void keepRows(int64_t terms);
+  void keepLhsResident(int64_t k);
   /// Reads lhs where another nest stored it. It then goes through registers, which an overlapping product of the next
   /// step would still be reading, so steps no longer overlap.
-  void readRowsInPlace();
+  void readLhsInPlace();
   /// Returns a thread's registers for accumulators.
   int64_t accumulatorRegisters() const;
   /// Returns a rough count of all registers of a thread.

@@ -30,12 +30,12 @@ class ProductCycles {
 public:
   ProductCycles(const ProductWork &work, const GemmTiling &tiling, const Occupancy &occupancy, const Target &target)
       : work(work), tiling(tiling), occupancy(occupancy), target(target),
-        steps(work.times * std::ceil(work.terms / static_cast<double>(tiling.step))) {}
+        steps(work.times * std::ceil(work.k / static_cast<double>(tiling.step))) {}
 
   double cycles() const { return std::max(busyCycles(), waitCycles()) + combineCycles(); }
 
 private:
-  bool isWarps() const { return work.kernel.unit == StepUnit::warp && tiling.loadsFactors; }
+  bool isWarps() const { return work.kernel.unit == StepUnit::warp && tiling.loadsOperands; }
 
   double busyCycles() const {
     double multiply = multiplyCycles(), read = sharedMemoryCycles(), chain = 0;
@@ -57,13 +57,13 @@ private:
     double perSm = target.flopsPerSecond / 2 * speed / target.cores / target.gpu.clockHz;
     double threads = static_cast<double>(std::min(occupancy.threads, tiling.accumulatorThreads * tiling.kSlices));
     double scheduled = std::min(1.0, occupancy.together * threads / kSchedulerThreads);
-    return work.times * static_cast<double>(tiling.rows * tiling.lanes) * work.terms / (perSm * scheduled);
+    return work.times * static_cast<double>(tiling.m * tiling.n) * work.k / (perSm * scheduled);
   }
 
   /// Returns the share of the issue rate that multiply-adds get among all instructions that a thread issues per K.
   double threadShare() const {
-    double products = static_cast<double>(tiling.sums);
-    double loads = static_cast<double>(tiling.ownRows + tiling.ownLanes) / kElementsPerLoad;
+    double products = static_cast<double>(tiling.accumulators);
+    double loads = static_cast<double>(tiling.ownM + tiling.ownN) / kElementsPerLoad;
     return kThreadShare * products / (products + loads + kInstructionsPerK);
   }
 
@@ -84,29 +84,27 @@ private:
                        ? static_cast<double>(occupancy.threads) * kReadOnce
                        : static_cast<double>(occupancy.threads / threadsOfStep(work.kernel));
     // Each instruction of a warpgroup reads rhs again.
-    int64_t again = isOfWarpgroup(work.kernel) ? tiling.ownRows / kWarpgroupBlock.rows : 1;
-    double bytes = work.times * units * work.terms *
-                   static_cast<double>(tiling.ownRows * work.rowBytes + again * tiling.ownLanes * work.laneBytes) /
+    int64_t again = isOfWarpgroup(work.kernel) ? tiling.ownM / kWarpgroupBlock.rows : 1;
+    double bytes = work.times * units * work.k *
+                   static_cast<double>(tiling.ownM * work.lhsBytes + again * tiling.ownN * work.rhsBytes) /
                    static_cast<double>(tiling.kSlices);
     if (roundsInSharedMemory(work.kernel))
-      bytes += 2 * work.times * work.terms *
-               static_cast<double>(tiling.rows * work.rowBytes + tiling.lanes * work.laneBytes);
-    double added = 2.0 * static_cast<double>((tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.sums *
+      bytes += 2 * work.times * work.k * static_cast<double>(tiling.m * work.lhsBytes + tiling.n * work.rhsBytes);
+    double added = 2.0 * static_cast<double>((tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.accumulators *
                                              tiling.accumulatorBytes);
     return (bytes + added + work.bytes) / kBankBytes;
   }
 
   double copyCycles() const {
-    double copies =
-        static_cast<double>(tiling.heldRows) * work.rowCopies + static_cast<double>(tiling.lanes) * work.laneCopies;
-    return work.times * work.terms * copies / issuedLanes(occupancy.together * static_cast<double>(occupancy.threads));
+    double copies = static_cast<double>(tiling.heldM) * work.lhsCopies + static_cast<double>(tiling.n) * work.rhsCopies;
+    return work.times * work.k * copies / issuedLanes(occupancy.together * static_cast<double>(occupancy.threads));
   }
 
   /// Cycles spent waitCycles for copies that the steps in flight do not cover. Blocks that read the same data do so at
   /// the same time, so it comes from DRAM for all of them.
   double waitCycles() const {
     double found = kLatencyUnderLoad * target.gpu.dramCycles, ahead = static_cast<double>(tiling.stepsInFlight());
-    return (work.begun ? 0 : found) + std::max(0.0, steps - ahead) * found / ahead;
+    return (work.prefetched ? 0 : found) + std::max(0.0, steps - ahead) * found / ahead;
   }
 
   /// Cycles to combine accumulators: the units that end up with the result add those of the other K slices one after
@@ -114,10 +112,10 @@ private:
   double combineCycles() const {
     double cycles = 0;
     if (tiling.kSlices > 1)
-      cycles +=
-          2 * target.barrierSeconds * target.gpu.clockHz +
-          occupancy.together * work.times * kAddedCycles * static_cast<double>((tiling.kSlices - 1) * tiling.sums);
-    if (work.combinesRows && tiling.laneUnits > 1) // once for a maximum and once for a sum
+      cycles += 2 * target.barrierSeconds * target.gpu.clockHz +
+                occupancy.together * work.times * kAddedCycles *
+                    static_cast<double>((tiling.kSlices - 1) * tiling.accumulators);
+    if (work.combinesRows && tiling.nUnits > 1) // once for a maximum and once for a sum
       cycles += work.times * 2 * kCombineCycles;
     return cycles;
   }
@@ -137,7 +135,7 @@ double tilewright::productSeconds(const ProductWork &work, const GemmTiling &til
 
 double tilewright::streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target) {
   double sms = std::min<double>(blocks, target.cores);
-  double bytesInFlight = blocks / sms * static_cast<double>(tiling.stepsInFlight() * tiling.laneSlotBytes);
+  double bytesInFlight = blocks / sms * static_cast<double>(tiling.stepsInFlight() * tiling.rhsSlotBytes);
   double perSm = std::min(kPortBytes, bytesInFlight / (kLatencyUnderLoad * target.gpu.dramCycles)) * target.gpu.clockHz;
   double uneven = std::ceil(blocks / sms) * sms / blocks - 1; // some SMs have one block more than the others
   return (1 + kUneven * uneven) * bytes / std::min(target.levels.back().bandwidth, sms * perSm);

@@ -12,11 +12,11 @@ namespace tilewright {
 /// A contraction as one block computes it.
 struct ProductWork {
   MicroKernel kernel;
-  double times = 1, terms = 1;          ///< number of times it is computed; its K
+  double times = 1, k = 1;              ///< number of times it is computed; its K
   double bytes = 0;                     ///< bytes of both operands that bypass or miss L1
-  int64_t rowBytes = 1, laneBytes = 1;  ///< bytes per element of lhs and of rhs
-  double rowCopies = 0, laneCopies = 0; ///< instructions of a thread per copied element of lhs and of rhs
-  bool begun = false;                   ///< true if its first steps have been prefetched
+  int64_t lhsBytes = 1, rhsBytes = 1;   ///< bytes per element of lhs and of rhs
+  double lhsCopies = 0, rhsCopies = 0;  ///< instructions of a thread per copied element of lhs and of rhs
+  bool prefetched = false;              ///< true if its first steps have been prefetched
   bool combinesRows = false;            ///< true if rows of accumulators are reduced across several warps
 };
 

@@ -45,8 +45,8 @@ std::optional<ContractionRoles> tilewright::blockRoles(const TensorGraph &graph,
 
 bool tilewright::hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                                   const ContractionRoles &roles) {
-  Value lanes = graph.exprs()[expr].inputs[roles.laneInput].tensor;
-  return isKnownAtLoad(graph, atLoad, lanes) && !constantElement(lanes);
+  Value rhs = graph.exprs()[expr].inputs[roles.rhsInput].tensor;
+  return isKnownAtLoad(graph, atLoad, rhs) && !constantElement(rhs);
 }
 
 /// Accepts any parameter; whether its file is available does not matter here.

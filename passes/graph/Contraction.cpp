@@ -16,13 +16,13 @@ static std::string nameOf(Type type) {
 }
 
 /// Stores an operand as it was before it was widened.
-static void setFactor(SumOfProducts &found, unsigned i, Value factor) {
-  Operation *op = factor.getDefiningOp();
-  found.factors[i] = factor;
+static void setOperand(SumOfProducts &found, unsigned i, Value operand) {
+  Operation *op = operand.getDefiningOp();
+  found.operands[i] = operand;
   found.widening[i] = isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) ? op : nullptr;
   if (found.widening[i])
-    found.factors[i] = op->getOperand(0);
-  std::string type = nameOf(found.factors[i].getType());
+    found.operands[i] = op->getOperand(0);
+  std::string type = nameOf(found.operands[i].getType());
   if (isa_and_nonnull<arith::ExtSIOp>(op))
     type = "s" + type;
   if (isa_and_nonnull<arith::ExtUIOp>(op))
@@ -54,8 +54,8 @@ std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value
     if (sum->getOperand(i) != accumulator || !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
       continue;
     SumOfProducts found{sum, product, {}, {}, {}, nameOf(yielded.getType())};
-    setFactor(found, 0, product->getOperand(0));
-    setFactor(found, 1, product->getOperand(1));
+    setOperand(found, 0, product->getOperand(0));
+    setOperand(found, 1, product->getOperand(1));
     if (std::string why = whyNotThese(found); !why.empty())
       return refuse(why);
     return found;
@@ -76,48 +76,47 @@ std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
   std::optional<SumOfProducts> found = matchBody(expr, &reason);
   if (!found)
     return reason;
-  for (Value factor : found->factors)
-    if (auto argument = dyn_cast<BlockArgument>(factor); !argument || argument.getArgNumber() == 2)
+  for (Value operand : found->operands)
+    if (auto argument = dyn_cast<BlockArgument>(operand); !argument || argument.getArgNumber() == 2)
       return "it is not a sum of products";
-  return found->factors[0] == found->factors[1] ? "it is not a sum of products" : "";
+  return found->operands[0] == found->operands[1] ? "it is not a sum of products" : "";
 }
 
 ProductTypes tilewright::productTypes(const TensorExpr &expr, const ContractionRoles &roles) {
   std::optional<SumOfProducts> found = matchBody(expr);
   assert(found && "not a contraction of a register block");
-  unsigned rowArgument = isa<linalg::LinalgOp>(expr.op) ? expr.inputs[roles.rowInput].operand : roles.rowInput;
-  bool rowsFirst = cast<BlockArgument>(found->factors[0]).getArgNumber() == rowArgument;
-  return found->productTypes(rowsFirst ? 0 : 1);
+  unsigned lhsArgument = isa<linalg::LinalgOp>(expr.op) ? expr.inputs[roles.lhsInput].operand : roles.lhsInput;
+  bool lhsFirst = cast<BlockArgument>(found->operands[0]).getArgNumber() == lhsArgument;
+  return found->productTypes(lhsFirst ? 0 : 1);
 }
 
 std::optional<ContractionRoles> tilewright::contractionRoles(const TensorExpr &expr, AffineMap first,
                                                              AffineMap second) {
-  int64_t lane = -1;
+  int64_t n = -1;
   for (AffineExpr index : llvm::reverse(expr.results[0].getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(index);
     if (!dim || expr.domain[dim.getPosition()] == 1)
       continue;
-    lane = dim.getPosition();
+    n = dim.getPosition();
     break;
   }
-  if (lane < 0 || first.isFunctionOfDim(lane) == second.isFunctionOfDim(lane))
+  if (n < 0 || first.isFunctionOfDim(n) == second.isFunctionOfDim(n))
     return std::nullopt;
-  bool swapped = first.isFunctionOfDim(lane);
-  AffineMap rows = swapped ? second : first, lanes = swapped ? first : second;
-  ContractionRoles roles{swapped ? 1u : 0u, swapped ? 0u : 1u, -1, lane};
+  bool swapped = first.isFunctionOfDim(n);
+  AffineMap lhs = swapped ? second : first, rhs = swapped ? first : second;
+  ContractionRoles roles{swapped ? 1u : 0u, swapped ? 0u : 1u, -1, n};
   for (int64_t dim = 0; dim < static_cast<int64_t>(expr.domain.size()); ++dim)
-    if (dim != lane && !llvm::is_contained(expr.reductions, dim) && rows.isFunctionOfDim(dim) &&
-        !lanes.isFunctionOfDim(dim) && expr.domain[dim] > 1 &&
-        (roles.row < 0 || expr.domain[dim] >= expr.domain[roles.row]))
-      roles.row = dim;
+    if (dim != n && !llvm::is_contained(expr.reductions, dim) && lhs.isFunctionOfDim(dim) &&
+        !rhs.isFunctionOfDim(dim) && expr.domain[dim] > 1 && (roles.m < 0 || expr.domain[dim] >= expr.domain[roles.m]))
+      roles.m = dim;
   return roles;
 }
 
-std::optional<PackedK> tilewright::packedK(AffineMap lanes, ArrayRef<int64_t> shape, int64_t lane,
-                                           ArrayRef<int64_t> extents, llvm::function_ref<bool(int64_t)> isReduced) {
-  if (lanes.getNumResults() < 2 || !lanes.getResult(lanes.getNumResults() - 2).isFunctionOfDim(lane))
+std::optional<PackedK> tilewright::packedK(AffineMap rhs, ArrayRef<int64_t> shape, int64_t n, ArrayRef<int64_t> extents,
+                                           llvm::function_ref<bool(int64_t)> isReduced) {
+  if (rhs.getNumResults() < 2 || !rhs.getResult(rhs.getNumResults() - 2).isFunctionOfDim(n))
     return std::nullopt;
-  AffineExpr index = lanes.getResults().back();
+  AffineExpr index = rhs.getResults().back();
   int64_t depth = shape.back();
   if (depth != 2 && depth != 4)
     return std::nullopt;

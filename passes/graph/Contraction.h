@@ -1,6 +1,6 @@
-// Contractions that a register block can compute: sums of products in which one operand (lhs, "rows") is the same for
-// all lanes and the other (rhs, "lanes") is contiguous along them. Only the maps are read, so that planning can ask
-// before and after maps are composed. The row dim is M, the lane dim is N, and the reduced dims are K.
+// Contractions that a register block can compute: sums of products in which one operand (lhs) does not depend on N
+// and the other (rhs) is contiguous along N, whose elements fill vector lanes. Only the maps are read, so that planning
+// can ask before and after maps are composed. The reduced dims are K.
 #ifndef TILEWRIGHT_GRAPH_CONTRACTION_H
 #define TILEWRIGHT_GRAPH_CONTRACTION_H
 
@@ -13,19 +13,19 @@ namespace tilewright {
 
 /// The roles of a contraction's dims and inputs.
 struct ContractionRoles {
-  unsigned rowInput, laneInput; ///< lhs, the same for all lanes; rhs, which varies along them
-  int64_t row = -1;             ///< M: the longest dim of lhs and the result alone; -1: vector times matrix
-  int64_t lane;                 ///< N: the innermost dim of the result
+  unsigned lhsInput, rhsInput; ///< lhs, which does not depend on N; rhs, which does
+  int64_t m = -1;              ///< the longest dim of lhs and the result alone; -1: vector times matrix
+  int64_t n;                   ///< the innermost dim of the result
 };
 
-/// The op acc + first * second in a body, with its operands before they are widened.
+/// The op acc + first * second in a body, whose operands are those before they are widened.
 struct SumOfProducts {
   mlir::Operation *sum, *product;
-  mlir::Value factors[2];
+  mlir::Value operands[2];
   mlir::Operation *widening[2]; ///< null: already of the accumulator's type
   std::string types[2], sumType;
 
-  ProductTypes productTypes(unsigned rowFactor) const { return {types[rowFactor], types[1 - rowFactor], sumType}; }
+  ProductTypes productTypes(unsigned lhs) const { return {types[lhs], types[1 - lhs], sumType}; }
 };
 
 /// Matches a yielded sum of products of types that a micro kernel can have. `reason` explains a failure.
@@ -48,8 +48,8 @@ struct PackedK {
   int64_t depth;
 };
 
-/// Returns how an rhs of `shape`, read at `lanes`, is packed along K, or nothing if its lanes are innermost.
-std::optional<PackedK> packedK(mlir::AffineMap lanes, llvm::ArrayRef<int64_t> shape, int64_t lane,
+/// Returns how an operand of `shape`, read at `rhs`, is packed along K, or nothing if N is innermost.
+std::optional<PackedK> packedK(mlir::AffineMap rhs, llvm::ArrayRef<int64_t> shape, int64_t n,
                                llvm::ArrayRef<int64_t> extents, llvm::function_ref<bool(int64_t dim)> isReduced);
 
 } // namespace tilewright

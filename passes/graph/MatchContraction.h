@@ -11,11 +11,11 @@ namespace tilewright {
 
 /// A tile.compute of the form acc += lhs * rhs.
 struct Contraction {
-  tile::LoadOp rows, lanes; ///< lhs, the same for all lanes; rhs, contiguous along them
-  int64_t row = -1, lane;   ///< M and N, the dims of the register block; no row: vector times matrix
+  tile::LoadOp lhs, rhs; ///< lhs does not depend on N; rhs is contiguous along N
+  int64_t m = -1, n;     ///< the dims of the register block; M is -1 for a vector times a matrix
   llvm::SmallVector<int64_t> batch, reduced;
   ProductTypes types;
-  mlir::Operation *rowWidening, *laneWidening; ///< null: none
+  mlir::Operation *lhsWidening, *rhsWidening; ///< null: none
 };
 
 /// Matches the nest, if its body does nothing else and exactly one operand varies along its vector dim.

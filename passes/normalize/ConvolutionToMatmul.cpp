@@ -346,7 +346,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     for (linalg::LinalgOp op : nothing)
       if (std::optional<unsigned> lane = lanesElsewhere(op)) {
         turnResult(op, *lane);
-        ++numUnfolded;
+        ++numRewritten;
       } else {
         found.push_back(op);
       }
@@ -362,7 +362,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
         continue;
       op->getResult(0).replaceAllUsesWith(rewritten);
       op->erase();
-      ++numUnfolded;
+      ++numRewritten;
     }
   }
 };

@@ -349,7 +349,7 @@ class DeferNormalization : public impl::DeferNormalizationBase<DeferNormalizatio
       for (const TensorAccess &access : expr->inputs)
         if (std::optional<Deferral> what = match(*expr, access)) {
           defer(*what);
-          ++delayed;
+          ++numDeferred;
           break;
         }
     }

@@ -21,11 +21,11 @@ constexpr int64_t kFullLanes = 8;
 /// Returns true if N is small and K is long and contiguous in lhs, in f32, for which a micro kernel's step covers one
 /// K.
 bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum) {
-  if (roles.row < 0 || expr.domain[roles.lane] > kFewColumns || expr.reductions.size() != 1 ||
+  if (roles.m < 0 || expr.domain[roles.n] > kFewColumns || expr.reductions.size() != 1 ||
       !llvm::all_of(sum.types, [](const std::string &type) { return type == "f32"; }))
     return false;
   int64_t k = expr.reductions[0];
-  AffineMap lhs = expr.inputs[roles.rowInput].map;
+  AffineMap lhs = expr.inputs[roles.lhsInput].map;
   return expr.domain[k] >= kManyK && lhs.getResults().back() == getAffineDimExpr(k, lhs.getContext());
 }
 } // namespace
@@ -42,13 +42,13 @@ AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::v
   std::optional<ContractionRoles> roles = contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
   if (roles && hasFewLanes(expr, *roles, *sum))
     return AlongLanes::few;
-  if (!roles || roles->row >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
+  if (!roles || roles->m >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
     return roles ? AlongLanes::much : AlongLanes::nothing;
-  const TensorAccess &rhs = expr.inputs[roles->laneInput];
+  const TensorAccess &rhs = expr.inputs[roles->rhsInput];
   ArrayRef<int64_t> shape = cast<RankedTensorType>(rhs.tensor.getType()).getShape();
   for (auto [index, size] : llvm::reverse(llvm::zip_equal(rhs.map.getResults(), shape)))
     if (size > 1)
-      return index.isFunctionOfDim(roles->lane) ? AlongLanes::much : AlongLanes::nothing;
+      return index.isFunctionOfDim(roles->n) ? AlongLanes::much : AlongLanes::nothing;
   return AlongLanes::much;
 }
 

@@ -111,7 +111,7 @@ std::optional<Product> matchProduct(linalg::LinalgOp op, bool isStrict) {
   SmallVector<int64_t> loops = op.getStaticLoopRanges();
   auto operand = [&](unsigned input) {
     return quantized ? operandWithZeroPoint(op, input)
-                     : quantizedFactor(op.getDpsInputs()[input], op.getIndexingMapsArray()[input], loops);
+                     : quantizedOperand(op.getDpsInputs()[input], op.getIndexingMapsArray()[input], loops);
   };
   auto lhs = operand(0);
   auto rhs = lhs ? operand(1) : std::nullopt;
@@ -339,7 +339,7 @@ struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmu
       OpBuilder builder(product.op);
       Value rewritten = ProductRewriter(builder, product).rewrite();
       product.op->getResult(0).replaceAllUsesWith(rewritten);
-      ++numNarrowed;
+      ++numLowered;
     }
     if (!products.empty())
       for (Block &block : getOperation().getBody())

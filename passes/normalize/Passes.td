@@ -58,7 +58,7 @@ def LowerQuantizedMatmul : Pass<"tile-lower-quantized-matmul", "::mlir::func::Fu
   }];
   let options = [Option<"numerics", "numerics", "std::string", "\"default\"",
                         "default, or strict, which leaves sums in f32 as they are">];
-  let statistics = [Statistic<"numNarrowed", "narrowed", "quantized matmuls that became matmuls of bytes">];
+  let statistics = [Statistic<"numLowered", "lowered", "quantized matmuls that became matmuls of bytes">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }
@@ -81,7 +81,7 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     transposed afterwards.
     See test/passes/normalize/convolution-to-matmul.mlir.
   }];
-  let statistics = [Statistic<"numUnfolded", "unfolded", "convolutions, pools and contractions that were rewritten">];
+  let statistics = [Statistic<"numRewritten", "rewritten", "convolutions, pools and contractions that were rewritten">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }
@@ -177,7 +177,7 @@ def DeferNormalization : Pass<"tile-defer-normalization", "::mlir::func::FuncOp"
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
-  let statistics = [Statistic<"delayed", "delayed", "divisions moved behind their contraction">];
+  let statistics = [Statistic<"numDeferred", "deferred", "divisions moved behind their contraction">];
 }
 
 def MarkOnlineSoftmax : Pass<"tile-mark-online-softmax", "::mlir::func::FuncOp"> {

@@ -106,29 +106,29 @@ std::optional<QuantizationNumber> zeroPointAt(const Element &element) {
 }
 
 /// Reads the bytes of an operand from the value that widens them. Returns false if there are none.
-bool readBytes(const Element &wide, QuantizedOperand &factor) {
+bool readBytes(const Element &wide, QuantizedOperand &operand) {
   Element from = wide.origin();
-  Value narrow = narrowOf(from.value, factor.isSigned);
+  Value narrow = narrowOf(from.value, operand.isSigned);
   OpOperand *input = narrow ? from.with(narrow).input() : nullptr;
   if (!input || !isa<RankedTensorType>(input->get().getType()))
     return false;
-  factor.bytes = input->get();
-  factor.map = from.with(narrow).indexIn(input);
+  operand.bytes = input->get();
+  operand.map = from.with(narrow).indexIn(input);
   return true;
 }
 
 /// Reads byte - zero point, in i32.
-bool readDifference(const Element &element, QuantizedOperand &factor) {
+bool readDifference(const Element &element, QuantizedOperand &operand) {
   Element from = element.origin();
   auto difference = from.definedBy<arith::SubIOp>();
   if (!difference)
-    return readBytes(from, factor);
-  factor.zeroPoint = zeroPointAt(from.with(difference.getRhs()));
-  return factor.zeroPoint && readBytes(from.with(difference.getLhs()), factor);
+    return readBytes(from, operand);
+  operand.zeroPoint = zeroPointAt(from.with(difference.getRhs()));
+  return operand.zeroPoint && readBytes(from.with(difference.getLhs()), operand);
 }
 
 /// Reads (byte - zero point) * scale, in f32.
-bool readScaled(const Element &element, QuantizedOperand &factor) {
+bool readScaled(const Element &element, QuantizedOperand &operand) {
   Element from = element.origin();
   auto product = from.definedBy<arith::MulFOp>();
   if (!product)
@@ -138,23 +138,23 @@ bool readScaled(const Element &element, QuantizedOperand &factor) {
     auto number = difference.definedBy<arith::SIToFPOp>();
     if (!number || !number.getIn().getType().isInteger(32))
       continue;
-    factor.scale = numberAt(from.with(swapped ? product.getLhs() : product.getRhs()));
-    return factor.scale && readDifference(difference.with(number.getIn()), factor);
+    operand.scale = numberAt(from.with(swapped ? product.getLhs() : product.getRhs()));
+    return operand.scale && readDifference(difference.with(number.getIn()), operand);
   }
   return false;
 }
 
 /// Reads an operand from the body that computes its elements from bytes. The maps are over the tensor's index.
-std::optional<QuantizedOperand> readFactor(Value tensor) {
+std::optional<QuantizedOperand> readOperand(Value tensor) {
   linalg::GenericOp op = elementwise(tensor);
   if (!op)
     return std::nullopt;
   unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
   Element element{op, yieldedBy(op), AffineMap::getMultiDimIdentityMap(rank, op.getContext())};
-  QuantizedOperand factor;
+  QuantizedOperand operand;
   bool isInteger = getElementTypeOrSelf(tensor).isInteger(32);
-  bool isOne = isInteger ? readDifference(element, factor) : readScaled(element, factor);
-  return isOne ? std::optional(factor) : std::nullopt;
+  bool isOne = isInteger ? readDifference(element, operand) : readScaled(element, operand);
+  return isOne ? std::optional(operand) : std::nullopt;
 }
 
 /// Returns the map from an element of a copy to its source, or null if the op is not a copy.
@@ -236,24 +236,24 @@ AffineMap composeNames(AffineMap map, AffineMap index, ArrayRef<int64_t> domain)
 }
 } // namespace
 
-std::optional<QuantizedOperand> tilewright::quantizedFactor(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
+std::optional<QuantizedOperand> tilewright::quantizedOperand(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
   SmallVector<Operation *> moved;
   AffineMap index = read; // index in `tensor`, over the loops
   while (true) {
     Operation *op = tensor.getDefiningOp();
     AffineMap copied = copiedFrom(op);
-    std::optional<QuantizedOperand> factor = copied ? std::nullopt : readFactor(tensor);
-    if (factor) {
-      for (std::optional<QuantizationNumber> *number : {&factor->zeroPoint, &factor->scale})
+    std::optional<QuantizedOperand> operand = copied ? std::nullopt : readOperand(tensor);
+    if (operand) {
+      for (std::optional<QuantizationNumber> *number : {&operand->zeroPoint, &operand->scale})
         if (*number && (*number)->map)
           (*number)->map = composeNames((*number)->map, index, domain);
-      if (!moved.empty() && !factor->map.isIdentity())
+      if (!moved.empty() && !operand->map.isIdentity())
         return std::nullopt;
-      if (pads(moved) && !(isSame(factor->zeroPoint) && isSame(factor->scale) && factor->hasByteZeroPoint()))
+      if (pads(moved) && !(isSame(operand->zeroPoint) && isSame(operand->scale) && operand->hasByteZeroPoint()))
         return std::nullopt; // padding needs one number for all elements, and a zero point that is a byte
-      factor->map = moved.empty() ? composeNames(factor->map, index, domain) : read;
-      factor->moved = std::move(moved);
-      return factor;
+      operand->map = moved.empty() ? composeNames(operand->map, index, domain) : read;
+      operand->moved = std::move(moved);
+      return operand;
     }
     FailureOr<TensorExpr> expr = op ? describe(op) : FailureOr<TensorExpr>(failure());
     if (failed(expr) || expr->kind != ExprKind::movement || expr->inputs.size() != 1 || !canRepeat(op))

@@ -40,8 +40,8 @@ struct QuantizedOperand {
 };
 
 /// Returns the quantized operand that a contraction with loops of extents `domain` reads from `tensor` with map `read`.
-std::optional<QuantizedOperand> quantizedFactor(mlir::Value tensor, mlir::AffineMap read,
-                                                llvm::ArrayRef<int64_t> domain);
+std::optional<QuantizedOperand> quantizedOperand(mlir::Value tensor, mlir::AffineMap read,
+                                                 llvm::ArrayRef<int64_t> domain);
 
 } // namespace tilewright
 

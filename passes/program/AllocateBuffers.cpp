@@ -20,8 +20,8 @@ namespace {
 int64_t placeResidentTiles(ProgramOp program) {
   std::map<int64_t, SmallVector<AllocOp>> resident;
   program.walk([&](AllocOp alloc) {
-    if (keptNumber(alloc) >= 0)
-      resident[keptNumber(alloc)].push_back(alloc);
+    if (residentTileNumber(alloc) >= 0)
+      resident[residentTileNumber(alloc)].push_back(alloc);
   });
   int64_t end = 0;
   for (auto &[number, buffers] : resident) {

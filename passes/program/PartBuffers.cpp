@@ -47,7 +47,7 @@ PartBuffers tilewright::buffersOf(ParallelOp part) {
   for (auto alloc : part.getBody().getOps<AllocOp>())
     add(alloc, /*throughout=*/true);
   for (auto alloc : tile.getOps<AllocOp>())
-    if (!staysInRegisters(alloc) && keptNumber(alloc) < 0)
+    if (!staysInRegisters(alloc) && residentTileNumber(alloc) < 0)
       add(alloc, /*throughout=*/false);
   return buffers;
 }

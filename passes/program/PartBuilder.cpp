@@ -152,12 +152,12 @@ void PartBuilder::buildElementwise(OpBuilder &builder, const Nest &nest, functio
 }
 
 /// Returns the dim of the iteration space that is the N dim of a contraction's register block.
-static std::optional<int64_t> laneOfContraction(ExprOp root) {
+static std::optional<int64_t> nOfContraction(ExprOp root) {
   FailureOr<TensorExpr> expr = describe(root);
   if (!root.getMicroKernel() || failed(expr) || expr->inputs.size() != 2)
     return std::nullopt;
   std::optional<ContractionRoles> roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
-  return roles && placeOf(root)[roles->lane] >= 0 ? std::optional(placeOf(root)[roles->lane]) : std::nullopt;
+  return roles && placeOf(root)[roles->n] >= 0 ? std::optional(placeOf(root)[roles->n]) : std::nullopt;
 }
 
 /// Returns the dim along which most accesses of a nest are contiguous, with more weight on global memory. `bound` dims
@@ -208,8 +208,8 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
       vector = position;
   }
   if (!nest.roots.empty())
-    if (std::optional<int64_t> lane = laneOfContraction(nest.roots.front()))
-      vector = llvm::find(nest.dims, *lane) - nest.dims.begin();
+    if (std::optional<int64_t> n = nOfContraction(nest.roots.front()))
+      vector = llvm::find(nest.dims, *n) - nest.dims.begin();
   if (blocks > 0) {
     vector = nestExtents.size();
     nestExtents.push_back(blocks);
@@ -231,8 +231,8 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
                         builder.getStrArrayAttr(kinds), microKernelOf(nest), RunningAttr());
   if (!nest.roots.empty())
-    if (Attribute image = ExprOp(nest.roots.front())->getAttr(kSwizzledAttr))
-      compute->setAttr(kSwizzledAttr, image);
+    if (Attribute swizzled = ExprOp(nest.roots.front())->getAttr(kSwizzledAttr))
+      compute->setAttr(kSwizzledAttr, swizzled);
   compute.getBody().push_back(body);
   return compute;
 }

@@ -60,7 +60,7 @@ static InPlace readingOf(ExprOp contraction, unsigned input) {
   bool alongK = llvm::any_of(expr->reductions, [&](int64_t dim) {
     return map.getNumResults() > 0 && map.getResults().back().isFunctionOfDim(dim);
   });
-  return roles && roles->laneInput == input && alongK ? InPlace::linesOfLanes : InPlace::fewLines;
+  return roles && roles->rhsInput == input && alongK ? InPlace::linesOfLanes : InPlace::fewLines;
 }
 
 static InPlace readingInPlace(Value tensor) {

@@ -87,7 +87,7 @@ private:
         if (isInput(slice))
           return op.emitError("R1: writes an input of the program");
       for (Value slice : touched.reads)
-        if (isBlockSlice(slice) && !visible.contains(slice) && !isKept(slice))
+        if (isBlockSlice(slice) && !visible.contains(slice) && !isResident(slice))
           return op.emitError("R2: reads a buffer that nothing wrote before")
                  << (pending.contains(slice) ? "; a tile.sync is missing between" : "");
       if (auto compute = dyn_cast<ComputeOp>(op))
@@ -99,13 +99,13 @@ private:
   }
 
   /// Returns true if an earlier phase wrote this buffer.
-  bool isKept(Value slice) {
-    int64_t number = keptNumber(slice.getDefiningOp<AllocOp>());
+  bool isResident(Value slice) {
+    int64_t number = residentTileNumber(slice.getDefiningOp<AllocOp>());
     return number >= 0 && program
                               .walk([&](AllocOp alloc) {
                                 bool isEarlier = alloc->getParentOfType<ParallelOp>()->isBeforeInBlock(part);
-                                return isEarlier && keptNumber(alloc) == number ? WalkResult::interrupt()
-                                                                                : WalkResult::advance();
+                                return isEarlier && residentTileNumber(alloc) == number ? WalkResult::interrupt()
+                                                                                        : WalkResult::advance();
                               })
                               .wasInterrupted();
   }
@@ -147,7 +147,7 @@ private:
     llvm::append_range(allocs, part.getWalk().getBody().getOps<AllocOp>());
     llvm::erase_if(allocs, staysInRegisters);
     program.walk([&](AllocOp alloc) {
-      if (keptNumber(alloc) >= 0 && !part->isAncestor(alloc) && !sharesNumber(alloc, allocs))
+      if (residentTileNumber(alloc) >= 0 && !part->isAncestor(alloc) && !sharesNumber(alloc, allocs))
         allocs.push_back(alloc);
     });
     for (auto [i, a] : llvm::enumerate(allocs)) {
@@ -161,8 +161,9 @@ private:
     return success();
   }
 
-  static bool sharesNumber(AllocOp kept, ArrayRef<AllocOp> allocs) {
-    return llvm::any_of(allocs, [&](AllocOp other) { return keptNumber(other) == keptNumber(kept); });
+  static bool sharesNumber(AllocOp resident, ArrayRef<AllocOp> allocs) {
+    return llvm::any_of(allocs,
+                        [&](AllocOp other) { return residentTileNumber(other) == residentTileNumber(resident); });
   }
 
   static bool overlapInMemory(AllocOp a, AllocOp b) {
@@ -178,7 +179,7 @@ private:
 
   std::pair<int64_t, int64_t> life(AllocOp alloc) {
     Block &tile = part.getWalk().getBody().front();
-    if (alloc->getBlock() != &tile || keptNumber(alloc) >= 0)
+    if (alloc->getBlock() != &tile || residentTileNumber(alloc) >= 0)
       return {0, std::numeric_limits<int64_t>::max()};
     int64_t first = std::numeric_limits<int64_t>::max(), last = -1, position = 0;
     for (Operation &op : tile) {

@@ -39,17 +39,17 @@ Value intrinsic(ImplicitLocOpBuilder &builder, Type result, StringRef name, Valu
 // Steps
 //===----------------------------------------------------------------------===//
 
-Value multiplyAddFloats(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-  return math::FmaOp::create(builder, row, lanes, sums);
+Value multiplyAddFloats(ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+  return math::FmaOp::create(builder, lhs, rhs, accumulators);
 }
 
-Value multiplyAddIntegers(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-  return arith::AddIOp::create(builder, sums, arith::MulIOp::create(builder, row, lanes));
+Value multiplyAddIntegers(ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+  return arith::AddIOp::create(builder, accumulators, arith::MulIOp::create(builder, lhs, rhs));
 }
 
 /// A bf16 is the upper half of an f32: the first of a pair is shifted there, the second is there already.
-Value multiplyAddPairs(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-  auto wide = cast<VectorType>(sums.getType());
+Value multiplyAddPairs(ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+  auto wide = cast<VectorType>(accumulators.getType());
   auto first = [&](Value pairs) -> Value {
     Value bits = asIntegers(builder, pairs, 32);
     Value upper = arith::ShLIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), 16));
@@ -60,14 +60,15 @@ Value multiplyAddPairs(ImplicitLocOpBuilder &builder, Value sums, Value row, Val
     Value upper = arith::AndIOp::create(builder, bits, splat(builder, cast<VectorType>(bits.getType()), -65536));
     return vector::BitCastOp::create(builder, wide, upper);
   };
-  Value sum = math::FmaOp::create(builder, first(row), first(lanes), sums);
-  return math::FmaOp::create(builder, second(row), second(lanes), sum);
+  Value sum = math::FmaOp::create(builder, first(lhs), first(rhs), accumulators);
+  return math::FmaOp::create(builder, second(lhs), second(rhs), sum);
 }
 
-Value dotBf16(ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-  bool wide = cast<VectorType>(sums.getType()).getNumElements() == 16;
-  return intrinsic(builder, sums.getType(),
-                   wide ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512bf16.dpbf16ps.256", {sums, row, lanes});
+Value dotBf16(ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+  bool wide = cast<VectorType>(accumulators.getType()).getNumElements() == 16;
+  return intrinsic(builder, accumulators.getType(),
+                   wide ? "llvm.x86.avx512bf16.dpbf16ps.512" : "llvm.x86.avx512bf16.dpbf16ps.256",
+                   {accumulators, lhs, rhs});
 }
 
 /// Returns every other byte of the quads, widened to words, beginning with the first or the second byte.
@@ -81,14 +82,14 @@ Value words(ImplicitLocOpBuilder &builder, Value quads, bool isSigned, bool seco
                   : arith::ShRUIOp::create(builder, bits, eight).getResult();
 }
 
-MicroKernelStep multiplyWords(StringRef name, bool signedRows, bool signedLanes) {
-  return [=](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
+MicroKernelStep multiplyWords(StringRef name, bool signedLhs, bool signedRhs) {
+  return [=](ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
     for (bool second : {false, true}) {
-      Value products = intrinsic(builder, sums.getType(), name,
-                                 {words(builder, row, signedRows, second), words(builder, lanes, signedLanes, second)});
-      sums = arith::AddIOp::create(builder, sums, products);
+      Value products = intrinsic(builder, accumulators.getType(), name,
+                                 {words(builder, lhs, signedLhs, second), words(builder, rhs, signedRhs, second)});
+      accumulators = arith::AddIOp::create(builder, accumulators, products);
     }
-    return sums;
+    return accumulators;
   };
 }
 
@@ -99,12 +100,12 @@ Value otherSign(ImplicitLocOpBuilder &builder, Value bytes) {
   return vector::BitCastOp::create(builder, bytes.getType(), bits);
 }
 
-MicroKernelStep dotBytes(StringRef name, bool signedRows, bool signedLanes) {
-  return [=](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-    if (signedRows == signedLanes)
-      row = otherSign(builder, row);
-    Value isUnsigned = signedLanes ? row : lanes, isSigned = signedLanes ? lanes : row;
-    return intrinsic(builder, sums.getType(), name, {sums, isUnsigned, isSigned});
+MicroKernelStep dotBytes(StringRef name, bool signedLhs, bool signedRhs) {
+  return [=](ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+    if (signedLhs == signedRhs)
+      lhs = otherSign(builder, lhs);
+    Value isUnsigned = signedRhs ? lhs : rhs, isSigned = signedRhs ? rhs : lhs;
+    return intrinsic(builder, accumulators.getType(), name, {accumulators, isUnsigned, isSigned});
   };
 }
 
@@ -165,19 +166,19 @@ void addBytes(std::vector<MicroKernel> &kernels) {
       {"vpdpbusd", "llvm.x86.avx512.vpdpbusd.512", 64, {"avx512vnni", "avx512bw"}, 4, true},
   };
   for (const ByteKernel &entry : table)
-    for (bool signedRows : {false, true})
-      for (bool signedLanes : {false, true}) {
+    for (bool signedLhs : {false, true})
+      for (bool signedRhs : {false, true}) {
         MicroKernel kernel;
         kernel.name = entry.name;
-        kernel.types = {signedRows ? "si8" : "ui8", signedLanes ? "si8" : "ui8", "i32"};
+        kernel.types = {signedLhs ? "si8" : "ui8", signedRhs ? "si8" : "ui8", "i32"};
         kernel.depth = 4;
         kernel.vectorBytes = entry.vectorBytes;
         kernel.features = entry.features;
         kernel.speed = entry.speed;
-        kernel.hasOffset = entry.isDot && signedRows == signedLanes;
+        kernel.hasOffset = entry.isDot && signedLhs == signedRhs;
         kernel.besides = {kernel.hasOffset || !entry.isDot ? 2 : 1, 2};
-        kernel.step = entry.isDot ? dotBytes(entry.intrinsic, signedRows, signedLanes)
-                                  : multiplyWords(entry.intrinsic, signedRows, signedLanes);
+        kernel.step = entry.isDot ? dotBytes(entry.intrinsic, signedLhs, signedRhs)
+                                  : multiplyWords(entry.intrinsic, signedLhs, signedRhs);
         kernels.push_back(kernel);
       }
 }
@@ -200,9 +201,9 @@ void addTiles(std::vector<MicroKernel> &kernels) {
   tiles.depth = 4;
   tiles.speed = 32;
   tiles.features = {"amx-tile", "amx-int8"};
-  for (const char *rows : {"ui8", "si8"})
-    for (const char *lanes : {"ui8", "si8"}) {
-      tiles.types = {rows, lanes, "i32"};
+  for (const char *lhs : {"ui8", "si8"})
+    for (const char *rhs : {"ui8", "si8"}) {
+      tiles.types = {lhs, rhs, "i32"};
       kernels.push_back(tiles);
     }
 }
@@ -233,7 +234,7 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   group.name = kWarpgroupKernel.str();
   auto add = [&](const ProductTypes &types, int64_t depth, double speed) {
     for (MicroKernel *kernel : {&warp, &group}) {
-      if (kernel == &group && types.rows != types.lanes)
+      if (kernel == &group && types.lhs != types.rhs)
         continue; // bytes of different signedness need PTX ISA 8.4 and a CUDA 12.4 driver
       kernel->types = types;
       kernel->depth = depth;
@@ -241,9 +242,9 @@ void addGpu(std::vector<MicroKernel> &kernels) {
       kernels.push_back(*kernel);
     }
   };
-  for (const char *rows : {"si8", "ui8"})
-    for (const char *lanes : {"si8", "ui8"})
-      add({rows, lanes, "i32"}, /*depth=*/32, /*speed=*/32);
+  for (const char *lhs : {"si8", "ui8"})
+    for (const char *rhs : {"si8", "ui8"})
+      add({lhs, rhs, "i32"}, /*depth=*/32, /*speed=*/32);
   warp.strict = group.strict = false;
   for (const char *type : {"f16", "bf16"})
     add({type, type, "f32"}, /*depth=*/16, /*speed=*/16);

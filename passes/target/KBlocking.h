@@ -13,17 +13,17 @@ namespace tilewright {
 /// memory.
 inline constexpr int64_t kCopiedBlockBytes = 64 * 1024;
 
-/// Returns the label with a block of `terms` along K; 0: all of K.
-inline std::string withKBlocking(std::string label, int64_t terms) {
-  return terms > 0 ? label + "x" + std::to_string(terms) : label;
+/// Returns the label with a block of `k` along K; 0: all of K.
+inline std::string withKBlocking(std::string label, int64_t k) {
+  return k > 0 ? label + "x" + std::to_string(k) : label;
 }
 
 /// Returns the K block that a label names; 0: all of K.
 inline int64_t kBlocking(llvm::StringRef label) {
-  int64_t terms = 0;
+  int64_t k = 0;
   llvm::SmallVector<llvm::StringRef, 3> sizes;
   label.rsplit('-').second.split(sizes, 'x');
-  return sizes.size() == 3 && !sizes[2].getAsInteger(10, terms) && terms > 0 ? terms : 0;
+  return sizes.size() == 3 && !sizes[2].getAsInteger(10, k) && k > 0 ? k : 0;
 }
 
 } // namespace tilewright

@@ -34,20 +34,20 @@ bool fits(StringRef wanted, StringRef type) {
 }
 
 bool isSame(const MicroKernel &a, const MicroKernel &b) {
-  return a.name == b.name && a.types.rows == b.types.rows && a.types.lanes == b.types.lanes &&
-         a.types.sums == b.types.sums && a.vectorBytes == b.vectorBytes && a.unit == b.unit;
+  return a.name == b.name && a.types.lhs == b.types.lhs && a.types.rhs == b.types.rhs &&
+         a.types.accumulator == b.types.accumulator && a.vectorBytes == b.vectorBytes && a.unit == b.unit;
 }
 
 /// Returns true if the micro kernel can read rhs in this layout. Unpacked rows can be interleaved in registers for a
 /// step that wants several K per lane, but packed ones cannot be separated again.
-bool reads(const MicroKernel &kernel, LaneLayout layout) {
+bool reads(const MicroKernel &kernel, RhsLayout layout) {
   if (kernel.unit == StepUnit::tiles && !layout.tiles)
     return false;
   return layout.packedDepth <= 1 || kernel.depth == layout.packedDepth;
 }
 
 /// Returns all micro kernels that can compute the contraction on the target, the most preferred first.
-std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &types, LaneLayout layout) {
+std::vector<MicroKernel> candidates(const Target &target, const ProductTypes &types, RhsLayout layout) {
   std::vector<MicroKernel> found;
   auto add = [&](const std::vector<MicroKernel> &kernels) {
     for (const MicroKernel &kernel : reverse(kernels))
@@ -65,11 +65,11 @@ std::string MicroKernel::verify() const {
   auto known = [](StringRef type) { return isFloat(type) || isInteger(type); };
   if (name.empty() || !all_of(name, [](char c) { return isAlnum(c) || c == '_'; }))
     return "name: expected letters, digits and underscores";
-  for (StringRef type : {StringRef(types.rows), StringRef(types.lanes), StringRef(types.sums)})
+  for (StringRef type : {StringRef(types.lhs), StringRef(types.rhs), StringRef(types.accumulator)})
     if (!known(type) && type != "float" && type != "integer")
       return ("types: '" + type + "' is none of f16, bf16, f32, f64, si8, ui8, i32").str();
-  if (types.sums != "f32" && types.sums != "f64" && types.sums != "i32" && !isGeneric())
-    return "sums: expected f32, f64 or i32";
+  if (types.accumulator != "f32" && types.accumulator != "f64" && types.accumulator != "i32" && !isGeneric())
+    return "accumulator: expected f32, f64 or i32";
   if (!is_contained({1, 2, 4}, depth))
     return "depth: expected 1, 2 or 4";
   if (!(speed > 0)) // also refuses NaN
@@ -99,7 +99,7 @@ bool MicroKernel::runsOn(const Target &target) const {
 }
 
 bool MicroKernel::takes(const ProductTypes &product) const {
-  return fits(types.rows, product.rows) && fits(types.lanes, product.lanes) && fits(types.sums, product.sums);
+  return fits(types.lhs, product.lhs) && fits(types.rhs, product.rhs) && fits(types.accumulator, product.accumulator);
 }
 
 RegisterBlock MicroKernel::blockFor(const Target &target) const {
@@ -127,7 +127,7 @@ std::string tilewright::registerMicroKernel(MicroKernel kernel) {
 }
 
 std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, const ProductTypes &types,
-                                                         LaneLayout layout, bool strict) {
+                                                         RhsLayout layout, bool strict) {
   std::optional<MicroKernel> best;
   // Among equally fast ones, prefer the one that reads rhs in its present layout.
   auto rank = [&](const MicroKernel &kernel) {
@@ -139,8 +139,8 @@ std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, c
   return best;
 }
 
-std::vector<MicroKernel> tilewright::allMicroKernels(const Target &target, const ProductTypes &types,
-                                                     LaneLayout layout, bool strict) {
+std::vector<MicroKernel> tilewright::allMicroKernels(const Target &target, const ProductTypes &types, RhsLayout layout,
+                                                     bool strict) {
   std::vector<MicroKernel> found = candidates(target, types, layout);
   llvm::erase_if(found, [&](const MicroKernel &kernel) { return strict && !kernel.strict; });
   return found;
@@ -154,19 +154,19 @@ std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, con
 }
 
 std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, const ProductTypes &types,
-                                                        StringRef label, OperandPlaces places, std::string *instead) {
+                                                        StringRef label, OperandStorage storage, std::string *instead) {
   auto kernel = findMicroKernel(target, types, {/*packedDepth=*/1}, label);
   bool strict = target.has(kStrictFeature);
   std::string why;
   if (!kernel)
-    why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' for " + types.rows + " times " +
-          types.lanes + " with accumulators in " + types.sums;
+    why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' for " + types.lhs + " times " +
+          types.rhs + " with accumulators in " + types.accumulator;
   else if (strict && !kernel->strict)
     why = "strict numerics forbid '" + kernel->name + "', which does not round each product separately";
-  else if (isOfWarpgroup(*kernel) && (places.lanesInBuffer || (places.rowsInBuffer && !takesRowsFromBuffers(*kernel))))
+  else if (isOfWarpgroup(*kernel) && (storage.rhsInBuffer || (storage.lhsInBuffer && !takesLhsFromBuffers(*kernel))))
     why = "an operand is in a buffer of the block, which descriptors of '" + kernel->name + "' cannot address";
-  else if (!places.alongK && readsAlongK(*kernel))
-    why = "'" + kernel->name + "' of " + types.rows +
+  else if (!storage.alongK && readsAlongK(*kernel))
+    why = "'" + kernel->name + "' of " + types.lhs +
           " reads operands whose K is contiguous, and in one of them it is not";
   if (instead)
     *instead = why;
@@ -174,7 +174,7 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
 }
 
 std::optional<MicroKernel> tilewright::findMicroKernel(const Target &target, const ProductTypes &types,
-                                                       LaneLayout layout, StringRef label) {
+                                                       RhsLayout layout, StringRef label) {
   StringRef name = label.rsplit('-').first;
   for (MicroKernel &kernel : candidates(target, types, layout))
     if (kernel.name == name)

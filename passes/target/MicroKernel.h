@@ -1,8 +1,6 @@
 // Micro kernels: the code for one step of a contraction's register block (Chimera 5). A micro kernel is data and a
 // step; all of them share loops, packing, masks and remainders. Planning, packing and code generation choose through
 // the same registry, so they agree. registerMicroKernel() or a target's data add new ones: docs/extending.md.
-//
-// "Rows" are M, "lanes" are N, "terms" are K and "sums" are the accumulators.
 #ifndef TILEWRIGHT_TARGET_MICROKERNEL_H
 #define TILEWRIGHT_TARGET_MICROKERNEL_H
 
@@ -49,11 +47,11 @@ constexpr RegisterBlock registerBlock(int64_t registers, BlockRegisters besides 
   return best;
 }
 
-/// Computes sums + row * lanes, where `sums` is a vector with one accumulator per lane. `row` and `lanes` hold `depth`
-/// successive K of each lane side by side; in `row` they are the same for all lanes. The kernel's types say whether an
-/// integer is signed.
-using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value sums,
-                                                  mlir::Value row, mlir::Value lanes)>;
+/// Computes accumulators + lhs * rhs, where `accumulators` is a vector with one accumulator per lane. `lhs` and `rhs`
+/// hold `depth` successive K of each lane side by side; in `lhs` they are the same for all lanes. The kernel's types
+/// say whether an integer is signed.
+using MicroKernelStep = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &builder, mlir::Value accumulators,
+                                                  mlir::Value lhs, mlir::Value rhs)>;
 
 /// The unit that does a step: a vector register of a CPU, a thread or a warp of a GPU, or a block of a CPU's tile
 /// registers.
@@ -76,7 +74,7 @@ struct MicroKernel {
   bool hasOffset = false;
   BlockRegisters besides; ///< for the register block
   /// A step of `thread` works on scalars. Code generation emits the instructions of `warp` (mma) and `tiles`, which
-  /// therefore have no step: the block of `warp` is that of the instruction, rows by lanes, and the block of `tiles` is
+  /// therefore have no step: the block of `warp` is that of the instruction, M by N, and the block of `tiles` is
   /// two by two tiles.
   StepUnit unit = StepUnit::vector;
   RegisterBlock block{0, 0}; ///< 0 x 0: chosen by arithmetic intensity
@@ -88,7 +86,7 @@ struct MicroKernel {
   bool runsOn(const Target &target) const;
   bool takes(const ProductTypes &types) const;
   /// Returns true if it takes all floats or all integers.
-  bool isGeneric() const { return types.rows == "float" || types.rows == "integer"; }
+  bool isGeneric() const { return types.lhs == "float" || types.lhs == "integer"; }
   /// Returns the K that all lanes take at once; operands packed for it have whole steps of that length.
   int64_t stepK() const { return unit == StepUnit::tiles ? depth * kTileRows : depth; }
   RegisterBlock blockFor(const Target &target) const;
@@ -102,21 +100,21 @@ struct MicroKernel {
 /// an empty string.
 std::string registerMicroKernel(MicroKernel kernel);
 
-/// The layout of rhs in memory: 1 for plain rows of lanes, otherwise `packedDepth` successive K of each lane side by
+/// The layout of rhs in memory: 1 for plain rows along N, otherwise `packedDepth` successive K of each N side by
 /// side. 0: not packed yet, so any layout can be chosen.
-struct LaneLayout {
+struct RhsLayout {
   int64_t packedDepth;
   bool tiles = false; ///< tile registers can load both operands, or may once rhs is packed
 };
 
 /// Returns the fastest micro kernel for the contraction among those of the target, of the registry and of the library,
 /// or nothing if none can read the layout.
-std::optional<MicroKernel> chooseMicroKernel(const Target &target, const ProductTypes &types, LaneLayout layout,
+std::optional<MicroKernel> chooseMicroKernel(const Target &target, const ProductTypes &types, RhsLayout layout,
                                              bool strict);
 
 /// Returns the micro kernel that a plan's label names, if it fits the contraction, reads the layout and runs on the
 /// target.
-std::optional<MicroKernel> findMicroKernel(const Target &target, const ProductTypes &types, LaneLayout layout,
+std::optional<MicroKernel> findMicroKernel(const Target &target, const ProductTypes &types, RhsLayout layout,
                                            llvm::StringRef label);
 
 } // namespace tilewright

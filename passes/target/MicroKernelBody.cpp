@@ -35,11 +35,12 @@ Type typeOf(MLIRContext *context, StringRef name) {
 }
 
 FunctionType signatureOf(const MicroKernel &kernel, MLIRContext *context) {
-  Type element = typeOf(context, kernel.types.sums);
+  Type element = typeOf(context, kernel.types.accumulator);
   int64_t lanes = kernel.vectorBytes * 8 / element.getIntOrFloatBitWidth();
-  Type sums = VectorType::get({lanes}, element);
-  auto terms = [&](StringRef type) { return VectorType::get({lanes * kernel.depth}, typeOf(context, type)); };
-  return FunctionType::get(context, {sums, terms(kernel.types.rows), terms(kernel.types.lanes)}, {sums});
+  Type accumulators = VectorType::get({lanes}, element);
+  auto operand = [&](StringRef type) { return VectorType::get({lanes * kernel.depth}, typeOf(context, type)); };
+  return FunctionType::get(context, {accumulators, operand(kernel.types.lhs), operand(kernel.types.rhs)},
+                           {accumulators});
 }
 
 std::string print(Type type) {
@@ -78,7 +79,7 @@ std::string whyNoStep(const MicroKernel &kernel, ModuleOp module) {
 } // namespace
 
 std::string tilewright::verifyMicroKernelBody(const MicroKernel &kernel) {
-  for (const std::string &type : {kernel.types.rows, kernel.types.lanes, kernel.types.sums})
+  for (const std::string &type : {kernel.types.lhs, kernel.types.rhs, kernel.types.accumulator})
     if (type == "float" || type == "integer")
       return "types: a body is written for one type, not for '" + type + "'";
   MLIRContext context;
@@ -95,15 +96,15 @@ std::string tilewright::verifyMicroKernelBody(const MicroKernel &kernel) {
   return whyNoStep(kernel, *module);
 }
 
-Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &builder, Value sums, Value row,
-                           Value lanes) {
+Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &builder, Value accumulators, Value lhs,
+                           Value rhs) {
   if (kernel.step)
-    return kernel.step(builder, sums, row, lanes);
+    return kernel.step(builder, accumulators, lhs, rhs);
   OwningOpRef<ModuleOp> module = parseBody(kernel, builder.getContext());
   assert(module && "a verified micro kernel");
   func::FuncOp function = *module->getOps<func::FuncOp>().begin();
   IRMapping values;
-  for (auto [argument, value] : llvm::zip(function.getArguments(), std::array{sums, row, lanes}))
+  for (auto [argument, value] : llvm::zip(function.getArguments(), std::array{accumulators, lhs, rhs}))
     values.map(argument, value);
   for (Operation &op : function.getBody().front().without_terminator()) {
     Operation *inlined = builder.clone(op, values);
@@ -119,9 +120,9 @@ Value tilewright::emitStep(const MicroKernel &kernel, ImplicitLocOpBuilder &buil
 
 llvm::json::Value tilewright::toJson(const MicroKernel &kernel) {
   return llvm::json::Object{{"name", kernel.name},
-                            {"rows", kernel.types.rows},
-                            {"lanes", kernel.types.lanes},
-                            {"sums", kernel.types.sums},
+                            {"lhs", kernel.types.lhs},
+                            {"rhs", kernel.types.rhs},
+                            {"accumulator", kernel.types.accumulator},
                             {"depth", kernel.depth},
                             {"vectorBytes", kernel.vectorBytes},
                             {"features", llvm::json::Array(kernel.features)},
@@ -134,11 +135,17 @@ llvm::json::Value tilewright::toJson(const MicroKernel &kernel) {
 }
 
 llvm::Expected<MicroKernel> tilewright::microKernelFromJson(const llvm::json::Value &value) {
+  constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kRenamed[] = {
+      {"rows", "lhs"}, {"lanes", "rhs"}, {"sums", "accumulator"}};
+  for (auto [oldName, newName] : kRenamed)
+    if (const llvm::json::Object *object = value.getAsObject(); object && object->get(oldName))
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     oldName.str() + ": this field is called '" + newName.str() + "'");
   MicroKernel kernel;
   llvm::json::Path::Root root("micro kernel");
   llvm::json::ObjectMapper fields(value, root);
-  bool read = fields && fields.map("name", kernel.name) && fields.map("rows", kernel.types.rows) &&
-              fields.map("lanes", kernel.types.lanes) && fields.map("sums", kernel.types.sums) &&
+  bool read = fields && fields.map("name", kernel.name) && fields.map("lhs", kernel.types.lhs) &&
+              fields.map("rhs", kernel.types.rhs) && fields.map("accumulator", kernel.types.accumulator) &&
               fields.map("depth", kernel.depth) && fields.map("vectorBytes", kernel.vectorBytes) &&
               fields.map("body", kernel.body) && fields.mapOptional("features", kernel.features) &&
               fields.mapOptional("speed", kernel.speed) && fields.mapOptional("strict", kernel.strict) &&

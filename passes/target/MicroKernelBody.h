@@ -11,8 +11,8 @@ namespace tilewright {
 std::string verifyMicroKernelBody(const MicroKernel &kernel);
 
 /// Emits the kernel's step at the builder's insertion point.
-mlir::Value emitStep(const MicroKernel &kernel, mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row,
-                     mlir::Value lanes);
+mlir::Value emitStep(const MicroKernel &kernel, mlir::ImplicitLocOpBuilder &builder, mlir::Value accumulators,
+                     mlir::Value lhs, mlir::Value rhs);
 
 llvm::json::Value toJson(const MicroKernel &kernel);
 /// Reads a micro kernel, which needs a body. Errors name the field by its path.

@@ -7,7 +7,7 @@ namespace tilewright {
 
 /// All micro kernels among which chooseMicroKernel() chooses, the most preferred first, and those of warpgroups: what a
 /// plan may name.
-std::vector<MicroKernel> allMicroKernels(const Target &target, const ProductTypes &types, LaneLayout layout,
+std::vector<MicroKernel> allMicroKernels(const Target &target, const ProductTypes &types, RhsLayout layout,
                                          bool strict);
 
 } // namespace tilewright

@@ -8,9 +8,9 @@ namespace tilewright {
 
 /// The element types of a contraction: "f32", "bf16", ...; integers that are widened state how, "si8" or "ui8".
 struct ProductTypes {
-  std::string rows;  ///< lhs, one element of which is broadcast to all lanes
-  std::string lanes; ///< rhs, which is contiguous along the lanes
-  std::string sums;
+  std::string lhs; ///< one element is broadcast to all lanes of a vector
+  std::string rhs; ///< contiguous along N, whose elements fill the lanes
+  std::string accumulator;
 };
 
 } // namespace tilewright

@@ -12,7 +12,7 @@ namespace tilewright {
 inline constexpr llvm::StringLiteral kWarpgroupKernel = "wgmma", kWarpgroupFeature = "sm_90a";
 /// Alignment of matrices in shared memory, in bytes: the period of the widest swizzle.
 inline constexpr int64_t kWarpgroupAlignment = 1024;
-/// The rows (M) of the instruction and its smallest unit of lanes (N).
+/// The M of the instruction and its smallest unit of N.
 inline constexpr RegisterBlock kWarpgroupBlock{64, 8};
 
 inline bool isOfWarpgroup(RegisterBlock block) { return block.rows == kWarpgroupBlock.rows; }
@@ -35,9 +35,9 @@ inline int64_t threadsOfStep(const MicroKernel &kernel) {
 /// such a block requests it explicitly and chooseMicroKernel() never returns it.
 std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
 
-/// Returns true if it may multiply rows that another nest stored in shared memory. Descriptors cannot express how those
-/// lines are spread over the banks, so the rows go through registers, which take 16-bit elements as they are.
-inline bool takesRowsFromBuffers(const MicroKernel &kernel) { return !readsAlongK(kernel); }
+/// Returns true if it may multiply an lhs that another nest stored in shared memory. Descriptors cannot express how
+/// those lines are spread over the banks, so lhs goes through registers, which take 16-bit elements as they are.
+inline bool takesLhsFromBuffers(const MicroKernel &kernel) { return !readsAlongK(kernel); }
 
 /// Returns true if threads round its operands in shared memory, because the instruction would truncate them.
 inline bool roundsInSharedMemory(const MicroKernel &kernel) {
@@ -45,15 +45,15 @@ inline bool roundsInSharedMemory(const MicroKernel &kernel) {
 }
 
 /// The location and layout of a contraction's operands.
-struct OperandPlaces {
-  bool rowsInBuffer = false, lanesInBuffer = false; ///< another nest stored it in shared memory
+struct OperandStorage {
+  bool lhsInBuffer = false, rhsInBuffer = false;    ///< another nest stored it in shared memory
   bool alongK = true;                               ///< K is contiguous in both
 };
 
 /// Returns the micro kernel a block of threads uses for a plan's label: the named one, or else the fastest that can
 /// compute the contraction, with the reason in `instead`.
 std::optional<MicroKernel> blockMicroKernel(const Target &target, const ProductTypes &types, llvm::StringRef label,
-                                            OperandPlaces places, std::string *instead = nullptr);
+                                            OperandStorage storage, std::string *instead = nullptr);
 
 } // namespace tilewright
 

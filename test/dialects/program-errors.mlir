@@ -54,7 +54,7 @@ tile.program @p5_other_bytes outputs 0 {
   tile.parallel [4] tiles [2] workgroups 2 {
     tile.walk {
     ^bb0(%i: index):
-      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+      %a = tile.alloc {tile.resident_tile = 0 : i64} : !tile.slice<2xf32, block>
     }
   }
   tile.sync <grid>
@@ -62,7 +62,7 @@ tile.program @p5_other_bytes outputs 0 {
     tile.walk {
     ^bb0(%i: index):
       // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
-      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<3xf32, block>
+      %a = tile.alloc {tile.resident_tile = 0 : i64} : !tile.slice<3xf32, block>
     }
   }
 }
@@ -75,7 +75,7 @@ tile.program @p5_several_tiles outputs 0 {
     tile.walk {
     ^bb0(%i: index):
       // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
-      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+      %a = tile.alloc {tile.resident_tile = 0 : i64} : !tile.slice<2xf32, block>
     }
   }
 }
@@ -93,7 +93,7 @@ tile.program @p5_beside_another_part outputs 0 {
     tile.walk {
     ^bb0(%i: index):
       // expected-error @+1 {{P5: buffers of one resident tile must have the same size}}
-      %a = tile.alloc {tile.kept = 0 : i64} : !tile.slice<2xf32, block>
+      %a = tile.alloc {tile.resident_tile = 0 : i64} : !tile.slice<2xf32, block>
     }
   }
 }

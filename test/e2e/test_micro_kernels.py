@@ -290,9 +290,9 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
     )
     kernel = tilewright.MicroKernel(
         name="squares",
-        rows="f32",
-        lanes="f32",
-        sums="f32",
+        lhs="f32",
+        rhs="f32",
+        accumulator="f32",
         vector_bytes=32,
         body=_SQUARES,
         block_rows=4,
@@ -324,7 +324,7 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
         ({"speed": math.inf}, "'k': speed: expected a positive number"),
         ({"vector_bytes": 48}, "vectorBytes: expected 16, 32 or 64"),
         ({"name": "a b"}, "letters, digits"),
-        ({"rows": "i4"}, "'i4' is none of"),
+        ({"lhs": "i4"}, "'i4' is none of"),
         ({"features": ("avx2", "avx512bf")}, "has 'avx512bf'; did you mean 'avx512"),
         ({"block_rows": 4, "block_vectors": 3}, "power of two"),
     ],
@@ -333,9 +333,9 @@ def test_a_kernel_from_outside_computes_what_it_says() -> None:
 def test_a_kernel_that_is_none_is_refused(changed: dict[str, object], message: str) -> None:
     fields: dict[str, object] = {
         "name": "k",
-        "rows": "f32",
-        "lanes": "f32",
-        "sums": "f32",
+        "lhs": "f32",
+        "rhs": "f32",
+        "accumulator": "f32",
         "vector_bytes": 32,
     }
     kernel = tilewright.MicroKernel(**{**fields, "body": _SQUARES, **changed})  # type: ignore[arg-type]
@@ -360,7 +360,7 @@ def test_bad_assembly_names_its_micro_kernel(instruction: str, constraints: str,
       return %next : vector<8xf32>
     }}"""
     kernel = tilewright.MicroKernel(
-        name="fnord", rows="f32", lanes="f32", sums="f32", vector_bytes=32, body=body
+        name="fnord", lhs="f32", rhs="f32", accumulator="f32", vector_bytes=32, body=body
     )
     a, b = np.ones((13, 21), np.float32), np.ones((21, 70), np.float32)
     model = one_graph(

@@ -275,7 +275,7 @@ def test_explain_declares_what_was_left_out(kind: str) -> None:
     default, strict = case.default.explain(), case.strict.explain()
     assert "default numerics" in default
     assert f"to {kind} left out between ops, where values stay in f32" in default
-    assert f"accumulated in f32, rounded once to {kind}, terms regrouped over lanes" in default
+    assert f"accumulated in f32, rounded once to {kind}, reassociated over lanes" in default
     assert "by a reciprocal where lanes share the divisor" in default
     assert "strict numerics" in strict
     assert f"accumulated in {kind}" in strict

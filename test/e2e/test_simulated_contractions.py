@@ -180,7 +180,7 @@ def test_few_rows_share_the_terms(
     right = (columns, left[1]) if turned else (left[1], columns)
     outcome = run(Product(left=left, right=right, element=element, transpose_right=turned), tmp_path)
     assert re.search(r"k[248]$", outcome.micro_kernel)
-    assert "terms regrouped" in outcome.program.explain()
+    assert "reassociated over lanes" in outcome.program.explain()
     operands = (left[0] + columns) * left[1] * _DTYPES[element].itemsize
     # Odd rows are read in whole sectors of 32 bytes.
     assert outcome.report.dram_bytes_read <= 1.05 * operands
@@ -555,7 +555,7 @@ def test_tf32_is_an_option_that_is_said_aloud(
     model, inputs = product.build(), product.inputs()
     program = tilewright.compile(model, "cuda:h200", numerics="tf32", dump_dir=tmp_path)
     assert "tf32 numerics" in program.explain()
-    assert "factors rounded to tf32" in program.explain()
+    assert "operands rounded to tf32" in program.explain()
     ran = simulate_program(program, tmp_path, inputs)
     assert ran.outputs is not None
     rounded = [_tf32(array).astype(np.float64) for array in inputs]
@@ -577,7 +577,7 @@ def test_warpgroups_multiply_tf32(shape: tuple[int, int, int], tmp_path: Path) -
     by_warpgroups(64, 128, label="wgmma_tf32-64x8")(plan)
     program = tilewright.compile(model, "cuda:h200", numerics="tf32", plan=plan, dump_dir=tmp_path)
     assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["wgmma_tf32-64x8"]
-    assert "factors rounded to tf32" in program.explain()
+    assert "operands rounded to tf32" in program.explain()
     ran = simulate_program(program, tmp_path, inputs)
     assert ran.outputs is not None
     expected = _tf32(inputs[0]).astype(np.float64) @ _tf32(inputs[1]).astype(np.float64).T

@@ -81,11 +81,11 @@ def test_traffic_is_what_the_plan_predicts(name: str, dtype: str, target: str, t
         # apart.
         for kernel in ran.kernels:
             assert kernel.shared_reads.conflicts == 0
-            assert kernel.sum_loop_conflicts <= kernel.shared_writes.conflicts
+            assert kernel.main_loop_conflicts <= kernel.shared_writes.conflicts
     else:
-        assert [k.sum_loop_conflicts for k in ran.kernels] == [0] * len(ran.kernels)
+        assert [k.main_loop_conflicts for k in ran.kernels] == [0] * len(ran.kernels)
     if "chain" in name:  # others may have few steps, without a loop
-        assert any(site.is_in_sum_loop for k in ran.kernels for site in k.sites)
+        assert any(site.is_in_main_loop for k in ran.kernels for site in k.sites)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

@@ -79,7 +79,7 @@ def test_chains_of_warpgroups(name: str, dtype: str, tmp_path: Path) -> None:
         assert relative_error(output, expected) <= model_tolerance(model)
     (report,) = ran.kernels
     (kernel,) = program.kernels
-    assert report.sum_loop_conflicts == 0
+    assert report.main_loop_conflicts == 0
     moved = SECTOR_BYTES * (report.global_reads.sectors + report.global_writes.sectors)
     assert 0.95 * kernel.l2_traffic_bytes <= moved <= 1.05 * kernel.l2_traffic_bytes
 

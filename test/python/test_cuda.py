@@ -193,7 +193,7 @@ def test_a_gpu_too_small_for_a_barrier_of_the_grid_is_refused(
     model = make_model([node], [value("x", [64, 65536])], [value("y", [])])
     program = tilewright.compile(model, target=tmp_path / "half.json", strict=True)
     (kernel,) = program.kernels
-    assert kernel.meets and program.metadata.multiprocessors == min(kernel.workgroups, 66)
+    assert kernel.has_grid_barrier and program.metadata.multiprocessors == min(kernel.workgroups, 66)
     path = program.save(tmp_path / "saved.vmfb")
     for smaller, message in (
         (FakeCuda(multiprocessors=8), r"on \d+ multiprocessors, but .* has 8; .*--no-grid-sync"),

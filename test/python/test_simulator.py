@@ -133,9 +133,9 @@ def test_conflicts_in_loops_that_carry_sums_are_told_apart(pitch: int, passes: i
     report.check()
     np.testing.assert_array_equal(y, np.full(32, 32 * 4 + 2))
     assert report.shared_writes.conflicts == 0
-    assert report.sum_loop_conflicts == 32 * passes
+    assert report.main_loop_conflicts == 32 * passes
     assert report.conflicts == 33 * passes
-    assert [site.is_in_sum_loop for site in report.sites] == [False, True, False, False]
+    assert [site.is_in_main_loop for site in report.sites] == [False, True, False, False]
 
 
 def test_atomics_of_all_blocks_add_up() -> None:

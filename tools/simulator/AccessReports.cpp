@@ -37,7 +37,7 @@ FailureOr<Value> KernelRewriter::siteOf(Operation *op, const MemoryAccess &acces
   Value id = code.site(op);
   Site &site = program.sites.back();
   site.isAccess = true;
-  site.isInSumLoop = inSumLoops.contains(op);
+  site.isInMainLoop = inMainLoops.contains(op);
   site.kind = access.kind;
   site.bytes = layout.getTypeSize(access.type);
   site.alignment = access.alignment ? access.alignment : layout.getTypeABIAlignment(access.type);

@@ -237,10 +237,10 @@ void registerFence() { fenceRegisters(currentThread()); }
 
 /// Starts a product of a warpgroup. `shape` holds N in its low 16 bits. Bits 16 and 17 are set if lhs and rhs are
 /// contiguous along K, and bit 18 is set if lhs is in registers. The lane's words of lhs then follow the accumulators.
-void product(uint32_t site, MatrixType type, uint32_t shape, uint64_t left, uint64_t right, float *sums) {
-  WarpgroupProduct own{type, shape & 0xffff, (shape >> 16 & 1) != 0, (shape >> 17 & 1) != 0, left, right, sums};
+void product(uint32_t site, MatrixType type, uint32_t shape, uint64_t left, uint64_t right, float *accumulators) {
+  WarpgroupProduct own{type, shape & 0xffff, (shape >> 16 & 1) != 0, (shape >> 17 & 1) != 0, left, right, accumulators};
   if (shape >> 18 & 1)
-    own.factors = reinterpret_cast<const uint32_t *>(sums + own.lanes / 2);
+    own.lhsWords = reinterpret_cast<const uint32_t *>(accumulators + own.n / 2);
   currentThread().registers = &own;
   rendezvous(site, wholeWarp, {}, [&](Thread &last, uint32_t) {
     WarpgroupProduct *products[32];

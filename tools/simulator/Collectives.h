@@ -33,7 +33,7 @@ constexpr const char *access = "tilewright_simulator_access", *visit = "tilewrig
                      *startProduct = "tilewright_simulator_start_product",
                      *commitProducts = "tilewright_simulator_commit_products",
                      *waitForProducts = "tilewright_simulator_wait_for_products",
-                     *touchAccumulators = "tilewright_simulator_touch_sums";
+                     *touchAccumulators = "tilewright_simulator_touch_accumulators";
 } // namespace runtime
 
 enum class Register : uint32_t {

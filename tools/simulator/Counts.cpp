@@ -83,7 +83,7 @@ void Machine::fill(Report &report) {
                                            : report.globalReads;
     sum.add(sites[index]);
     report.sites.push_back({site.operation, site.location, shared ? "shared" : "global", accessName(site.kind),
-                            site.isInSumLoop, sites[index]});
+                            site.isInMainLoop, sites[index]});
   }
   for (size_t index = 0; index < report.bindings.size(); ++index)
     if (launch.bindings[index].empty)

@@ -23,7 +23,7 @@ struct Site {
   std::string operation, location;
   // The following fields are for memory accesses only.
   bool isAccess = false;
-  bool isInSumLoop = false;
+  bool isInMainLoop = false;
   Space space = Space::generic;
   AccessKind kind;
   uint32_t bytes = 0, alignment = 1;

@@ -3,8 +3,8 @@
 #include "tools/simulator/KernelRewriter.h"
 #include "tools/simulator/Collectives.h"
 #include "tools/simulator/Fiber.h"
+#include "tools/simulator/MainLoops.h"
 #include "tools/simulator/Rewrite.h"
-#include "tools/simulator/SumLoops.h"
 
 #include "passes/support/Locations.h"
 
@@ -105,10 +105,10 @@ LogicalResult KernelRewriter::rewrite(LLVM::LLVMFuncOp function) {
     if (op != function)
       ops.push_back(op);
   });
-  llvm::DenseSet<Block *> sumLoops = findSumLoops(function);
+  llvm::DenseSet<Block *> mainLoops = findMainLoops(function);
   for (Operation *op : ops)
-    if (sumLoops.contains(op->getBlock()))
-      inSumLoops.insert(op);
+    if (mainLoops.contains(op->getBlock()))
+      inMainLoops.insert(op);
   // Report uses of accumulators first, while the code still shows where they go.
   for (Operation *op : ops)
     if (isWarpgroupProduct(op))

@@ -63,7 +63,7 @@ private:
   mlir::LLVM::LLVMFuncOp kernel;
   llvm::StringMap<uint32_t> sharedVariables;
   llvm::DenseMap<mlir::Operation *, uint32_t> productSites;
-  llvm::DenseSet<mlir::Operation *> inSumLoops;
+  llvm::DenseSet<mlir::Operation *> inMainLoops;
   uint64_t localBytes = 0;
 };
 

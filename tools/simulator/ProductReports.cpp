@@ -15,10 +15,10 @@ namespace {
 /// A product of a warpgroup, read from either kind of op.
 struct Product {
   MatrixType type;
-  int64_t lanes;
+  int64_t n;
   bool lhsLiesAlongK, rhsLiesAlongK;
   Value left, right;          ///< descriptors of lhs and rhs; `left` is null if lhs is in registers
-  SmallVector<Value> factors; ///< registers of lhs, if it is in registers
+  SmallVector<Value> lhsWords; ///< registers of lhs, if it is in registers
   SmallVector<Value> accumulators;
 };
 } // namespace
@@ -84,9 +84,9 @@ static std::optional<MatrixType> elementTypesOf(NVVM::WgmmaMmaAsyncOp multiply) 
 }
 
 static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &builder) {
-  std::optional<MatrixType> factors = elementTypesOf(multiply);
-  bool isWhole = factors && isBytes(*factors);
-  bool fits = factors && multiply.getTypeD() == (isWhole ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32) &&
+  std::optional<MatrixType> elementType = elementTypesOf(multiply);
+  bool isWhole = elementType && isBytes(*elementType);
+  bool fits = elementType && multiply.getTypeD() == (isWhole ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32) &&
               multiply.getScaleD() == NVVM::WGMMAScaleOut::one && multiply.getScaleA() == NVVM::WGMMAScaleIn::one &&
               multiply.getScaleB() == NVVM::WGMMAScaleIn::one &&
               multiply.getSatfinite() != NVVM::MMAIntOverflow::satfinite;
@@ -94,7 +94,7 @@ static FailureOr<Product> productOf(NVVM::WgmmaMmaAsyncOp multiply, OpBuilder &b
     return multiply.emitOpError(
         "of these types is not simulated; f16, bf16 and tf32 with f32 accumulators are, and bytes "
         "with i32 accumulators that wrap");
-  Product product{*factors,
+  Product product{*elementType,
                   multiply.getShape().getN(),
                   multiply.getLayoutA() == NVVM::MMALayout::row,
                   multiply.getLayoutB() == NVVM::MMALayout::col,
@@ -115,27 +115,26 @@ static FailureOr<Product> productOf(LLVM::InlineAsmOp multiply) {
       "wgmma\\.mma_async\\.sync\\.aligned\\.m64n([0-9]+)k16\\.f32\\.(f16|bf16)\\.(f16|bf16) .*, p, 1, 1, ([01]);");
   constexpr size_t words = 4;
   SmallVector<StringRef> parts;
-  int64_t lanes = 0;
+  int64_t n = 0;
   size_t accumulators = accumulatorsOf(multiply);
   SmallVector<Type> types(accumulators, Float32Type::get(multiply.getContext()));
   types.append(words, IntegerType::get(multiply.getContext(), 32));
   types.push_back(IntegerType::get(multiply.getContext(), 64));
-  bool fits = form.match(multiply.getAsmString(), &parts) && parts[2] == parts[3] &&
-              !parts[1].getAsInteger(10, lanes) && lanes > 0 && lanes == static_cast<int64_t>(2 * accumulators) &&
-              llvm::equal(multiply.getOperandTypes(), types);
+  bool fits = form.match(multiply.getAsmString(), &parts) && parts[2] == parts[3] && !parts[1].getAsInteger(10, n) &&
+              n > 0 && n == static_cast<int64_t>(2 * accumulators) && llvm::equal(multiply.getOperandTypes(), types);
   if (!fits)
     return multiply.emitOpError(
         "is not simulated; of wgmma in inline assembly, only f16 and bf16 with lhs in registers "
         "and f32 accumulators are");
   ValueRange operands = multiply.getOperands();
   return Product{parts[2] == "f16" ? MatrixType::f16 : MatrixType::bf16,
-                 lanes,
+                 n,
                  /*lhsLiesAlongK=*/true,
                  parts[4] == "0",
                  Value(),
                  operands.back(),
                  llvm::to_vector(operands.drop_back().take_back(words)),
-                 llvm::to_vector(operands.take_front(lanes / 2))};
+                 llvm::to_vector(operands.take_front(n / 2))};
 }
 
 LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
@@ -146,13 +145,13 @@ LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
   FailureOr<Product> product = wgmma ? productOf(wgmma, builder) : productOf(cast<LLVM::InlineAsmOp>(multiply));
   if (failed(product))
     return failure();
-  int64_t words = product->accumulators.size() + product->factors.size();
+  int64_t words = product->accumulators.size() + product->lhsWords.size();
   Value memory = code.scratch(multiply, words * static_cast<int64_t>(sizeof(float)));
   auto wordAt = [&](int64_t index) -> Value {
     return LLVM::GEPOp::create(builder, loc, memory.getType(), builder.getF32Type(), memory,
                                ArrayRef<LLVM::GEPArg>{index});
   };
-  for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->accumulators, product->factors)))
+  for (auto [index, value] : llvm::enumerate(llvm::concat<Value>(product->accumulators, product->lhsWords)))
     LLVM::StoreOp::create(builder, loc, value, wordAt(index));
   uint32_t along = (product->lhsLiesAlongK ? 1 : 0) | (product->rhsLiesAlongK ? 2 : 0) | (product->left ? 0 : 4);
   Value left =
@@ -161,7 +160,7 @@ LogicalResult KernelRewriter::reportProduct(Operation *multiply) {
           : LLVM::ConstantOp::create(builder, loc, builder.getI64Type(), builder.getI64IntegerAttr(0)).getResult();
   code.call(loc, runtime::startProduct, {},
             {code.number(loc, productSites.lookup(multiply)), code.number(loc, static_cast<uint32_t>(product->type)),
-             code.number(loc, product->lanes | along << 16), left, product->right, memory});
+             code.number(loc, product->n | along << 16), left, product->right, memory});
   auto type = cast<LLVM::LLVMStructType>(multiply->getResult(0).getType());
   Value result = LLVM::UndefOp::create(builder, loc, type);
   for (auto [index, element] : llvm::enumerate(type.getBody())) {

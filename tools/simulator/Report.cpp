@@ -45,8 +45,8 @@ static json::Object toValue(const AccessCounts &counts) {
 
 static json::Object toValue(const SiteReport &site) {
   return json::Object{
-      {"operation", site.operation}, {"location", site.location},       {"space", site.space},
-      {"access", site.access},       {"isInSumLoop", site.isInSumLoop}, {"counts", toValue(site.counts)}};
+      {"operation", site.operation}, {"location", site.location},         {"space", site.space},
+      {"access", site.access},       {"isInMainLoop", site.isInMainLoop}, {"counts", toValue(site.counts)}};
 }
 
 static json::Object toValue(const BindingReport &binding) {

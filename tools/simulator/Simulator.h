@@ -84,7 +84,7 @@ struct AccessCounts {
 
 struct SiteReport {
   std::string operation, location, space, access; ///< "load", "store" or "atomic"
-  bool isInSumLoop = false; ///< true if it is in the main loop of a contraction, which carries accumulators
+  bool isInMainLoop = false; ///< true if it is in the main loop of a contraction, which carries accumulators
   AccessCounts counts;
 };
 

@@ -112,7 +112,7 @@ std::vector<float> fromRegisters(WarpgroupProduct *const (&products)[32]) {
     for (uint32_t word = 0; word < words; ++word)
       for (uint32_t half : {0, 1}) {
         uint32_t row = lane / 4 + word % 2 * groupLines, k = lane % 4 * 2 + half + word / 2 * (depth / 2);
-        auto bits = static_cast<uint16_t>(products[lane]->factors[word] >> 16 * half);
+        auto bits = static_cast<uint16_t>(products[lane]->lhsWords[word] >> 16 * half);
         values[row * depth + k] = toFloat(products[lane]->type, bits);
       }
   return values;
@@ -158,20 +158,20 @@ void tilewright::simulator::startProducts(Thread &last, uint32_t site, Warpgroup
   DescribedMatrix rightMatrix(last, site, product.right, product.rhsLiesAlongK, bytes);
   std::vector<uint64_t> pieces;
   std::vector<float> left;
-  if (product.factors) {
+  if (product.lhsWords) {
     left = fromRegisters(products);
   } else {
     DescribedMatrix leftMatrix(last, site, product.left, product.lhsLiesAlongK, bytes);
     left = read(last, site, product.type, /*isLeft=*/true, leftMatrix, firstRow, warpRows, pieces);
   }
-  std::vector<float> right = read(last, site, product.type, /*isLeft=*/false, rightMatrix, 0, product.lanes, pieces);
+  std::vector<float> right = read(last, site, product.type, /*isLeft=*/false, rightMatrix, 0, product.n, pieces);
   for (uint32_t lane = 0; lane < 32; ++lane)
-    for (uint32_t i = 0; i < product.lanes / 2; ++i) {
+    for (uint32_t i = 0; i < product.n / 2; ++i) {
       uint32_t row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       uint32_t sum; // bits of a float, or an integer
-      std::memcpy(&sum, &products[lane]->sums[i], sizeof(sum));
+      std::memcpy(&sum, &products[lane]->accumulators[i], sizeof(sum));
       sum = addProducts(product.type, sum, &left[row * depth], &right[column * depth], depth);
-      std::memcpy(&products[lane]->sums[i], &sum, sizeof(sum));
+      std::memcpy(&products[lane]->accumulators[i], &sum, sizeof(sum));
     }
   for (uint32_t lane = 0; lane < 32; ++lane) {
     ThreadProducts &own = warp.threads[lane].products;

@@ -15,11 +15,11 @@ namespace tilewright::simulator {
 /// A product, as one lane starts it. The results replace the lane's accumulators.
 struct WarpgroupProduct {
   MatrixType type;
-  uint32_t lanes;                    ///< N: columns of rhs
+  uint32_t n;                        ///< columns of rhs
   bool lhsLiesAlongK, rhsLiesAlongK; ///< true if the operand is contiguous along K
   uint64_t left, right;              ///< descriptors of lhs and rhs
-  float *sums;                       ///< the lane's accumulators; their number is lanes / 2
-  const uint32_t *factors = nullptr; ///< the lane's four words of lhs if lhs is in registers; null if it is in memory
+  float *accumulators;               ///< those of the lane; their number is n / 2
+  const uint32_t *lhsWords = nullptr; ///< the lane's four words of lhs if lhs is in registers; null if it is in memory
 };
 
 /// A product in flight.

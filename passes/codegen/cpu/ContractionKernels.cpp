@@ -10,7 +10,7 @@ using namespace tilewright::tile;
 
 KLayout tilewright::kLayout(ComputeOp compute, Contraction contraction) {
   std::optional<PackedK> packing =
-      packedK(contraction.lanes.getMap(), contraction.lanes.getSlice().getType().getShape(), contraction.lane,
+      packedK(contraction.rhs.getMap(), contraction.rhs.getSlice().getType().getShape(), contraction.n,
               compute.getExtents(), [&](int64_t dim) { return compute.isReduced(dim); });
   int64_t innermost = contraction.reduced.back();
   if (!packing)
@@ -35,17 +35,17 @@ static bool takesWholeSteps(ComputeOp compute, int64_t dim, int64_t depth) {
 
 std::optional<MicroKernel> tilewright::kernelFor(ComputeOp compute, const Contraction &contraction,
                                                  const KLayout &layout, const Target &target, bool allowTiles) {
-  LaneLayout named = layout.lanes;
+  RhsLayout named = layout.rhs;
   named.tiles = allowTiles;
   auto found = findMicroKernel(target, contraction.types, named, *compute.getMicroKernel());
   if (found && takesWholeSteps(compute, layout.dim, found->stepK()))
     return found;
-  auto quickest = chooseMicroKernel(target, contraction.types, layout.lanes, /*strict=*/false);
+  auto quickest = chooseMicroKernel(target, contraction.types, layout.rhs, /*strict=*/false);
   if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim] ||
       (quickest && takesWholeSteps(compute, layout.dim, quickest->depth)))
     return quickest;
   for (StringRef generic : {"fma", "mul_add"})
-    if (auto found = findMicroKernel(target, contraction.types, layout.lanes, generic); found && found->depth == 1)
+    if (auto found = findMicroKernel(target, contraction.types, layout.rhs, generic); found && found->depth == 1)
       return found;
   return std::nullopt;
 }

@@ -10,7 +10,7 @@ namespace tilewright {
 
 /// The layout of K in rhs.
 struct KLayout {
-  LaneLayout lanes{1};
+  RhsLayout rhs{1};
   int64_t dim = -1; ///< dim of the nest along which the K of a step follow each other
 };
 

@@ -44,7 +44,7 @@ void ContractionLoops::emit() {
 
 void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
   if (dims.empty())
-    return emitLaneBlocks();
+    return emitBlocksAlongN();
   forBlocks(dims.front(), 1, [&](Value start, int64_t) {
     indices[dims.front()] = start;
     emitBatch(dims.drop_front());
@@ -52,27 +52,27 @@ void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
 }
 
 /// Emits the loop along N outside the loop along M, so that the panel of rhs stays in the cache.
-void ContractionLoops::emitLaneBlocks() {
+void ContractionLoops::emitBlocksAlongN() {
   if (streamsK())
     return emitStreams();
-  forLaneBlocks([&](int64_t count) {
+  forBlocksAlongN([&](int64_t count) {
     if (blocksK() || packsPanels())
       emitPanels(count);
     else
-      emitRowBlocks(count);
+      emitBlocksAlongM(count);
   });
 }
 
-void ContractionLoops::emitRowBlocks(int64_t count) {
-  if (contraction.row < 0) {
+void ContractionLoops::emitBlocksAlongM(int64_t count) {
+  if (contraction.m < 0) {
     prepareBlocks(1);
     return emitBlock(1, count);
   }
   int64_t together = rowsTogether(count);
-  if (compute.getSizes()[contraction.row] >= together)
+  if (compute.getSizes()[contraction.m] >= together)
     prepareBlocks(together);
-  forBlocks(contraction.row, together, [&](Value row, int64_t rows) {
-    indices[contraction.row] = row;
+  forBlocks(contraction.m, together, [&](Value row, int64_t rows) {
+    indices[contraction.m] = row;
     if (rows != together)
       prepareBlocks(rows);
     emitBlock(rows, count);
@@ -82,21 +82,19 @@ void ContractionLoops::emitRowBlocks(int64_t count) {
 // --- panels ----------------------------------------------------------------------------------------------------------
 
 /// Returns the element type of a packed panel. If a step has one K, elements are widened when they are packed.
-Type ContractionLoops::panelElement() { return depth == 1 ? element : storedLanes(); }
+Type ContractionLoops::panelElement() { return depth == 1 ? element : storedRhs(); }
 
 /// Returns the most steps of a panel, for a nest with the given K.
 int64_t ContractionLoops::panelSteps(int64_t all) {
   int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
-  int64_t most = blocksK() ? llvm::divideCeil(terms, depth) : panelBytes() / stepBytes;
+  int64_t most = blocksK() ? llvm::divideCeil(panelK, depth) : panelBytes() / stepBytes;
   return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
 }
 
-bool ContractionLoops::hasOnePanel(int64_t terms) {
-  return terms / depth < panelSteps(terms) || terms == panelSteps(terms) * depth;
-}
+bool ContractionLoops::hasOnePanel(int64_t k) { return k / depth < panelSteps(k) || k == panelSteps(k) * depth; }
 
 bool ContractionLoops::streamsK() {
-  return blocksK() && (contraction.row < 0 || compute.getSizes()[contraction.row] <= block.rows);
+  return blocksK() && (contraction.m < 0 || compute.getSizes()[contraction.m] <= block.rows);
 }
 
 /// Emits the loop along K outside the loop along N. Since one register block has all rows, no panel is read again, and
@@ -104,8 +102,8 @@ bool ContractionLoops::streamsK() {
 void ContractionLoops::emitStreams() {
   accumulatorsInSlice = true;
   if (init())
-    forLaneBlocks([&](int64_t count) { fillAccumulators(broadcast(constant(init())), count); });
-  forPanels([&](const Panel &panel) { forLaneBlocks([&](int64_t count) { emitPanel(panel, count); }); });
+    forBlocksAlongN([&](int64_t count) { fillAccumulators(broadcast(constant(init())), count); });
+  forPanels([&](const Panel &panel) { forBlocksAlongN([&](int64_t count) { emitPanel(panel, count); }); });
 }
 
 /// Emits all rows by `count` elements along N, panel by panel along K.
@@ -122,16 +120,16 @@ void ContractionLoops::emitPanel(Panel panel, int64_t count) {
   if (packed)
     packPanel(panel, count);
   current = panel;
-  emitRowBlocks(count);
+  emitBlocksAlongM(count);
   current.reset();
 }
 
 /// Packs a panel. Zeros fill it up to a multiple of the steps that the micro kernel takes at once.
 void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
-  auto pack = [&](Value step, int64_t terms) {
+  auto pack = [&](Value step, int64_t k) {
     indices[layout.dim] = add(panel.first, step);
     for (int64_t vector = 0; vector * lanes < count; ++vector)
-      vector::StoreOp::create(builder, loc, loadLanes(vector, count, terms), packed, inPanel(step, vector));
+      vector::StoreOp::create(builder, loc, loadRhs(vector, count, k), packed, inPanel(step, vector));
   };
   if (panel.steps > 0)
     loop(constantIndex(0), constantIndex(panel.steps), 1, [&](Value step) { pack(step, depth); });
@@ -140,7 +138,7 @@ void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
   int64_t used = panel.steps + (panel.rest > 0 ? 1 : 0), filled = llvm::alignTo(used, stepsTogether());
   if (used < filled)
     loop(constantIndex(used), constantIndex(filled), 1, [&](Value step) {
-      Value none = zeros(VectorType::get({lanes * depth}, storedLanes()));
+      Value none = zeros(VectorType::get({lanes * depth}, storedRhs()));
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         vector::StoreOp::create(builder, loc, none, packed, inPanel(step, vector));
     });
@@ -152,10 +150,10 @@ void ContractionLoops::fillAccumulators(Value value, int64_t count) {
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         storeAccumulators(value, row, vector, count);
   };
-  if (contraction.row < 0)
+  if (contraction.m < 0)
     return fill(1);
-  forBlocks(contraction.row, block.rows, [&](Value start, int64_t rows) {
-    indices[contraction.row] = start;
+  forBlocks(contraction.m, block.rows, [&](Value start, int64_t rows) {
+    indices[contraction.m] = start;
     fill(rows);
   });
 }
@@ -210,12 +208,12 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
 }
 
 /// Calls `body` for the range along N of each register block.
-void ContractionLoops::forLaneBlocks(llvm::function_ref<void(int64_t count)> body) {
-  forBlocks(contraction.lane, panel, [&](Value start, int64_t count) {
-    indices[contraction.lane] =
+void ContractionLoops::forBlocksAlongN(llvm::function_ref<void(int64_t count)> body) {
+  forBlocks(contraction.n, panel, [&](Value start, int64_t count) {
+    indices[contraction.n] =
         aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
-    for (firstLane = 0; firstLane < count; firstLane += width())
-      body(std::min(width(), count - firstLane));
+    for (firstN = 0; firstN < count; firstN += width())
+      body(std::min(width(), count - firstN));
   });
 }
 

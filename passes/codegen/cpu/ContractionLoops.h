@@ -1,7 +1,5 @@
 // Emits the loops of a contraction around its register blocks: over batches, panels of N, panels of K, and M. Derived
 // classes compute one register block, with accumulators in vector registers or in AMX's tile registers.
-//
-// In the code, rows are M, lanes are N, terms are K and sums are accumulators.
 #ifndef TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 
@@ -15,7 +13,7 @@ public:
   using RegisterBlockMemory::RegisterBlockMemory;
   virtual ~ContractionLoops() = default;
 
-  virtual bool canEmit() { return liesAlongLanes() && holdsWholeVectors(); }
+  virtual bool canEmit() { return liesAlongN() && holdsWholeVectors(); }
   virtual void emit();
 
 protected:
@@ -42,11 +40,11 @@ protected:
   /// Returns the most bytes of a packed panel.
   virtual int64_t panelBytes() = 0;
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
-  virtual bool stopsBetweenPanels(int64_t terms) = 0;
+  virtual bool stopsBetweenPanels(int64_t k) = 0;
 
   /// Returns the number of steps that the micro kernel takes at once. Panels have a multiple of it.
   int64_t stepsTogether() const { return kernel.stepK() / depth; }
-  bool hasOnePanel(int64_t terms);
+  bool hasOnePanel(int64_t k);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
   /// Allocates a panel on the stack, at the start of the kernel's function.
   mlir::Value allocatePanel(llvm::ArrayRef<int64_t> shape, mlir::Type stored);
@@ -62,12 +60,12 @@ protected:
   mlir::Value packed;               ///< memory of the packed panel; null: panels are read in place
   bool accumulatorsInSlice = false; ///< true if accumulators are in their slice between panels
   /// K of a panel, which the nest's micro kernel names; 0: all of K.
-  int64_t terms = kBlocking(compute.getMicroKernel().value_or(""));
+  int64_t panelK = kBlocking(compute.getMicroKernel().value_or(""));
 
 private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
-  void emitLaneBlocks();
-  void emitRowBlocks(int64_t count);
+  void emitBlocksAlongN();
+  void emitBlocksAlongM(int64_t count);
   bool streamsK();
   void emitStreams();
   void emitPanels(int64_t count);
@@ -77,7 +75,7 @@ private:
   int64_t panelSteps(int64_t all);
   mlir::Type panelElement();
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);
-  void forLaneBlocks(llvm::function_ref<void(int64_t count)> body);
+  void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 };
 

@@ -7,12 +7,12 @@
 
 namespace tilewright {
 
-/// A load or store of one element, of a contiguous vector, or of scattered elements (`places`).
+/// A load or store of one element, of a contiguous vector, or of scattered elements (`offsets`).
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memory;
   mlir::Value mask;   ///< null if every lane is accessed
-  mlir::Value places; ///< offset of each lane from the last index; null for contiguous lanes
+  mlir::Value offsets; ///< offset of each lane from the last index; null for contiguous lanes
   mlir::OperandRange indices;
   int64_t lanes;
   bool isStore;

@@ -12,20 +12,20 @@ AffineExpr RegisterBlockIndex::inBlock(AffineExpr expr, Point point) {
   SmallVector<AffineExpr> blockIndices;
   for (int64_t dim = 0; dim < static_cast<int64_t>(indices.size()); ++dim) {
     AffineExpr shifted = builder.getAffineDimExpr(dim);
-    if (dim == dims.row)
-      shifted = shifted + point.row;
-    if (dim == dims.lane)
-      shifted = (aligned ? shifted * panel : shifted) + (point.lane + firstLane);
-    if (dim == dims.terms)
-      shifted = shifted * dims.depth + point.term;
+    if (dim == dims.m)
+      shifted = shifted + point.m;
+    if (dim == dims.n)
+      shifted = (aligned ? shifted * panel : shifted) + (point.n + firstN);
+    if (dim == dims.k)
+      shifted = shifted * dims.depth + point.k;
     blockIndices.push_back(shifted);
   }
   return simplifyAffineExpr(expr.replaceDims(blockIndices), indices.size(), indices.size());
 }
 
-SmallVector<Value> RegisterBlockIndex::at(AffineMap map, int64_t row, int64_t lane, int64_t term) {
+SmallVector<Value> RegisterBlockIndex::at(AffineMap map, int64_t m, int64_t n, int64_t k) {
   return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
-    return affine::expandAffineExpr(builder, loc, inBlock(expr, {row, lane, term}), indices, offsets);
+    return affine::expandAffineExpr(builder, loc, inBlock(expr, {m, n, k}), indices, offsets);
   });
 }
 
@@ -40,8 +40,7 @@ std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap ma
   return constant ? std::optional(constant.getValue()) : std::nullopt;
 }
 
-std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap map, int64_t row,
-                                                    std::pair<int64_t, int64_t> lanes,
-                                                    std::pair<int64_t, int64_t> terms) {
-  return distance(type, map, {row, lanes.first, terms.first}, {row, lanes.second, terms.second});
+std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap map, int64_t m,
+                                                    std::pair<int64_t, int64_t> n, std::pair<int64_t, int64_t> k) {
+  return distance(type, map, {m, n.first, k.first}, {m, n.second, k.second});
 }

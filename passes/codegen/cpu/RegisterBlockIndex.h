@@ -1,7 +1,7 @@
 // Computes where the elements of a register block lie: their indices into slices, and their distances in memory.
 //
-// A register block is a block of the result that stays in registers: rows are M, lanes are N and terms are K. One step
-// of a micro kernel takes `depth` successive K.
+// A register block is a block of the result that stays in registers: its dims are M and N. One step of
+// a micro kernel takes `depth` successive K.
 #ifndef TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKINDEX_H
 #define TILEWRIGHT_CODEGEN_CPU_REGISTERBLOCKINDEX_H
 
@@ -14,7 +14,7 @@ namespace tilewright {
 /// The dims of the nest that are M, N and K of a register block, and the K per step. M is -1 for a vector times a
 /// matrix.
 struct BlockDims {
-  int64_t row = -1, lane, terms, depth;
+  int64_t m = -1, n, k, depth;
 };
 
 /// Indices relative to the block at `indices`. The index along K counts steps. The index along N counts panels if those
@@ -23,25 +23,25 @@ class RegisterBlockIndex {
 public:
   /// M and N of an element of the register block, and K within its step.
   struct Point {
-    int64_t row, lane, term;
+    int64_t m, n, k;
   };
 
   RegisterBlockIndex(mlir::OpBuilder &builder, mlir::Location loc, int64_t rank, BlockDims dims)
       : builder(builder), loc(loc), indices(rank), offsets(rank), dims(dims) {}
 
-  llvm::SmallVector<mlir::Value> at(mlir::AffineMap map, int64_t row, int64_t lane, int64_t term = 0);
+  llvm::SmallVector<mlir::Value> at(mlir::AffineMap map, int64_t m, int64_t n, int64_t k = 0);
   /// Returns the distance in memory from one element to another, in elements, or nothing if it depends on the position
   /// of the block.
   std::optional<int64_t> distance(tile::SliceType type, mlir::AffineMap map, Point from, Point to);
-  std::optional<int64_t> distance(tile::SliceType type, mlir::AffineMap map, int64_t row,
-                                  std::pair<int64_t, int64_t> lanes, std::pair<int64_t, int64_t> terms);
+  std::optional<int64_t> distance(tile::SliceType type, mlir::AffineMap map, int64_t m, std::pair<int64_t, int64_t> n,
+                                  std::pair<int64_t, int64_t> k);
 
 protected:
   mlir::OpBuilder &builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> indices, offsets;
   int64_t panel = 1;     ///< step of the loop along N: one register block, or several that make up a packed panel
-  int64_t firstLane = 0; ///< first N of the current register block within its panel
+  int64_t firstN = 0;    ///< first N of the current register block within its panel
   bool aligned = false;  ///< true if the index along N counts panels
 
 private:

@@ -34,7 +34,7 @@ Type shaped(Type scalar, Value like) {
 
 RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nest)
     : RegisterBlockIndex(builder, nest.compute.getLoc(), nest.compute.getExtents().size(),
-                         {nest.contraction.row, nest.contraction.lane, nest.layout.dim, nest.kernel.depth}),
+                         {nest.contraction.m, nest.contraction.n, nest.layout.dim, nest.kernel.depth}),
       compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
       outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
       lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(nest.target)) {
@@ -43,13 +43,13 @@ RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nes
   contraction.reduced.push_back(layout.dim);
   // If tiles have whole panels, the index along N counts panels, so that indices into packed layouts simplify.
   panel = std::max(width(), packedWidth());
-  int64_t size = compute.getSizes()[contraction.lane];
-  aligned = size % panel == 0 || size == compute.getExtents()[contraction.lane];
+  int64_t size = compute.getSizes()[contraction.n];
+  aligned = size % panel == 0 || size == compute.getExtents()[contraction.n];
 }
 
 int64_t RegisterBlockMemory::packedWidth() {
-  for (AffineExpr index : contraction.lanes.getMap().getResults())
-    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == contraction.lane)
+  for (AffineExpr index : contraction.rhs.getMap().getResults())
+    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == contraction.n)
       return cut->size % width() == 0 ? cut->size : 1;
   return 1;
 }
@@ -58,56 +58,55 @@ TypedAttr RegisterBlockMemory::init() {
   return isa<UnitAttr>(compute.getInits()[0]) ? TypedAttr() : dyn_cast<TypedAttr>(compute.getInits()[0]);
 }
 
-Type RegisterBlockMemory::storedLanes() {
-  return cast<MemRefType>(outer.lookup(contraction.lanes.getSlice()).getType()).getElementType();
+Type RegisterBlockMemory::storedRhs() {
+  return cast<MemRefType>(outer.lookup(contraction.rhs.getSlice()).getType()).getElementType();
 }
 
 // --- layout of the operands ------------------------------------------------------------------------------------------
 
 /// Returns true if the elements of each vector of a block are evenly spaced, `apart` elements from each other.
-bool RegisterBlockMemory::liesAlongLanes(SliceType type, AffineMap map, int64_t apart) {
-  for (int64_t lane = 0; lane < width(); ++lane)
-    if (distance(type, map, 0, {lane / lanes * lanes, lane}, {0, 0}) != lane % lanes * apart)
+bool RegisterBlockMemory::liesAlongN(SliceType type, AffineMap map, int64_t apart) {
+  for (int64_t n = 0; n < width(); ++n)
+    if (distance(type, map, 0, {n / lanes * lanes, n}, {0, 0}) != n % lanes * apart)
       return false;
   return true;
 }
 
-bool RegisterBlockMemory::liesAlongLanes() {
-  return liesAlongLanes(contraction.lanes.getSlice().getType(), contraction.lanes.getMap(),
-                        isPackedInDepth() ? depth : 1) &&
-         liesAlongLanes(accumulatorType(), accumulatorMap(), 1);
+bool RegisterBlockMemory::liesAlongN() {
+  return liesAlongN(contraction.rhs.getSlice().getType(), contraction.rhs.getMap(), isPackedInDepth() ? depth : 1) &&
+         liesAlongN(accumulatorType(), accumulatorMap(), 1);
 }
 
 bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {
-  for (int64_t term = 1; term < depth; ++term)
-    if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, term}) != term)
+  for (int64_t k = 1; k < depth; ++k)
+    if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, k}) != k)
       return false;
   return true;
 }
 
 /// An operand that is packed in K is loaded without masks.
 bool RegisterBlockMemory::holdsWholeVectors() {
-  ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
-  return !isPackedInDepth() || (shape[shape.size() - 2] % lanes == 0 && lieSideBySide(contraction.lanes, 0));
+  ArrayRef<int64_t> shape = contraction.rhs.getSlice().getType().getShape();
+  return !isPackedInDepth() || (shape[shape.size() - 2] % lanes == 0 && lieSideBySide(contraction.rhs, 0));
 }
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-Value RegisterBlockMemory::loadRow(int64_t row, int64_t k) {
-  Value memory = outer.lookup(contraction.rows.getSlice());
-  AffineMap map = contraction.rows.getMap();
+Value RegisterBlockMemory::loadLhs(int64_t row, int64_t k) {
+  Value memory = outer.lookup(contraction.lhs.getSlice());
+  AffineMap map = contraction.lhs.getMap();
   if (depth == 1)
-    return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.rowWidening));
+    return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.lhsWidening));
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
   auto type = VectorType::get({depth}, stored);
   Value together;
-  if (k == depth && lieSideBySide(contraction.rows, row)) {
+  if (k == depth && lieSideBySide(contraction.lhs, row)) {
     together = vector::LoadOp::create(builder, loc, type, memory, at(map, row, 0));
   } else {
     together = zeros(type);
-    for (int64_t term = 0; term < k; ++term) {
-      Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, term));
-      together = vector::InsertOp::create(builder, loc, value, together, term);
+    for (int64_t i = 0; i < k; ++i) {
+      Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, i));
+      together = vector::InsertOp::create(builder, loc, value, together, i);
     }
   }
   auto bits = builder.getIntegerType(depth * stored.getIntOrFloatBitWidth());
@@ -116,18 +115,18 @@ Value RegisterBlockMemory::loadRow(int64_t row, int64_t k) {
   return vector::BitCastOp::create(builder, loc, VectorType::get({lanes * depth}, stored), broadcast(scalar));
 }
 
-Value RegisterBlockMemory::loadLanes(int64_t vector, int64_t count, int64_t k) {
-  Value memory = outer.lookup(contraction.lanes.getSlice());
-  AffineMap map = contraction.lanes.getMap();
+Value RegisterBlockMemory::loadRhs(int64_t vector, int64_t count, int64_t k) {
+  Value memory = outer.lookup(contraction.rhs.getSlice());
+  AffineMap map = contraction.rhs.getMap();
   if (isPackedInDepth()) // panels are whole, because zeros pad them
-    return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, storedLanes()), memory,
+    return vector::LoadOp::create(builder, loc, VectorType::get({lanes * depth}, storedRhs()), memory,
                                   at(map, 0, vector * lanes));
   if (depth == 1)
-    return widen(load(memory, at(map, 0, vector * lanes), vector, count), contraction.laneWidening);
+    return widen(load(memory, at(map, 0, vector * lanes), vector, count), contraction.rhsWidening);
   SmallVector<Value> rows;
-  for (int64_t term = 0; term < depth; ++term)
-    rows.push_back(term < k ? load(memory, at(map, 0, vector * lanes, term), vector, count)
-                            : zeros(VectorType::get({lanes}, storedLanes())));
+  for (int64_t i = 0; i < depth; ++i)
+    rows.push_back(i < k ? load(memory, at(map, 0, vector * lanes, i), vector, count)
+                         : zeros(VectorType::get({lanes}, storedRhs())));
   return sideBySide(rows);
 }
 

@@ -25,25 +25,25 @@ public:
 
 protected:
   /// Loads the first `k` elements of a step of lhs for one row, and broadcasts them to all lanes. The others are zero.
-  mlir::Value loadRow(int64_t row, int64_t k);
+  mlir::Value loadLhs(int64_t row, int64_t k);
   /// Loads the first `k` elements along K of a step of rhs, for one vector of the block. The others, and lanes from
   /// `count` on, are zero.
-  mlir::Value loadLanes(int64_t vector, int64_t count, int64_t k);
+  mlir::Value loadRhs(int64_t vector, int64_t count, int64_t k);
   mlir::Value loadAccumulators(int64_t row, int64_t vector, int64_t count);
   void storeAccumulators(mlir::Value accumulators, int64_t row, int64_t vector, int64_t count);
 
-  bool isPackedInDepth() const { return layout.lanes.packedDepth > 1; }
+  bool isPackedInDepth() const { return layout.rhs.packedDepth > 1; }
   /// Returns true if the packed rhs can be loaded by whole vectors, without masks.
   bool holdsWholeVectors();
   /// Returns true if vectors of rhs and of accumulators are contiguous in memory.
-  bool liesAlongLanes();
+  bool liesAlongN();
   /// Returns true if the slice has the element type of the accumulators.
   bool keepsAccumulators() { return accumulatorType().getElementType() == element; }
 
   int64_t width() const { return lanes * block.vectors; }
   /// Returns the initial value, or null if the nest continues accumulators from their slice.
   mlir::TypedAttr init();
-  mlir::Type storedLanes();
+  mlir::Type storedRhs();
   tile::SliceType accumulatorType() { return mlir::cast<tile::SliceType>(compute.getAccs()[0].getType()); }
   mlir::AffineMap accumulatorMap() { return mlir::cast<mlir::AffineMapAttr>(compute.getAccMaps()[0]).getValue(); }
 
@@ -64,7 +64,7 @@ protected:
   RegisterBlock block;
 
 private:
-  bool liesAlongLanes(tile::SliceType type, mlir::AffineMap map, int64_t apart);
+  bool liesAlongN(tile::SliceType type, mlir::AffineMap map, int64_t apart);
   bool lieSideBySide(tile::LoadOp load, int64_t row);
   /// Returns the width of the panels that rhs is packed in, or 1 if it is not packed. The widest variant determines it.
   int64_t packedWidth();

@@ -38,7 +38,7 @@ private:
   bool blocksK() override { return false; }
 
   bool packsPanels() override {
-    return contraction.row >= 0 && contraction.reduced.size() == 1 && !isPackedInDepth() &&
+    return contraction.m >= 0 && contraction.reduced.size() == 1 && !isPackedInDepth() &&
            (keepsAccumulators() || hasOnePanel(compute.getSizes()[layout.dim]));
   }
 
@@ -50,18 +50,18 @@ private:
   /// Returns true if the rows of tiles are contiguous and evenly spaced in memory, and packed operands have whole
   /// steps.
   bool canLoadTiles() {
-    SliceType rowType = contraction.rows.getSlice().getType();
-    AffineMap rows = contraction.rows.getMap(), along = contraction.lanes.getMap();
-    for (int64_t term = 1; term < kernel.stepK(); ++term)
-      if (distance(rowType, rows, 0, {0, 0}, {0, term}) != term)
+    SliceType lhsType = contraction.lhs.getSlice().getType();
+    AffineMap lhs = contraction.lhs.getMap(), rhs = contraction.rhs.getMap();
+    for (int64_t k = 1; k < kernel.stepK(); ++k)
+      if (distance(lhsType, lhs, 0, {0, 0}, {0, k}) != k)
         return false;
-    if (contraction.row >= 0 && !rowsApart(rowType, rows))
+    if (contraction.m >= 0 && !rowsApart(lhsType, lhs))
       return false;
     if (!isPackedInDepth())
       return packsPanels();
-    SliceType laneType = contraction.lanes.getSlice().getType();
-    for (int64_t lane = 1; lane < width(); ++lane)
-      if (distance(laneType, along, 0, {0, lane}, {0, 0}) != lane * depth)
+    SliceType rhsType = contraction.rhs.getSlice().getType();
+    for (int64_t n = 1; n < width(); ++n)
+      if (distance(rhsType, rhs, 0, {0, n}, {0, 0}) != n * depth)
         return false;
     return groupsApart() && holdsWholeSteps();
   }
@@ -78,8 +78,8 @@ private:
   /// Returns the distance from one group of K to the next, in elements, or nothing if groups are not evenly spaced. The
   /// K of a group lie side by side.
   std::optional<int64_t> groupsApart() {
-    SliceType type = contraction.lanes.getSlice().getType();
-    AffineMap map = contraction.lanes.getMap();
+    SliceType type = contraction.rhs.getSlice().getType();
+    AffineMap map = contraction.rhs.getMap();
     std::optional<int64_t> apart = distance(type, map, 0, {0, 0}, {0, depth});
     for (int64_t group = 2; apart && group < kTileRows; ++group)
       if (distance(type, map, 0, {0, 0}, {0, group * depth}) != group * *apart)
@@ -89,8 +89,8 @@ private:
 
   /// Returns true if the packed operand is padded to whole steps along the one dim that counts groups of K.
   bool holdsWholeSteps() {
-    AffineMap map = contraction.lanes.getMap();
-    ArrayRef<int64_t> shape = contraction.lanes.getSlice().getType().getShape();
+    AffineMap map = contraction.rhs.getMap();
+    ArrayRef<int64_t> shape = contraction.rhs.getSlice().getType().getShape();
     int64_t counting = 0;
     bool whole = true;
     for (auto [index, size] : llvm::drop_end(llvm::zip_equal(map.getResults(), shape)))
@@ -106,10 +106,10 @@ private:
   bool accumulatorsLieAsTiles(int64_t count) {
     if (!keepsAccumulators() || count != width())
       return false;
-    for (int64_t lane = 1; lane < width(); ++lane)
-      if (distance(accumulatorType(), accumulatorMap(), 0, {0, lane}, {0, 0}) != lane)
+    for (int64_t n = 1; n < width(); ++n)
+      if (distance(accumulatorType(), accumulatorMap(), 0, {0, n}, {0, 0}) != n)
         return false;
-    return contraction.row < 0 || rowsApart(accumulatorType(), accumulatorMap());
+    return contraction.m < 0 || rowsApart(accumulatorType(), accumulatorMap());
   }
 
   // --- the block ---------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ private:
       return tiles.clearAccumulators(rows, count);
     if (continues && accumulatorsLieAsTiles(count))
       return tiles.loadAccumulators(accumulatorsInMemory(), rows, count);
-    TilePlace stack = accumulatorsOnStack();
+    TileLocation stack = accumulatorsOnStack();
     forAccumulators(rows, count, [&](Value row, int64_t vector) {
       Value accumulators = continues ? loadAccumulators(0, vector, count) : broadcast(constant(init()));
       vector::StoreOp::create(builder, loc, accumulators, stackAccumulators,
@@ -163,71 +163,71 @@ private:
     if (whole > 0)
       loop(constantIndex(0), constantIndex(whole * stepsTogether()), stepsTogether(), [&](Value step) {
         begin(step);
-        tiles.multiplyAdd(rowsInMemory(), groupsOfLanes(step), rows, count);
+        tiles.multiplyAdd(lhsInMemory(), rhsGroups(step), rows, count);
       });
     if (rest == 0)
       return;
     Value step = constantIndex(whole * stepsTogether());
     begin(step);
-    tiles.multiplyAdd(copyRows(rows, rest), groupsOfLanes(step), rows, count);
+    tiles.multiplyAdd(copyLhs(rows, rest), rhsGroups(step), rows, count);
   }
 
-  TilePlace copyRows(int64_t rows, int64_t k) {
-    Value memory = outer.lookup(contraction.rows.getSlice());
+  TileLocation copyLhs(int64_t rows, int64_t k) {
+    Value memory = outer.lookup(contraction.lhs.getSlice());
     auto type = VectorType::get({kernel.stepK()}, cast<MemRefType>(memory.getType()).getElementType());
-    if (!stackRows)
-      stackRows = allocatePanel({block.rows, kernel.stepK()}, type.getElementType());
+    if (!stackLhs)
+      stackLhs = allocatePanel({block.rows, kernel.stepK()}, type.getElementType());
     Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
                                                 ArrayRef<int64_t>{k});
     forRows(rows, [&](Value row) {
-      SmallVector<Value> index = at(contraction.rows.getMap(), 0, 0);
+      SmallVector<Value> index = at(contraction.lhs.getMap(), 0, 0);
       Value copied = vector::MaskedLoadOp::create(builder, loc, type, memory, index, mask, zeros(type));
-      vector::StoreOp::create(builder, loc, copied, stackRows, ValueRange{row, constantIndex(0)});
+      vector::StoreOp::create(builder, loc, copied, stackLhs, ValueRange{row, constantIndex(0)});
     });
-    return {stackRows, {constantIndex(0), constantIndex(0)}, kTileRowBytes};
+    return {stackLhs, {constantIndex(0), constantIndex(0)}, kTileRowBytes};
   }
 
   // --- locations of tiles ------------------------------------------------------------------------------------------
 
-  TilePlace rowsInMemory() {
-    AffineMap map = contraction.rows.getMap();
-    SliceType type = contraction.rows.getSlice().getType();
-    return {outer.lookup(contraction.rows.getSlice()), at(map, 0, 0), bytesApart(type, map)};
+  TileLocation lhsInMemory() {
+    AffineMap map = contraction.lhs.getMap();
+    SliceType type = contraction.lhs.getSlice().getType();
+    return {outer.lookup(contraction.lhs.getSlice()), at(map, 0, 0), bytesApart(type, map)};
   }
 
-  TilePlace groupsOfLanes(Value step) {
+  TileLocation rhsGroups(Value step) {
     if (current)
-      return {packed, inPanel(step, 0), width() * depth * elementBytes(storedLanes())};
-    return {outer.lookup(contraction.lanes.getSlice()), at(contraction.lanes.getMap(), 0, 0),
-            *groupsApart() * elementBytes(storedLanes())};
+      return {packed, inPanel(step, 0), width() * depth * elementBytes(storedRhs())};
+    return {outer.lookup(contraction.rhs.getSlice()), at(contraction.rhs.getMap(), 0, 0),
+            *groupsApart() * elementBytes(storedRhs())};
   }
 
-  TilePlace accumulatorsInMemory() {
+  TileLocation accumulatorsInMemory() {
     return {outer.lookup(compute.getAccs()[0]), at(accumulatorMap(), 0, 0),
             bytesApart(accumulatorType(), accumulatorMap())};
   }
 
-  TilePlace accumulatorsOnStack() {
+  TileLocation accumulatorsOnStack() {
     if (!stackAccumulators)
       stackAccumulators = allocatePanel({block.rows, width()}, element);
     return {stackAccumulators, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
   }
 
   int64_t bytesApart(SliceType type, AffineMap map) {
-    return contraction.row < 0 ? kTileRowBytes : *rowsApart(type, map) * elementBytes(type.getElementType());
+    return contraction.m < 0 ? kTileRowBytes : *rowsApart(type, map) * elementBytes(type.getElementType());
   }
 
   /// Emits a loop over the rows of the block and calls `body` with the row, counted from 0. The index along M points to
   /// that row meanwhile.
   void forRows(int64_t rows, llvm::function_ref<void(Value row)> body) {
-    Value first = contraction.row < 0 ? Value() : indices[contraction.row];
+    Value first = contraction.m < 0 ? Value() : indices[contraction.m];
     loop(constantIndex(0), constantIndex(rows), 1, [&](Value row) {
       if (first)
-        indices[contraction.row] = add(first, row);
+        indices[contraction.m] = add(first, row);
       body(row);
     });
     if (first)
-      indices[contraction.row] = first;
+      indices[contraction.m] = first;
   }
 
   /// Calls `body` for each vector of accumulators, with its row and its number within the row.
@@ -239,7 +239,7 @@ private:
   }
 
   TileRegisters tiles;
-  Value configuration, stackAccumulators, stackRows; ///< stack memory, allocated on first use
+  Value configuration, stackAccumulators, stackLhs; ///< stack memory, allocated on first use
 };
 } // namespace
 

@@ -14,24 +14,24 @@ constexpr int64_t kLanes = kTileRowBytes / 4; ///< accumulators per row of a til
 constexpr int64_t kConfigBytes = 64, kColumnBytesAt = 16, kRowsAt = 48;
 
 // Registers 0 to 3 hold the accumulators, row by row. Registers 4 and 5 hold lhs, 6 and 7 hold rhs.
-int64_t accumulatorTile(int64_t row, int64_t lane) { return 2 * row + lane; }
-int64_t lhsTile(int64_t row) { return 4 + row; }
-int64_t rhsTile(int64_t lane) { return 6 + lane; }
+int64_t accumulatorTile(int64_t i, int64_t j) { return 2 * i + j; }
+int64_t lhsTile(int64_t i) { return 4 + i; }
+int64_t rhsTile(int64_t j) { return 6 + j; }
 
 int64_t tilesOf(int64_t size, int64_t each) { return llvm::divideCeil(size, each); }
 
-/// Returns the rows of one tile of a block with `rows` rows.
-int64_t rowsOf(int64_t tile, int64_t rows) { return std::clamp<int64_t>(rows - tile * kTileRows, 0, kTileRows); }
+/// Returns the rows of one tile of a block with an M of `m`.
+int64_t rowsOf(int64_t tile, int64_t m) { return std::clamp<int64_t>(m - tile * kTileRows, 0, kTileRows); }
 
 StringRef productName(const ProductTypes &types) {
-  if (types.rows == "bf16")
+  if (types.lhs == "bf16")
     return "llvm.x86.tdpbf16ps";
-  bool rows = types.rows == "si8", lanes = types.lanes == "si8";
-  return rows ? lanes ? "llvm.x86.tdpbssd" : "llvm.x86.tdpbsud" : lanes ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbuud";
+  bool lhs = types.lhs == "si8", rhs = types.rhs == "si8";
+  return lhs ? rhs ? "llvm.x86.tdpbssd" : "llvm.x86.tdpbsud" : rhs ? "llvm.x86.tdpbusd" : "llvm.x86.tdpbuud";
 }
 } // namespace
 
-void TileRegisters::configure(Value memory, int64_t rows) {
+void TileRegisters::configure(Value memory, int64_t m) {
   SmallVector<int8_t> bytes(kConfigBytes, 0);
   bytes[0] = 1; // palette 1 has eight tiles
   auto shape = [&](int64_t tile, int64_t tileRows) {
@@ -39,9 +39,9 @@ void TileRegisters::configure(Value memory, int64_t rows) {
     bytes[kRowsAt + tile] = static_cast<int8_t>(tileRows);
   };
   for (int64_t part : {0, 1}) {
-    for (int64_t lane : {0, 1})
-      shape(accumulatorTile(part, lane), rowsOf(part, rows));
-    shape(lhsTile(part), rowsOf(part, rows));
+    for (int64_t j : {0, 1})
+      shape(accumulatorTile(part, j), rowsOf(part, m));
+    shape(lhsTile(part), rowsOf(part, m));
     shape(rhsTile(part), kTileRows);
   }
   auto type = VectorType::get({kConfigBytes}, builder.getI8Type());
@@ -53,44 +53,43 @@ void TileRegisters::configure(Value memory, int64_t rows) {
 
 void TileRegisters::release() { call("llvm.x86.tilerelease", {}); }
 
-void TileRegisters::clearAccumulators(int64_t rows, int64_t lanes) {
-  forAccumulators(rows, lanes,
-                  [&](int64_t row, int64_t lane) { call("llvm.x86.tilezero", byte(accumulatorTile(row, lane))); });
+void TileRegisters::clearAccumulators(int64_t m, int64_t n) {
+  forAccumulators(m, n, [&](int64_t i, int64_t j) { call("llvm.x86.tilezero", byte(accumulatorTile(i, j))); });
 }
 
-void TileRegisters::loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
-  Value address = addressOf(place);
-  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
-    move("llvm.x86.tileloadd64", accumulatorTile(row, lane), address,
-         row * kTileRows * place.rowBytes + lane * kTileRowBytes, place.rowBytes);
+void TileRegisters::loadAccumulators(const TileLocation &location, int64_t m, int64_t n) {
+  Value address = addressOf(location);
+  forAccumulators(m, n, [&](int64_t i, int64_t j) {
+    move("llvm.x86.tileloadd64", accumulatorTile(i, j), address, i * kTileRows * location.rowBytes + j * kTileRowBytes,
+         location.rowBytes);
   });
 }
 
-void TileRegisters::storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes) {
-  Value address = addressOf(place);
-  forAccumulators(rows, lanes, [&](int64_t row, int64_t lane) {
-    move("llvm.x86.tilestored64", accumulatorTile(row, lane), address,
-         row * kTileRows * place.rowBytes + lane * kTileRowBytes, place.rowBytes);
+void TileRegisters::storeAccumulators(const TileLocation &location, int64_t m, int64_t n) {
+  Value address = addressOf(location);
+  forAccumulators(m, n, [&](int64_t i, int64_t j) {
+    move("llvm.x86.tilestored64", accumulatorTile(i, j), address, i * kTileRows * location.rowBytes + j * kTileRowBytes,
+         location.rowBytes);
   });
 }
 
-void TileRegisters::multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes) {
-  Value rowAddress = addressOf(rows), laneAddress = addressOf(along);
-  int64_t rowTiles = tilesOf(numRows, kTileRows);
-  for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane) {
-    move("llvm.x86.tileloadd64", rhsTile(lane), laneAddress, lane * kTileRowBytes, along.rowBytes);
-    for (int64_t row = 0; row < rowTiles; ++row) {
-      if (lane == 0)
-        move("llvm.x86.tileloadd64", lhsTile(row), rowAddress, row * kTileRows * rows.rowBytes, rows.rowBytes);
-      call(productName(kernel.types), {byte(accumulatorTile(row, lane)), byte(lhsTile(row)), byte(rhsTile(lane))});
+void TileRegisters::multiplyAdd(const TileLocation &lhs, const TileLocation &rhs, int64_t m, int64_t n) {
+  Value lhsAddress = addressOf(lhs), rhsAddress = addressOf(rhs);
+  int64_t mTiles = tilesOf(m, kTileRows);
+  for (int64_t j = 0; j < tilesOf(n, kLanes); ++j) {
+    move("llvm.x86.tileloadd64", rhsTile(j), rhsAddress, j * kTileRowBytes, rhs.rowBytes);
+    for (int64_t i = 0; i < mTiles; ++i) {
+      if (j == 0)
+        move("llvm.x86.tileloadd64", lhsTile(i), lhsAddress, i * kTileRows * lhs.rowBytes, lhs.rowBytes);
+      call(productName(kernel.types), {byte(accumulatorTile(i, j)), byte(lhsTile(i)), byte(rhsTile(j))});
     }
   }
 }
 
-void TileRegisters::forAccumulators(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t, int64_t)> body) {
-  for (int64_t row = 0; row < tilesOf(rows, kTileRows); ++row)
-    for (int64_t lane = 0; lane < tilesOf(lanes, kLanes); ++lane)
-      body(row, lane);
+void TileRegisters::forAccumulators(int64_t m, int64_t n, llvm::function_ref<void(int64_t, int64_t)> body) {
+  for (int64_t i = 0; i < tilesOf(m, kTileRows); ++i)
+    for (int64_t j = 0; j < tilesOf(n, kLanes); ++j)
+      body(i, j);
 }
 
 Value TileRegisters::byte(int64_t value) {
@@ -98,11 +97,11 @@ Value TileRegisters::byte(int64_t value) {
 }
 
 /// Returns the address as an integer. The memrefs here are dense.
-Value TileRegisters::addressOf(const TilePlace &place) {
-  auto type = cast<MemRefType>(place.memory.getType());
-  Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, place.memory);
+Value TileRegisters::addressOf(const TileLocation &location) {
+  auto type = cast<MemRefType>(location.memory.getType());
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, location.memory);
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  for (auto [index, size] : llvm::reverse(llvm::zip_equal(place.index, type.getShape()))) {
+  for (auto [index, size] : llvm::reverse(llvm::zip_equal(location.index, type.getShape()))) {
     Value stride = arith::ConstantIndexOp::create(builder, loc, bytes);
     address = arith::AddIOp::create(builder, loc, address, arith::MulIOp::create(builder, loc, index, stride));
     bytes *= size;

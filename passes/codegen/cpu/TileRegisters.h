@@ -11,7 +11,7 @@
 namespace tilewright {
 
 /// The location of tiles in memory.
-struct TilePlace {
+struct TileLocation {
   mlir::Value memory;                   ///< memref
   llvm::SmallVector<mlir::Value> index; ///< indices of the first element
   int64_t rowBytes;                     ///< bytes from one row to the next
@@ -22,29 +22,29 @@ public:
   TileRegisters(mlir::OpBuilder &builder, mlir::Location loc, const MicroKernel &kernel)
       : builder(builder), loc(loc), kernel(kernel) {}
 
-  /// Configures the registers for blocks of `rows` rows, which fill at most two tiles. This clears all registers.
+  /// Configures the registers for blocks with an M of `m`, which fill at most two tiles. This clears all registers.
   /// `memory` holds the configuration and has 64 bytes.
-  void configure(mlir::Value memory, int64_t rows);
+  void configure(mlir::Value memory, int64_t m);
   void release();
 
-  /// Clear, load or store the accumulators of the block's first `lanes` elements along N.
-  void clearAccumulators(int64_t rows, int64_t lanes);
-  void loadAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
-  void storeAccumulators(const TilePlace &place, int64_t rows, int64_t lanes);
+  /// Clear, load or store the accumulators of the block's first `n` elements along N.
+  void clearAccumulators(int64_t m, int64_t n);
+  void loadAccumulators(const TileLocation &location, int64_t m, int64_t n);
+  void storeAccumulators(const TileLocation &location, int64_t m, int64_t n);
 
-  /// Adds the products of one step. `rows` is lhs, contiguous along K. A row of `along`, which is rhs, holds one group
-  /// of successive K for all lanes.
-  void multiplyAdd(const TilePlace &rows, const TilePlace &along, int64_t numRows, int64_t lanes);
+  /// Adds the products of one step. `lhs` is contiguous along K. A row of `rhs` holds one group of successive K for all
+  /// N.
+  void multiplyAdd(const TileLocation &lhs, const TileLocation &rhs, int64_t m, int64_t n);
 
 private:
   mlir::Value byte(int64_t value);
-  mlir::Value addressOf(const TilePlace &place);
+  mlir::Value addressOf(const TileLocation &location);
   mlir::Value pointerTo(mlir::Value address);
   mlir::Value offset(mlir::Value address, int64_t bytes);
   void call(llvm::StringRef name, mlir::ValueRange arguments);
   /// Loads or stores a register. The tile begins `bytes` behind the address.
   void move(llvm::StringRef name, int64_t tile, mlir::Value address, int64_t bytes, int64_t rowBytes);
-  void forAccumulators(int64_t rows, int64_t lanes, llvm::function_ref<void(int64_t row, int64_t lane)> body);
+  void forAccumulators(int64_t m, int64_t n, llvm::function_ref<void(int64_t i, int64_t j)> body);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

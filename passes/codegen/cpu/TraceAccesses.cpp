@@ -30,11 +30,11 @@ public:
   void add(const MemoryAccess &access) {
     Value address = addressOf(access);
     int64_t size = access.elementBytes();
-    if (!access.places)
+    if (!access.offsets)
       return append(address, access.mask ? maskedBytes(access) : constant(access.lanes * size), access.isStore);
     // Each lane of a gather or scatter is an access of its own. A lane that is masked off has zero bytes.
     for (int64_t lane = 0; lane < access.lanes; ++lane) {
-      Value offset = vector::ExtractOp::create(builder, loc, access.places, lane);
+      Value offset = vector::ExtractOp::create(builder, loc, access.offsets, lane);
       if (!offset.getType().isIndex())
         offset = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), offset);
       Value active = vector::ExtractOp::create(builder, loc, access.mask, lane);

@@ -34,24 +34,24 @@ private:
   // --- panels ------------------------------------------------------------------------------------------------------
 
   bool blocksK() override {
-    return terms > 0 && terms < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 &&
+    return panelK > 0 && panelK < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 &&
            keepsAccumulators();
   }
 
   bool packsPanels() override {
-    if (contraction.row < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsAccumulators())
+    if (contraction.m < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsAccumulators())
       return false;
-    int64_t rows = compute.getSizes()[contraction.row];
+    int64_t rows = compute.getSizes()[contraction.m];
     if (depth > 1)
       return rows >= kBlocksToPack * block.rows;
-    SliceType type = contraction.lanes.getSlice().getType();
+    SliceType type = contraction.rhs.getSlice().getType();
     return blocksK() && rows >= kBlocksToCopy * block.rows &&
-           terms * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
-           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, 1}) != panel;
+           panelK * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
+           distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, 1}) != panel;
   }
 
   int64_t panelBytes() override { return kPanelBytes; }
-  bool stopsBetweenPanels(int64_t terms) override { return !hasOnePanel(terms); }
+  bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
 
   // --- prefetching -------------------------------------------------------------------------------------------------
 
@@ -66,26 +66,26 @@ private:
 
   /// Returns true if panels of `steps` steps follow each other in memory, and so do the steps of a panel.
   bool panelsLieInLine(int64_t steps) {
-    SliceType type = contraction.lanes.getSlice().getType();
+    SliceType type = contraction.rhs.getSlice().getType();
     int64_t stepElements = width() * depth;
     return type.getSpace() == Space::global && !packed && contraction.reduced.size() == 1 &&
            llvm::product_of(type.getShape()) > steps * stepElements &&
-           distance(type, contraction.lanes.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
+           distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
   }
 
   void beginPrefetching(int64_t together) {
-    int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedLanes());
-    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.row], together);
+    int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedRhs());
+    int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.m], together);
     if (rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
       return;
     int64_t lines = llvm::divideCeil(bytes, kLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
     int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
-    Value row = arith::SubIOp::create(builder, loc, indices[contraction.row], offsets[contraction.row]);
+    Value row = arith::SubIOp::create(builder, loc, indices[contraction.m], offsets[contraction.m]);
     Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
     Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
     before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
     indices[layout.dim] = current ? current->first : depth == 1 && !blocksK() ? offsets[layout.dim] : firstStep;
-    prefetch = Prefetch{at(contraction.lanes.getMap(), 0, 0),
+    prefetch = Prefetch{at(contraction.rhs.getMap(), 0, 0),
                         arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
     prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
   }
@@ -94,12 +94,12 @@ private:
     if (!prefetch)
       return;
     Value slot = arith::DivUIOp::create(builder, loc, add(prefetch->slot, step), constantIndex(prefetch->slots));
-    int64_t perLine = kLineBytes / elementBytes(storedLanes());
+    int64_t perLine = kLineBytes / elementBytes(storedRhs());
     Value element = arith::MulIOp::create(builder, loc, slot, constantIndex(prefetch->lines * perLine));
     for (int64_t line = 0; line < prefetch->lines; ++line) {
       SmallVector<Value> at(prefetch->panel);
       at.back() = add(at.back(), add(element, constantIndex(line * perLine)));
-      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.lanes.getSlice()), at, /*isWrite=*/false,
+      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.rhs.getSlice()), at, /*isWrite=*/false,
                                  /*localityHint=*/2, /*isDataCache=*/true);
     }
   }
@@ -107,7 +107,7 @@ private:
   // --- the block ---------------------------------------------------------------------------------------------------
 
   void emitBlock(int64_t rows, int64_t count) override {
-    if (contraction.row >= 0)
+    if (contraction.m >= 0)
       beginPrefetching(rowsTogether(count));
     int64_t vectors = vectorsOf(count);
     SmallVector<Value> accumulators = start(rows, count);
@@ -167,11 +167,11 @@ private:
   }
 
   SmallVector<Value> reducePanel(SmallVector<Value> accumulators, int64_t rows, int64_t count) {
-    auto at = [&](Value step, ValueRange carried, int64_t terms) {
+    auto at = [&](Value step, ValueRange carried, int64_t k) {
       current->step = step;
       indices[layout.dim] = add(current->first, step);
       prefetchAt(step);
-      return multiplyAdd(carried, rows, count, terms);
+      return multiplyAdd(carried, rows, count, k);
     };
     if (current->steps > 0)
       accumulators = carry(constantIndex(0), constantIndex(current->steps), accumulators,
@@ -190,21 +190,21 @@ private:
     return SmallVector<Value>(loop.getResults());
   }
 
-  /// Emits one step for each accumulator, with the first `terms` elements along K of the step. The others are zero.
-  SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t terms) {
+  /// Emits one step for each accumulator, with the first `k` elements along K of the step. The others are zero.
+  SmallVector<Value> multiplyAdd(ValueRange carried, int64_t rows, int64_t count, int64_t k) {
     int64_t vectors = vectorsOf(count);
-    SmallVector<Value> along, next;
+    SmallVector<Value> rhs, next;
     for (int64_t vector = 0; vector < vectors; ++vector)
-      along.push_back(current && packed ? loadPacked(vector) : loadLanes(vector, count, terms));
+      rhs.push_back(current && packed ? loadPacked(vector) : loadRhs(vector, count, k));
     ImplicitLocOpBuilder steps(loc, builder);
     for (int64_t row = 0; row < rows; ++row) {
-      Value factor = loadRow(row, terms);
+      Value lhs = loadLhs(row, k);
       for (int64_t vector = 0; vector < vectors; ++vector)
-        next.push_back(emitStep(kernel, steps, carried[row * vectors + vector], factor, along[vector]));
+        next.push_back(emitStep(kernel, steps, carried[row * vectors + vector], lhs, rhs[vector]));
     }
     for (int64_t vector = 0; kernel.hasOffset && vector < vectors; ++vector)
       next.push_back(emitStep(kernel, steps, carried[rows * vectors + vector],
-                              zeros(cast<VectorType>(along[vector].getType())), along[vector]));
+                              zeros(cast<VectorType>(rhs[vector].getType())), rhs[vector]));
     return next;
   }
 

@@ -68,14 +68,14 @@ private:
       thread = threadOfItsOwn(builder, loc);
     if (clusterOf(part) > 1)
       arriveAtCluster(builder, loc, /*hasWritten=*/false);
-    places = scratchOffsets(part, threads, target);
+    scratchOfPart = scratchOffsets(part, threads, target);
     firstScratch = scratchOffset(part);
   }
 
   /// Returns the nest's scratch in shared memory, or null if it needs none.
   Value scratchOf(OpBuilder &builder, ComputeOp compute) {
-    auto place = places.offsets.find(compute);
-    if (place == places.offsets.end())
+    auto place = scratchOfPart.offsets.find(compute);
+    if (place == scratchOfPart.offsets.end())
       return Value();
     Location loc = compute.getLoc();
     int64_t begin = firstScratch + place->second;
@@ -97,8 +97,8 @@ private:
       return std::nullopt;
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
     placed.share = share;
-    placed.begun = prefetchedSteps(compute, *plan, threads, target);
-    if (plan->tiling.keptSteps > 0)
+    placed.prefetched = prefetchedSteps(compute, *plan, threads, target);
+    if (plan->tiling.residentSteps > 0)
       placed.firstOfLoop = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
     return placed;
   }
@@ -138,10 +138,10 @@ private:
     if (!own->plan.instead.empty())
       remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
           << ("tile: the contraction is computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
-    std::optional<HeldAccumulators> sums =
+    std::optional<HeldAccumulators> accumulators =
         emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
-    if (sums)
-      held.insert_or_assign(compute, std::move(*sums));
+    if (accumulators)
+      held.insert_or_assign(compute, std::move(*accumulators));
     return success();
   }
 
@@ -170,15 +170,15 @@ private:
       return success();
     if (!held.contains(contraction))
       return failure(); // emitting the first reader has reported the error
-    HeldAccumulators &sums = held[contraction];
+    HeldAccumulators &accumulators = held[contraction];
     if (handover.grows)
       for (const GrowingAccumulators &own : grownIn(cast<scf::ForOp>(contraction->getParentOp())))
         if (own.contraction == contraction)
-          sums.tiles[own.slice] = grown[own.slice];
+          accumulators.tiles[own.slice] = grown[own.slice];
     for (const EpilogueNest &reader : handover.readers)
       if (reader.nest == nest)
-        emitEpilogueNest(builder, sums, reader, values, thread, threads);
-    for (auto &[slice, tile] : sums.tiles)
+        emitEpilogueNest(builder, accumulators, reader, values, thread, threads);
+    for (auto &[slice, tile] : accumulators.tiles)
       if (grown.contains(slice))
         grown[slice] = tile;
     return success();
@@ -188,15 +188,15 @@ private:
     SmallVector<Value> start;
     for (GrowingAccumulators own : grownIn(loop))
       if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target))
-        start.append(plan->tiling.sums, arith::ConstantOp::create(builder, loop.getLoc(), own.start));
+        start.append(plan->tiling.accumulators, arith::ConstantOp::create(builder, loop.getLoc(), own.start));
     return start;
   }
 
   void enterLoop(scf::ForOp loop, ValueRange values) override {
     for (GrowingAccumulators own : grownIn(loop))
       if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target)) {
-        grown[own.slice] = SmallVector<Value>(values.take_front(plan->tiling.sums));
-        values = values.drop_front(plan->tiling.sums);
+        grown[own.slice] = SmallVector<Value>(values.take_front(plan->tiling.accumulators));
+        values = values.drop_front(plan->tiling.accumulators);
       }
   }
 
@@ -218,12 +218,12 @@ private:
     std::optional<PlacedContraction> placed = place(builder, own.contraction, values, &why);
     if (!placed)
       return own.contraction->emitError("the contraction has no code generation on GPUs: ") << why;
-    HeldAccumulators sums{*placed, accumulatorLayout(builder, *placed, values, thread, threads), {}};
-    std::swap(sums.tiles[own.slice], grown[own.slice]);
+    HeldAccumulators accumulators{*placed, accumulatorLayout(builder, *placed, values, thread, threads), {}};
+    std::swap(accumulators.tiles[own.slice], grown[own.slice]);
     for (const EpilogueNest &reader : own.readers)
       if (reader.nest == nest)
-        emitEpilogueNest(builder, sums, reader, values, thread, threads);
-    std::swap(sums.tiles[own.slice], grown[own.slice]);
+        emitEpilogueNest(builder, accumulators, reader, values, thread, threads);
+    std::swap(accumulators.tiles[own.slice], grown[own.slice]);
     return success();
   }
 
@@ -317,7 +317,7 @@ private:
     // Workgroup w begins at step w * units / workgroups, rounded down.
     Value scaled = arith::MulIOp::create(builder, loc, end, constant(part.getWorkgroups()));
     share.endRow = arith::CeilDivUIOp::create(builder, loc, scaled, constant(part.getNumUnits()));
-    share.meet = [this, loc](OpBuilder &at) { syncAtGrid(at, loc); };
+    share.syncGrid = [this, loc](OpBuilder &at) { syncAtGrid(at, loc); };
     return share;
   }
 
@@ -392,7 +392,7 @@ private:
   std::optional<StepShare> share; ///< share of the current tile, if workgroups share it
   BlockShape shape;               ///< block shape of the current part
   Value thread;
-  ScratchOffsets places;                              ///< scratch of the current part
+  ScratchOffsets scratchOfPart;                       ///< scratch of the current part
   llvm::DenseMap<Operation *, HeldAccumulators> held; ///< accumulators in registers, by contraction
   llvm::DenseMap<Value, SmallVector<Value>> grown;    ///< tiles that grow in registers, by slice
   int64_t firstScratch = 0;                           ///< offset of the first scratch, behind the buffers

@@ -159,11 +159,11 @@ private:
   SmallVector<int64_t> residentInputs() const {
     SmallVector<int64_t> keeps;
     unsigned own = &part - kernel.groups.data();
-    for (auto [number, kept] : llvm::enumerate(kernel.residentTiles)) {
-      if (kept.writer == own)
-        keeps.append({static_cast<int64_t>(number), kept.writerInput});
-      if (kept.reader == own)
-        keeps.append({static_cast<int64_t>(number), kept.readerInput});
+    for (auto [number, resident] : llvm::enumerate(kernel.residentTiles)) {
+      if (resident.writer == own)
+        keeps.append({static_cast<int64_t>(number), resident.writerInput});
+      if (resident.reader == own)
+        keeps.append({static_cast<int64_t>(number), resident.readerInput});
     }
     return keeps;
   }

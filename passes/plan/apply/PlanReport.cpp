@@ -128,7 +128,7 @@ private:
                         {"accumulation", op.numerics.accumulation},
                         {"reassociates", op.numerics.reassociates},
                         {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
-                        {"factors", roundsToTf32(op.microKernel) ? "tf32" : ""},
+                        {"operands", roundsToTf32(op.microKernel) ? "tf32" : ""},
                         {"roundings_removed", op.numerics.roundingsRemoved},
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }
@@ -154,9 +154,9 @@ private:
     json::Array ops, parts, edges, predicted;
     Phases phases = phasesOf(plan, entry);
     for (auto [p, part] : llvm::enumerate(entry.groups)) {
-      int64_t kept = 0;
+      int64_t resident = 0;
       for (const ResidentTile &tile : entry.residentTiles)
-        kept += tile.reader == p ? tile.bytes : 0;
+        resident += tile.reader == p ? tile.bytes : 0;
       auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
       for (const OpPlan &op : part.ops) {
@@ -180,7 +180,7 @@ private:
                                    {"group", part.group},
                                    {"steps", part.steps},
                                    {"phase", llvm::find_if(phases, holds) - phases.begin()},
-                                   {"resident_bytes", kept},
+                                   {"resident_bytes", resident},
                                    {"order", orderOf(part)},
                                    {"movement", movementOf(part)}});
     }

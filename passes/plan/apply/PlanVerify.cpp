@@ -19,7 +19,7 @@ public:
 
   std::string run() {
     for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams,
-                       &Verifier::checkOrder, &Verifier::checkParts, &Verifier::checkKept})
+                       &Verifier::checkOrder, &Verifier::checkParts, &Verifier::checkResidentTiles})
       if (std::string why = (this->*check)(); !why.empty())
         return why;
     return "";
@@ -218,32 +218,33 @@ private:
 
   /// Checks resident tiles. The tiles of both groups must read the same elements, because a block finds a resident tile
   /// by its own number.
-  std::string checkKept() {
+  std::string checkResidentTiles() {
     for (const KernelPlan &kernel : plan.kernels) {
       Phases phases = phasesOf(plan, kernel);
-      for (const ResidentTile &kept : kernel.residentTiles)
-        if (std::string why = whyNotKept(kernel, phases, kept); !why.empty())
-          return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(kept.writerInput) + " of part " +
-                 std::to_string(kept.writer) + " for part " + std::to_string(kept.reader) + ": " + why;
+      for (const ResidentTile &resident : kernel.residentTiles)
+        if (std::string why = whyNotResident(kernel, phases, resident); !why.empty())
+          return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(resident.writerInput) +
+                 " of part " + std::to_string(resident.writer) + " for part " + std::to_string(resident.reader) + ": " +
+                 why;
     }
     return "";
   }
 
-  std::string whyNotKept(const KernelPlan &kernel, const Phases &phases, const ResidentTile &kept) const {
+  std::string whyNotResident(const KernelPlan &kernel, const Phases &phases, const ResidentTile &resident) const {
     auto phaseOf = [&](unsigned part) {
       auto begins = [&](ArrayRef<unsigned> phase) { return phase.front() == part; };
       return llvm::find_if(phases, begins) - phases.begin();
     };
-    if (kept.reader >= kernel.groups.size() || phaseOf(kept.writer) >= phaseOf(kept.reader) ||
-        phaseOf(kept.reader) == static_cast<int64_t>(phases.size()))
+    if (resident.reader >= kernel.groups.size() || phaseOf(resident.writer) >= phaseOf(resident.reader) ||
+        phaseOf(resident.reader) == static_cast<int64_t>(phases.size()))
       return "the parts are not the first ones of a phase and of a later phase";
-    IterationSpace writer = spaceOf(kernel.groups[kept.writer]), reader = spaceOf(kernel.groups[kept.reader]);
-    if (kept.writerInput >= writer.inputs.size() || kept.readerInput >= reader.inputs.size())
+    IterationSpace writer = spaceOf(kernel.groups[resident.writer]), reader = spaceOf(kernel.groups[resident.reader]);
+    if (resident.writerInput >= writer.inputs.size() || resident.readerInput >= reader.inputs.size())
       return "there is no such input";
     for (const IterationSpace *space : {&writer, &reader})
       if (space->workgroups != space->numTiles() || space->steps > 0)
         return "blocks have several tiles";
-    return whyNotAlike(graph, writer, reader, {kept.writerInput, kept.readerInput});
+    return whyNotAlike(graph, writer, reader, {resident.writerInput, resident.readerInput});
   }
 
   IterationSpace spaceOf(const GroupPlan &part) const {

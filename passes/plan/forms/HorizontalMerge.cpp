@@ -39,7 +39,7 @@ std::string HorizontalMerge::verify(const TensorGraph &graph) const {
   std::vector<bool> atLoad = computedAtLoad(graph);
   for (auto [i, id] : llvm::enumerate(contractions)) {
     std::optional<ContractionRoles> roles = blockRoles(graph, atLoad, id);
-    if (!roles || graph.exprs()[id].domain[roles->lane] != columns.heads * columns.slots[i] * columns.width)
+    if (!roles || graph.exprs()[id].domain[roles->n] != columns.heads * columns.slots[i] * columns.width)
       return "the number of columns of contraction " + std::to_string(i) + " is not its N";
   }
   return "";
@@ -127,7 +127,7 @@ public:
     llvm::MapVector<Value, std::vector<Candidate>> byTensor;
     for (unsigned id = 0; id < graph.exprs().size(); ++id)
       if (std::optional<ContractionRoles> roles = blockRoles(graph, atLoad, id))
-        byTensor[graph.exprs()[id].inputs[roles->rowInput].tensor].push_back({id, *roles});
+        byTensor[graph.exprs()[id].inputs[roles->lhsInput].tensor].push_back({id, *roles});
     for (auto &[tensor, candidates] : byTensor)
       for (std::vector<Candidate> rest = std::move(candidates); rest.size() > 1;)
         rest = takeGroup(rest);
@@ -156,9 +156,9 @@ private:
 
   const TensorExpr &exprOf(const Candidate &candidate) const { return graph.exprs()[candidate.id]; }
   TensorAccess weightsOf(const Candidate &candidate) const {
-    return throughCopies(exprOf(candidate).inputs[candidate.roles.laneInput]);
+    return throughCopies(exprOf(candidate).inputs[candidate.roles.rhsInput]);
   }
-  int64_t columnsOf(const Candidate &candidate) const { return exprOf(candidate).domain[candidate.roles.lane]; }
+  int64_t columnsOf(const Candidate &candidate) const { return exprOf(candidate).domain[candidate.roles.n]; }
 
   std::string whyNotTogether(const Candidate &first, const Candidate &second) const {
     const TensorExpr &a = exprOf(first), &b = exprOf(second);
@@ -166,12 +166,12 @@ private:
         !hasConstantLanes(graph, atLoad, second.id, second.roles))
       return "the tensor that one of them multiplies it with is computed in each call";
     SmallVector<int64_t> domain(b.domain);
-    if (first.roles.lane != second.roles.lane || first.roles.rowInput != second.roles.rowInput ||
+    if (first.roles.n != second.roles.n || first.roles.lhsInput != second.roles.lhsInput ||
         a.domain.size() != domain.size() || a.reductions != b.reductions)
       return "their dims differ";
-    domain[second.roles.lane] = columnsOf(first);
+    domain[second.roles.n] = columnsOf(first);
     if (ArrayRef<int64_t>(a.domain) != ArrayRef<int64_t>(domain) ||
-        a.inputs[first.roles.rowInput].map != b.inputs[second.roles.rowInput].map || a.results != b.results)
+        a.inputs[first.roles.lhsInput].map != b.inputs[second.roles.lhsInput].map || a.results != b.results)
       return "their extents differ, or the maps of the shared tensor or the results do";
     TensorAccess left = weightsOf(first), right = weightsOf(second);
     if (left.map != right.map || !isProjection(left.map) || otherSizes(left, first) != otherSizes(right, second))
@@ -189,7 +189,7 @@ private:
   SmallVector<int64_t> otherSizes(const TensorAccess &weights, const Candidate &candidate) const {
     SmallVector<int64_t> sizes(cast<RankedTensorType>(weights.tensor.getType()).getShape());
     for (auto [axis, index] : llvm::enumerate(weights.map.getResults()))
-      if (pureDim(index) == candidate.roles.lane)
+      if (pureDim(index) == candidate.roles.n)
         sizes[axis] = 0;
     return sizes;
   }
@@ -243,7 +243,7 @@ private:
     return layout;
   }
 
-  int64_t axisOf(const Candidate &candidate) const { return resultAxis(exprOf(candidate).op, candidate.roles.lane); }
+  int64_t axisOf(const Candidate &candidate) const { return resultAxis(exprOf(candidate).op, candidate.roles.n); }
 
   /// Returns the seconds saved against one kernel for each contraction: launches and reads of the shared tensor, minus
   /// the time for columns that pad register blocks. The estimate includes only what is certain; the plan decides later
@@ -259,7 +259,7 @@ private:
     double weightBytes = static_cast<double>(tensorBytes(weights.tensor)) / columnsOf(group.front());
     double bandwidth = target.level(tile::Space::global).bandwidth;
     double column = points * 2 / target.flopsPerSecond + weightBytes / bandwidth;
-    double shared = tensorBytes(first.inputs[group.front().roles.rowInput].tensor) / bandwidth;
+    double shared = tensorBytes(first.inputs[group.front().roles.lhsInput].tensor) / bandwidth;
     return (group.size() - 1) * (target.launchSeconds + shared) - (together - separate) * column;
   }
 

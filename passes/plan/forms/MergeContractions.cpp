@@ -87,7 +87,7 @@ public:
     for (unsigned id : merge.contractions)
       parts.push_back(opOf(id)->getResult(0));
     Value merged = mergeContractions(roles);
-    int64_t axis = resultAxis(first, roles.lane);
+    int64_t axis = resultAxis(first, roles.n);
     for (ArrayRef<unsigned> step : merge.epilogue) {
       StepInput input = *stepInput(opOf(step.front()), parts.front(), axis);
       merged = mergeStep(step, input, merged);
@@ -110,20 +110,19 @@ private:
     SmallVector<Value> weights;
     AffineMap weightMap;
     for (unsigned id : merge.contractions) {
-      TensorAccess access = throughCopies(graph.exprs()[id].inputs[roles.laneInput]);
+      TensorAccess access = throughCopies(graph.exprs()[id].inputs[roles.rhsInput]);
       weights.push_back(access.tensor);
       weightMap = access.map;
     }
-    int64_t axis =
-        llvm::find_if(weightMap.getResults(), [&](AffineExpr index) { return pureDim(index) == roles.lane; }) -
-        weightMap.getResults().begin();
+    int64_t axis = llvm::find_if(weightMap.getResults(), [&](AffineExpr index) { return pureDim(index) == roles.n; }) -
+                   weightMap.getResults().begin();
     const TensorExpr &expr = graph.exprs()[merge.contractions.front()];
     SmallVector<Value> inputs = first.getDpsInputs();
     SmallVector<AffineMap> maps = first.getIndexingMapsArray();
-    unsigned operand = expr.inputs[roles.laneInput].operand;
+    unsigned operand = expr.inputs[roles.rhsInput].operand;
     inputs[operand] = sideBySide(first.getLoc(), weights, axis);
     maps[operand] = weightMap;
-    return rebuild(first, inputs, maps, roles.lane);
+    return rebuild(first, inputs, maps, roles.n);
   }
 
   Value mergeStep(ArrayRef<unsigned> step, StepInput input, Value merged) {

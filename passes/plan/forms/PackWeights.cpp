@@ -30,14 +30,14 @@ namespace {
 class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, const MicroKernel &kernel)
-      : expr(expr), access(throughCopies(expr.inputs[roles.laneInput])), lane(roles.lane), width(width),
-        depth(kernel.depth), stepK(kernel.stepK()) {}
+      : expr(expr), access(throughCopies(expr.inputs[roles.rhsInput])), n(roles.n), width(width), depth(kernel.depth),
+        stepK(kernel.stepK()) {}
 
   /// Returns true if the operand can be packed: each of its indices is a dim of the contraction or a constant.
   bool isPossible() const {
     return llvm::all_of(access.map.getResults(),
                         [](AffineExpr index) { return isa<AffineDimExpr, AffineConstantExpr>(index); }) &&
-           sourceOrder().lane >= 0 && (depth == 1 || !sourceOrder().reduced.empty()) && fits();
+           sourceOrder().n >= 0 && (depth == 1 || !sourceOrder().reduced.empty()) && fits();
   }
 
   Value pack(OpBuilder &builder) const {
@@ -53,10 +53,10 @@ public:
     auto positions = sourceOrder();
     for (int64_t position : positions.outer)
       from[position] = walk(type.getDimSize(position));
-    from[positions.lane] = walk(type.getDimSize(positions.lane) / width) * width;
+    from[positions.n] = walk(type.getDimSize(positions.n) / width) * width;
     for (int64_t position : positions.reduced)
       from[position] = walk(type.getDimSize(position) / contiguousK(position)) * contiguousK(position);
-    from[positions.lane] = from[positions.lane] + walk(width);
+    from[positions.n] = from[positions.n] + walk(width);
     if (depth > 1)
       from[positions.reduced.back()] = from[positions.reduced.back()] + walk(depth);
     linalg::GenericOp packed = copyElements(builder, loc, source, shape, from);
@@ -70,11 +70,11 @@ public:
     auto positions = sourceOrder();
     for (int64_t position : positions.outer)
       index.push_back(access.map.getResult(position));
-    AffineExpr lanes = access.map.getResult(positions.lane);
-    index.push_back(lanes.floorDiv(width));
+    AffineExpr along = access.map.getResult(positions.n);
+    index.push_back(along.floorDiv(width));
     for (int64_t position : positions.reduced)
       index.push_back(access.map.getResult(position).floorDiv(contiguousK(position)));
-    index.push_back(lanes % width);
+    index.push_back(along % width);
     if (depth > 1)
       index.push_back(access.map.getResult(positions.reduced.back()) % depth);
     return AffineMap::get(access.map.getNumDims(), 0, index, access.map.getContext());
@@ -83,7 +83,7 @@ public:
 private:
   struct Positions {
     SmallVector<int64_t> outer, reduced;
-    int64_t lane = -1;
+    int64_t n = -1;
   };
 
   Positions sourceOrder() const {
@@ -91,8 +91,8 @@ private:
     for (auto [position, index] : llvm::enumerate(access.map.getResults())) {
       auto known = dyn_cast<AffineDimExpr>(index);
       int64_t dim = known ? static_cast<int64_t>(known.getPosition()) : -1;
-      if (dim == lane)
-        positions.lane = position;
+      if (dim == n)
+        positions.n = position;
       else
         (llvm::is_contained(expr.reductions, dim) ? positions.reduced : positions.outer).push_back(position);
     }
@@ -105,7 +105,7 @@ private:
   /// Returns the block size to whose multiple a dim of the operand is padded.
   int64_t blockAt(int64_t position) const {
     Positions positions = sourceOrder();
-    if (position == positions.lane)
+    if (position == positions.n)
       return width;
     return !positions.reduced.empty() && position == positions.reduced.back() ? stepK : 1;
   }
@@ -135,7 +135,7 @@ private:
 
   const TensorExpr &expr;
   TensorAccess access;
-  int64_t lane, width; ///< the N dim, and the lanes of a block
+  int64_t n, width;    ///< the N dim, and the lanes of a block
   int64_t depth;       ///< contiguous elements of K behind each lane
   int64_t stepK;       ///< elements of K in a step of the micro kernel
 };
@@ -169,13 +169,13 @@ Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t
 
 /// Returns the order of dims that makes the lanes of an operand innermost. It is empty if they already are, or if no
 /// dim of the operand is the lanes.
-SmallVector<int64_t> orderAlongLanes(const TensorAccess &access, int64_t lane) {
+SmallVector<int64_t> orderAlongLanes(const TensorAccess &access, int64_t n) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
   int64_t lanes = -1, innermost = -1;
   SmallVector<int64_t> order;
   for (auto [position, index] : llvm::enumerate(access.map.getResults())) {
     auto dim = dyn_cast<AffineDimExpr>(index);
-    if (dim && static_cast<int64_t>(dim.getPosition()) == lane)
+    if (dim && static_cast<int64_t>(dim.getPosition()) == n)
       lanes = position;
     else
       order.push_back(position);
@@ -214,16 +214,16 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
   static void layAlongLanes(const TensorExpr &expr) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     // An earlier rewrite may have replaced the op that computes it.
-    TensorAccess access = expr.inputs[roles.laneInput];
+    TensorAccess access = expr.inputs[roles.rhsInput];
     access.tensor = expr.op->getOperand(access.operand);
-    SmallVector<int64_t> order = orderAlongLanes(access, roles.lane);
+    SmallVector<int64_t> order = orderAlongLanes(access, roles.n);
     if (order.empty())
       return;
     OpBuilder builder(expr.op);
     SmallVector<AffineExpr> index;
     for (int64_t position : order)
       index.push_back(access.map.getResult(position));
-    replaceOperand(expr, roles.laneInput, transpose(builder, expr.op->getLoc(), access.tensor, order),
+    replaceOperand(expr, roles.rhsInput, transpose(builder, expr.op->getLoc(), access.tensor, order),
                    AffineMap::get(access.map.getNumDims(), 0, index, builder.getContext()));
   }
 
@@ -240,8 +240,8 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     OpBuilder builder(expr.op);
     Value packed = packing.pack(builder);
     AffineMap map = packing.map();
-    Value plain = expr.inputs[roles.laneInput].tensor;
-    replaceOperand(expr, roles.laneInput, packed, map);
+    Value plain = expr.inputs[roles.rhsInput].tensor;
+    replaceOperand(expr, roles.rhsInput, packed, map);
     eraseUnused(plain);
     ++this->packed;
   }

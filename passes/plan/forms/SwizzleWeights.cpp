@@ -58,7 +58,7 @@ std::optional<PlainOperand> operandOf(tile::ExprOp contraction, std::string &why
     why = "its contraction is not a matmul with a single K dim";
     return std::nullopt;
   }
-  PlainOperand operand{roles->laneInput, {}, roles->lane, contraction.getReductions()[0], false, *shape};
+  PlainOperand operand{roles->rhsInput, {}, roles->n, contraction.getReductions()[0], false, *shape};
   operand.tensor = dyn_cast<BlockArgument>(contraction.getInputs()[operand.input]);
   if (!operand.tensor || !operand.tensor.hasOneUse() || contraction.getGuard(operand.input)) {
     why = "its rhs is not an input of the subprogram that it alone reads, without a guard";

@@ -141,7 +141,7 @@ void tilewright::giveBlocks(const GridContext &context, const PlannedKernel &ker
 }
 
 void tilewright::carryOut(const GridContext &context, const PlannedKernel &kernel, size_t index, Decisions &decisions) {
-  llvm::append_range(decisions.kept, kernel.kept);
+  llvm::append_range(decisions.residentInputs, kernel.residentInputs);
   for (auto [stage, own] : llvm::enumerate(kernel.parts)) {
     decisions.parts[own] = kernel.planned[stage];
     giveBlocks(context, kernel, stage, *decisions.parts[own]);

@@ -17,7 +17,7 @@ struct PlannedKernel {
   std::vector<PlannedGroup> planned; ///< groups replanned for the kernel's block size
   std::vector<GridStage> stages;
   GridKernel grid; ///< phases, with the blocks of each stage
-  std::vector<ResidentInput> kept = {};
+  std::vector<ResidentInput> residentInputs = {};
 
   double seconds() const { return grid.seconds; }
 };

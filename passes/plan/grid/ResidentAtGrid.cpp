@@ -9,7 +9,7 @@ using namespace tilewright;
 
 namespace {
 /// Alignment of a resident tile in bytes, which also keeps the tensor's alignment modulo a vector.
-constexpr int64_t kKeptPadding = 64;
+constexpr int64_t kResidentTilePadding = 64;
 
 /// Two groups of a kernel, and the inputs that blocks of the first may keep resident for the second.
 struct ReusingPair {
@@ -57,25 +57,25 @@ static void readFromBlock(IterationSpace &space, Value input, double bytes) {
 /// Returns the inputs whose tiles are the same in both groups.
 static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
                                                  const ReusingPair &pair, const AlikeGroups &alike) {
-  std::vector<ResidentInput> kept;
+  std::vector<ResidentInput> residentInputs;
   for (CommonInput input : pair.inputs) {
     if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
       continue;
     Value read = alike.reader.space.inputs[input.readerInput];
     int64_t bytes = llvm::divideCeil(tensorBytes(read), alike.writer.space.numTiles());
-    kept.push_back({parts[pair.writer], input.writerInput, parts[pair.reader], input.readerInput, bytes});
+    residentInputs.push_back({parts[pair.writer], input.writerInput, parts[pair.reader], input.readerInput, bytes});
   }
-  return kept;
+  return residentInputs;
 }
 
 /// Predicts that the reader reads the input from shared memory. Returns the bytes that a block keeps. Tiles that the
 /// writer does not already buffer for its own nests are added to its shared memory.
-static int64_t keepInput(const ResidentInput &kept, PlannedGroup &writer, PlannedGroup &reader) {
-  Value written = writer.space.inputs[kept.writerInput], read = reader.space.inputs[kept.readerInput];
+static int64_t keepInput(const ResidentInput &resident, PlannedGroup &writer, PlannedGroup &reader) {
+  Value written = writer.space.inputs[resident.writerInput], read = reader.space.inputs[resident.readerInput];
   double all = tensorBytes(read);
-  int64_t placed = llvm::alignTo(kept.bytes + kKeptPadding, kKeptPadding);
+  int64_t placed = llvm::alignTo(resident.bytes + kResidentTilePadding, kResidentTilePadding);
   bool holds = llvm::is_contained(writer.space.tileStaged, written);
-  writer.space.blockWork.sharedBytes += holds ? kKeptPadding : placed;
+  writer.space.blockWork.sharedBytes += holds ? kResidentTilePadding : placed;
   writer.work.blockBytes += holds ? 0 : all;
   reader.work.inputBytes -= all;
   reader.work.blockBytes += all;
@@ -100,9 +100,9 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
   if (!alike)
     return std::nullopt;
   PlannedKernel kernel{SmallVector<unsigned>(parts), {}, {}, {}, residentInputs(context, parts, pair, *alike)};
-  int64_t keptBytes = 0;
-  for (const ResidentInput &kept : kernel.kept)
-    keptBytes += keepInput(kept, alike->writer, alike->reader);
+  int64_t residentBytes = 0;
+  for (const ResidentInput &resident : kernel.residentInputs)
+    residentBytes += keepInput(resident, alike->writer, alike->reader);
   for (auto [place, own] : llvm::enumerate(parts)) {
     bool writes = place == pair.writer, reads = place == pair.reader;
     std::optional<PlannedGroup> planned = writes  ? alike->writer
@@ -111,7 +111,7 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
     if (!planned)
       return std::nullopt;
     GridStage &stage = kernel.stages.emplace_back(*stageOf(context, own, parts, planned->space, block.threads));
-    stage.work.sharedBytes += writes ? 0 : keptBytes; // the writer's stage already counts them
+    stage.work.sharedBytes += writes ? 0 : residentBytes; // the writer's stage already counts them
     stage.walks &= !writes && !reads;
     kernel.planned.push_back(std::move(*planned));
   }

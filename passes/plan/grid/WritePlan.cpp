@@ -91,10 +91,10 @@ private:
       firstInput += decisions.parts[part]->space.inputs.size();
     }
     auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
-    for (const ResidentInput &kept : decisions.kept)
-      if (llvm::is_contained(members, kept.writer))
-        kernel.residentTiles.push_back(
-            {placeOf(kept.writer), kept.writerInput, placeOf(kept.reader), kept.readerInput, kept.bytes});
+    for (const ResidentInput &resident : decisions.residentInputs)
+      if (llvm::is_contained(members, resident.writer))
+        kernel.residentTiles.push_back({placeOf(resident.writer), resident.writerInput, placeOf(resident.reader),
+                                        resident.readerInput, resident.bytes});
     kernel.bound = boundOf(boundingTerms(kernel), target);
     if (double traffic = l2TrafficBytes(members); traffic > 0)
       kernel.predicted.push_back({"requested of L2", "B", traffic});

@@ -28,7 +28,7 @@ struct Decisions {
   std::vector<int64_t> partOf;                      ///< group of each expression; -1: left to IREE
   std::vector<std::string> reasons;                 ///< reason why each expression is left to IREE
   std::vector<llvm::SmallVector<unsigned>> kernels; ///< groups of each kernel, in launch order
-  std::vector<ResidentInput> kept;
+  std::vector<ResidentInput> residentInputs;
   std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming group
   std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< reason for each grid barrier, keyed as above
 };

@@ -45,7 +45,7 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
     if (op.root)
       os << " root dims " << list(op.dims);
     if (!op.numerics.accumulation.empty())
-      os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", regrouped" : "");
+      os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", reassociated" : "");
     if (op.numerics.roundingsRemoved > 0)
       os << " without " << op.numerics.roundingsRemoved << " roundings";
     os << "\n";
@@ -73,9 +73,9 @@ void Plan::print(raw_ostream &os) const {
     os << "\n";
     for (const GroupPlan &part : kernel.groups)
       printGroup(part, os);
-    for (const ResidentTile &kept : kernel.residentTiles)
-      os << "  blocks keep input " << kept.writerInput << " of part " << kept.writer << ", " << kept.bytes
-         << " bytes each, as input " << kept.readerInput << " of part " << kept.reader << "\n";
+    for (const ResidentTile &resident : kernel.residentTiles)
+      os << "  blocks keep input " << resident.writerInput << " of part " << resident.writer << ", " << resident.bytes
+         << " bytes each, as input " << resident.readerInput << " of part " << resident.reader << "\n";
   }
   for (const EdgePlan &edge : edges) {
     os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "

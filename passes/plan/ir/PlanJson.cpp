@@ -81,20 +81,21 @@ json::Value write(const GroupPlan &part) {
                       {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
 }
 
-json::Value write(const ResidentTile &kept) {
-  return json::Object{{"writer", kept.writer},
-                      {"writerInput", kept.writerInput},
-                      {"reader", kept.reader},
-                      {"readerInput", kept.readerInput},
-                      {"bytes", kept.bytes}};
+json::Value write(const ResidentTile &resident) {
+  return json::Object{{"writer", resident.writer},
+                      {"writerInput", resident.writerInput},
+                      {"reader", resident.reader},
+                      {"readerInput", resident.readerInput},
+                      {"bytes", resident.bytes}};
 }
 
 json::Value write(const KernelPlan &kernel) {
-  return json::Object{{"name", kernel.name},
-                      {"groups", list(kernel.groups, [](const GroupPlan &part) { return write(part); })},
-                      {"residentTiles", list(kernel.residentTiles, [](const ResidentTile &kept) { return write(kept); })},
-                      {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
-                      {"bound", kernel.bound}};
+  return json::Object{
+      {"name", kernel.name},
+      {"groups", list(kernel.groups, [](const GroupPlan &part) { return write(part); })},
+      {"residentTiles", list(kernel.residentTiles, [](const ResidentTile &resident) { return write(resident); })},
+      {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
+      {"bound", kernel.bound}};
 }
 
 json::Value write(const EdgePlan &edge) {

@@ -122,8 +122,8 @@ private:
       if (!part.contains(entry.consumer) || reader.kind != ExprKind::contraction || reader.inputs.size() != 2)
         return false;
       auto roles = contractionRoles(reader, reader.inputs[0].map, reader.inputs[1].map);
-      return roles && roles->laneInput == entry.input &&
-             laneOf(reader, reader.inputs[entry.input], entry.producer) != roles->lane;
+      return roles && roles->rhsInput == entry.input &&
+             laneOf(reader, reader.inputs[entry.input], entry.producer) != roles->n;
     });
   }
 
@@ -311,8 +311,8 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationS
       return "both operands of its contraction, or none, change along the innermost dim of the result";
     if (target.backend == Backend::cuda)
       continue;
-    int64_t lane = root.dims[roles->lane];
-    if (lane != space.vector && llvm::is_contained(space.grid, lane))
+    int64_t n = root.dims[roles->n];
+    if (n != space.vector && llvm::is_contained(space.grid, n))
       return "its contraction's lanes would be cut into tiles that are no whole vectors";
     if (!liesAlongLanes(graph, root, *roles))
       return "the elements that its contraction multiplies with lie across the lanes";

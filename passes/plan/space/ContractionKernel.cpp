@@ -10,8 +10,8 @@ using namespace tilewright;
 static std::optional<PackedK> packedKOf(const TensorGraph &graph, const GroupRoot &root,
                                         const ContractionRoles &roles) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  const RootAccess &lanes = root.accesses[roles.laneInput];
-  return packedK(lanes.map, cast<RankedTensorType>(lanes.tensor.getType()).getShape(), roles.lane, expr.domain,
+  const RootAccess &rhs = root.accesses[roles.rhsInput];
+  return packedK(rhs.map, cast<RankedTensorType>(rhs.tensor.getType()).getShape(), roles.n, expr.domain,
                  [&](int64_t dim) { return llvm::is_contained(expr.reductions, dim); });
 }
 
@@ -20,20 +20,20 @@ static std::optional<PackedK> packedKOf(const TensorGraph &graph, const GroupRoo
 static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const ContractionRoles &roles,
                          const std::optional<PackedK> &packed) {
   int64_t dim = packed ? packed->dim : expr.reductions.back();
-  AffineMap rows = root.accesses[roles.rowInput].map;
+  AffineMap lhs = root.accesses[roles.lhsInput].map;
   bool isPacked = packed && dim >= 0 && expr.domain[dim] > packed->depth;
-  bool canPack = !packed && roles.row >= 0 && expr.reductions.size() == 1;
-  return (isPacked || canPack) && rows.getNumResults() > 0 && unitStrideDim(rows.getResults().back()) == dim;
+  bool canPack = !packed && roles.m >= 0 && expr.reductions.size() == 1;
+  return (isPacked || canPack) && lhs.getNumResults() > 0 && unitStrideDim(lhs.getResults().back()) == dim;
 }
 
-static std::optional<std::pair<ProductTypes, LaneLayout>> productOf(const TensorGraph &graph, const GroupRoot &root) {
+static std::optional<std::pair<ProductTypes, RhsLayout>> productOf(const TensorGraph &graph, const GroupRoot &root) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
   std::optional<PackedK> packed = packedKOf(graph, root, *roles);
   return std::pair(productTypes(expr, *roles),
-                   LaneLayout{packed ? packed->depth : 1, canLoadTiles(expr, root, *roles, packed)});
+                   RhsLayout{packed ? packed->depth : 1, canLoadTiles(expr, root, *roles, packed)});
 }
 
 std::vector<MicroKernel> tilewright::microKernelsFor(const TensorGraph &graph, const GroupRoot &root,
@@ -67,9 +67,9 @@ static int64_t blockedDim(AffineExpr index) {
 }
 
 bool tilewright::liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
-  AffineMap lanes = root.accesses[roles.laneInput].map;
+  AffineMap rhs = root.accesses[roles.rhsInput].map;
   unsigned behind = packedKOf(graph, root, roles) ? 2 : 1;
-  return blockedDim(lanes.getResult(lanes.getNumResults() - behind)) == roles.lane;
+  return blockedDim(rhs.getResult(rhs.getNumResults() - behind)) == roles.n;
 }
 
 bool tilewright::lieAlongK(const TensorExpr &expr, AffineMap left, AffineMap right) {

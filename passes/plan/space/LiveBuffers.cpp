@@ -61,7 +61,7 @@ static bool takesAccumulators(const TensorGraph &graph, const IterationSpace &sp
   const TensorExpr &expr = graph.exprs()[reader.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
   auto isTaken = [&](size_t dim) {
-    bool isLane = reader.dims[dim] >= 0 && reader.dims[dim] == contraction.dims[roles->lane];
+    bool isLane = reader.dims[dim] >= 0 && reader.dims[dim] == contraction.dims[roles->n];
     bool isReduced = llvm::is_contained(expr.reductions, dim);
     return isLane ? isReduced : !isReduced || expr.domain[dim] == 1;
   };
@@ -85,7 +85,7 @@ static bool isOneTile(const TensorGraph &graph, const IterationSpace &space, con
   const TensorExpr &expr = graph.exprs()[contraction.expr];
   for (auto [dim, place] : llvm::enumerate(contraction.dims)) {
     int64_t own = dim;
-    bool isBatch = own != roles->row && own != roles->lane && !llvm::is_contained(expr.reductions, own);
+    bool isBatch = own != roles->m && own != roles->n && !llvm::is_contained(expr.reductions, own);
     if (isBatch && place >= 0 && space.tiles[place] > 1)
       return false;
   }

@@ -230,7 +230,7 @@ private:
     for (auto [r, root] : llvm::enumerate(roots)) {
       const TensorExpr &expr = graph.exprs()[root.expr];
       if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && expr.kind == ExprKind::contraction) {
-        weight[classes.get(r, roles->lane)] += expr.domainSize(); // a register block must vectorize this dim
+        weight[classes.get(r, roles->n)] += expr.domainSize(); // a register block must vectorize this dim
         continue;
       }
       for (const RootAccess &access : root.accesses)

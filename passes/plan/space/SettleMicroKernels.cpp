@@ -70,11 +70,11 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
         if (op.microKernel.empty() || !roles)
           continue;
         std::string reason;
-        OperandPlaces places{isInBuffer(plan, graph, op.id, roles->rowInput),
-                             isInBuffer(plan, graph, op.id, roles->laneInput),
-                             hasKInnermost(plan, graph, group, op.id)};
+        OperandStorage storage{isInBuffer(plan, graph, op.id, roles->lhsInput),
+                               isInBuffer(plan, graph, op.id, roles->rhsInput),
+                               hasKInnermost(plan, graph, group, op.id)};
         std::optional<MicroKernel> taken =
-            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, places, &reason);
+            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, storage, &reason);
         if (!taken)
           continue;
         std::string label = labelWithKSlices(taken->label(target), kSlicesOf(op.microKernel));
@@ -100,10 +100,10 @@ static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &ex
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };
-  GemmTile tile{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], 1, bytes(roles->rowInput),
-                bytes(roles->laneInput)};
+  GemmTile tile{roles->m < 0 ? 1 : block->sizes[roles->m], block->sizes[roles->n], 1, bytes(roles->lhsInput),
+                bytes(roles->rhsInput)};
   for (int64_t dim : expr.reductions)
-    tile.terms = std::max(tile.terms, expr.domain[dim]);
+    tile.k = std::max(tile.k, expr.domain[dim]);
   std::optional<GemmTiling> tiling;
   if (kernel)
     tiling = chooseGemmTiling(tile, threads, *kernel, nullptr, kSlicesOf(op.microKernel));

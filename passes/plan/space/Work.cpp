@@ -149,7 +149,7 @@ private:
 static void addMultiplications(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
                                GroupWork &work) {
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
-  int64_t place = roles && roles->row >= 0 ? root.dims[roles->row] : -1;
+  int64_t place = roles && roles->m >= 0 ? root.dims[roles->m] : -1;
   int64_t extent = place < 0 ? 1 : space.extents[place], tile = place < 0 ? 1 : space.tiles[place];
   double perRow = static_cast<double>(graph.exprs()[root.expr].domainSize()) / extent;
   auto blocksOf = [&](int64_t rows) {
@@ -204,7 +204,7 @@ static void addContractions(const TensorGraph &graph, const IterationSpace &spac
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)
-        addRepeatedReads(space, root, access, roles && roles->laneInput == input, work);
+        addRepeatedReads(space, root, access, roles && roles->rhsInput == input, work);
   }
 }
 

@@ -139,8 +139,8 @@ double CpuTiles::contractionSeconds() {
 int64_t CpuTiles::mDim() const {
   for (const GroupRoot &root : space.roots)
     if (isContraction(root))
-      if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->row >= 0)
-        if (int64_t place = root.dims[roles->row]; place >= 0 && isGrid(place))
+      if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->m >= 0)
+        if (int64_t place = root.dims[roles->m]; place >= 0 && isGrid(place))
           return place;
   return -1;
 }

@@ -45,17 +45,17 @@ struct KGroups {
 std::optional<KGroups> groupsFor(LoadOp load, const Target &target) {
   auto compute = cast<ComputeOp>(load->getParentOp());
   std::optional<Contraction> contraction = matchContraction(compute);
-  if (!contraction || !compute.getMicroKernel() || contraction->lanes != load || contraction->reduced.size() != 1 ||
-      innermostDim(load.getSlice().getType(), load.getMap()) != contraction->lane)
+  if (!contraction || !compute.getMicroKernel() || contraction->rhs != load || contraction->reduced.size() != 1 ||
+      innermostDim(load.getSlice().getType(), load.getMap()) != contraction->n)
     return std::nullopt;
   std::optional<MicroKernel> kernel =
       findMicroKernel(target, contraction->types, {/*packedDepth=*/1, /*tiles=*/true}, *compute.getMicroKernel());
-  int64_t terms = contraction->reduced.front();
-  if (!kernel || kernel->depth == 1 || !goesOverWhole(compute, terms))
+  int64_t k = contraction->reduced.front();
+  if (!kernel || kernel->depth == 1 || !goesOverWhole(compute, k))
     return std::nullopt;
   // Tile registers take whole steps of packed data.
-  bool whole = compute.getExtents()[terms] % kernel->stepK() == 0;
-  int64_t index = indexOf(load.getMap(), terms);
+  bool whole = compute.getExtents()[k] % kernel->stepK() == 0;
+  int64_t index = indexOf(load.getMap(), k);
   return whole && index >= 0 ? std::optional(KGroups{index, kernel->depth}) : std::nullopt;
 }
 
@@ -66,9 +66,9 @@ bool turnsK(StoreOp store, int64_t index) {
   auto dim = dyn_cast<AffineDimExpr>(store.getMap().getResult(index));
   if (!dim || !load || load.getGuard() || !compute.getAccs().empty() || !llvm::hasNItems(compute.getBodyBlock(), 3))
     return false;
-  int64_t terms = dim.getPosition(), lanes = innermostDim(store.getSlice().getType(), store.getMap());
-  return goesOverWhole(compute, terms) && indexOf(store.getMap(), terms) == index && lanes >= 0 && lanes != terms &&
-         innermostDim(load.getSlice().getType(), load.getMap()) == terms;
+  int64_t k = dim.getPosition(), n = innermostDim(store.getSlice().getType(), store.getMap());
+  return goesOverWhole(compute, k) && indexOf(store.getMap(), k) == index && n >= 0 && n != k &&
+         innermostDim(load.getSlice().getType(), load.getMap()) == k;
 }
 
 /// Returns the layout on which all readers and writers of the buffer agree, or none.
@@ -90,9 +90,9 @@ std::optional<KGroups> decide(AllocOp buffer, const Target &target) {
 
 AffineMap inGroups(AffineMap map, KGroups groups) {
   SmallVector<AffineExpr> indices(map.getResults());
-  AffineExpr term = indices[groups.index];
-  indices[groups.index] = term.floorDiv(groups.depth);
-  indices.push_back(term % groups.depth);
+  AffineExpr k = indices[groups.index];
+  indices[groups.index] = k.floorDiv(groups.depth);
+  indices.push_back(k % groups.depth);
   return AffineMap::get(map.getNumDims(), map.getNumSymbols(), indices, map.getContext());
 }
 

@@ -19,7 +19,7 @@ static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getTyp
 
 /// Returns the reduced dim along which an operand is contiguous, else the longest one.
 static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
-  for (LoadOp load : {contraction.rows, contraction.lanes})
+  for (LoadOp load : {contraction.lhs, contraction.rhs})
     for (int64_t dim : contraction.reduced)
       if (compute.getSizes()[dim] > 1 && liesAlong(load, dim))
         return dim;
@@ -29,21 +29,21 @@ static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
 
 static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; }
 
-OperandShape tilewright::rowShape(const ContractionPlan &plan) {
-  int64_t held = plan.tiling.heldRows, atom = kAtomBytes / bytesOf(plan.contraction.rows);
-  return {plan.contraction.row, plan.terms, held, plan.tiling.step, std::max(held, atom), plan.tiling.rowsShifted};
+OperandShape tilewright::lhsShape(const ContractionPlan &plan) {
+  int64_t held = plan.tiling.heldM, atom = kAtomBytes / bytesOf(plan.contraction.lhs);
+  return {plan.contraction.m, plan.k, held, plan.tiling.step, std::max(held, atom), plan.tiling.lhsShifted};
 }
-OperandShape tilewright::laneShape(const ContractionPlan &plan) {
+OperandShape tilewright::rhsShape(const ContractionPlan &plan) {
   const GemmTiling &tiling = plan.tiling;
-  return {plan.contraction.lane, plan.terms, tiling.lanes, tiling.step, tiling.laneLine, tiling.lanesShifted};
+  return {plan.contraction.n, plan.k, tiling.n, tiling.step, tiling.rhsLine, tiling.rhsShifted};
 }
 
 int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {
-  return llvm::divideCeil(compute.getSizes()[plan.terms], plan.tiling.step);
+  return llvm::divideCeil(compute.getSizes()[plan.k], plan.tiling.step);
 }
 
 bool tilewright::hasOneLoop(ComputeOp compute, const ContractionPlan &plan) {
-  auto isLoop = [&](int64_t dim) { return dim != plan.terms && compute.getSizes()[dim] > 1; };
+  auto isLoop = [&](int64_t dim) { return dim != plan.k && compute.getSizes()[dim] > 1; };
   return llvm::none_of(plan.contraction.batch, isLoop) && llvm::none_of(plan.contraction.reduced, isLoop);
 }
 
@@ -53,8 +53,8 @@ static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan
   if (!compute->hasAttr(kSwizzledAttr))
     return "";
   const GemmTiling &tiling = plan.tiling;
-  LoadOp lanes = plan.contraction.lanes;
-  SliceType type = lanes.getSlice().getType();
+  LoadOp rhs = plan.contraction.rhs;
+  SliceType type = rhs.getSlice().getType();
   std::optional<SwizzledShape> layout = swizzledShapeOf(compute);
   if (!layout || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != layout->lines ||
       type.getShape()[2] != layout->step)
@@ -62,9 +62,9 @@ static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan
   if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
     return "only warpgroups that do not round their operands read swizzled layouts, but '" + plan.kernel.name +
            "' computes it";
-  int64_t lane = plan.contraction.lane, size = compute.getSizes()[lane];
-  int64_t needed = (llvm::divideCeil(compute.getExtents()[lane], size) - 1) * size + tiling.lanes;
-  bool isCut = size < compute.getExtents()[lane] && size % kSwizzleLines != 0;
+  int64_t n = plan.contraction.n, size = compute.getSizes()[n];
+  int64_t needed = (llvm::divideCeil(compute.getExtents()[n], size) - 1) * size + tiling.n;
+  bool isCut = size < compute.getExtents()[n] && size % kSwizzleLines != 0;
   if (layout->step != tiling.step || layout->lines < needed || isCut || !hasOneLoop(compute, plan))
     return "tiles of N = " + std::to_string(size) + " in steps of K = " + std::to_string(tiling.step) +
            " do not fit a swizzled layout of " + std::to_string(layout->lines) + " lines of " +
@@ -97,13 +97,13 @@ static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadO
 /// accumulates.
 static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
   auto part = compute->getParentOfType<ParallelOp>();
-  if (isInBuffer(contraction.rows) || isInBuffer(contraction.lanes) || isa<scf::ForOp>(compute->getParentOp()) ||
+  if (isInBuffer(contraction.lhs) || isInBuffer(contraction.rhs) || isa<scf::ForOp>(compute->getParentOp()) ||
       part.getNumTiles() > static_cast<int64_t>(target.cores))
     return false;
-  auto sums = part.walk([&](ComputeOp other) {
+  auto others = part.walk([&](ComputeOp other) {
     return other == compute || other.getAccs().empty() ? WalkResult::advance() : WalkResult::interrupt();
   });
-  return !sums.wasInterrupted();
+  return !others.wasInterrupted();
 }
 
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
@@ -120,25 +120,24 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("accumulators that start from the values of their slice have no code generation on GPUs");
   std::string instead;
   StringRef named = *compute.getMicroKernel();
-  int64_t terms = chooseKDim(compute, *contraction);
-  bool alongK =
-      liesAlong(contraction->rows, terms) && (liesAlong(contraction->lanes, terms) || compute->hasAttr(kSwizzledAttr));
+  int64_t k = chooseKDim(compute, *contraction);
+  bool alongK = liesAlong(contraction->lhs, k) && (liesAlong(contraction->rhs, k) || compute->hasAttr(kSwizzledAttr));
   auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
-                                 {isInBuffer(contraction->rows), isInBuffer(contraction->lanes), alongK}, &instead);
+                                 {isInBuffer(contraction->lhs), isInBuffer(contraction->rhs), alongK}, &instead);
   if (!kernel)
     return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
-  ContractionPlan plan{*contraction, *kernel, {}, terms, instead};
+  ContractionPlan plan{*contraction, *kernel, {}, k, instead};
   ArrayRef<int64_t> sizes = compute.getSizes();
-  GemmTile tile{contraction->row < 0 ? 1 : sizes[contraction->row],
-                sizes[contraction->lane],
-                sizes[plan.terms],
-                bytesOf(contraction->rows),
-                bytesOf(contraction->lanes),
-                !liesAlong(contraction->rows, contraction->row),
+  GemmTile tile{contraction->m < 0 ? 1 : sizes[contraction->m],
+                sizes[contraction->n],
+                sizes[plan.k],
+                bytesOf(contraction->lhs),
+                bytesOf(contraction->rhs),
+                !liesAlong(contraction->lhs, contraction->m),
                 isAlone(compute, *contraction, target),
-                !liesAlong(contraction->lanes, contraction->lane),
-                beginsInsideWords(compute, contraction->rows, contraction->row, terms),
-                beginsInsideWords(compute, contraction->lanes, contraction->lane, terms)};
+                !liesAlong(contraction->rhs, contraction->n),
+                beginsInsideWords(compute, contraction->lhs, contraction->m, k),
+                beginsInsideWords(compute, contraction->rhs, contraction->n, k)};
   std::string why;
   std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, plan.kernel, &why, kSlicesOf(named));
   if (!tiling)
@@ -146,13 +145,13 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   plan.tiling = *tiling;
   if (std::string wrong = whyNotSwizzled(compute, plan); !wrong.empty())
     return refuse(wrong);
-  if (isResident(compute, contraction->rows, rowShape(plan)))
-    plan.tiling.readRowsInPlace();
+  if (isResident(compute, contraction->lhs, lhsShape(plan)))
+    plan.tiling.readLhsInPlace();
   else if (!roundsInSharedMemory(plan.kernel) && hasOneLoop(compute, plan) &&
-           staysInLoop(compute, *contraction, contraction->rows))
-    plan.tiling.keepRows(sizes[plan.terms]);
-  if (isResident(compute, contraction->lanes, laneShape(plan)))
-    plan.tiling.laneSlotBytes = 0;
+           staysInLoop(compute, *contraction, contraction->lhs))
+    plan.tiling.keepLhsResident(sizes[plan.k]);
+  if (isResident(compute, contraction->rhs, rhsShape(plan)))
+    plan.tiling.rhsSlotBytes = 0;
   return plan;
 }
 
@@ -166,7 +165,8 @@ int64_t tilewright::rowScratchBytes(const RegisterHandover &handover, const Cont
 
 SliceType tilewright::partialsOf(MLIRContext *context, const GemmTiling &tiling, Type sum, int64_t workgroups) {
   int64_t run = kAccessBytes / tiling.accumulatorBytes;
-  while (tiling.sums % run != 0)
+  while (tiling.accumulators % run != 0)
     run /= 2;
-  return SliceType::get(context, {workgroups, tiling.sums / run, tiling.accumulatorThreads, run}, sum, Space::global);
+  return SliceType::get(context, {workgroups, tiling.accumulators / run, tiling.accumulatorThreads, run}, sum,
+                        Space::global);
 }

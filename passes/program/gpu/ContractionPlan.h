@@ -17,7 +17,7 @@ struct ContractionPlan {
   Contraction contraction;
   MicroKernel kernel;
   GemmTiling tiling;
-  int64_t terms;       ///< the K dim that is walked in steps
+  int64_t k;           ///< the K dim that is walked in steps
   std::string instead; ///< why the micro kernel differs from the one that the nest names; empty if it does not
 };
 
@@ -25,9 +25,9 @@ struct ContractionPlan {
 std::optional<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target,
                                                std::string *reason = nullptr);
 
-/// Return the part of the M operand (rowShape) and the N operand (laneShape) that a slot holds for one step.
-OperandShape rowShape(const ContractionPlan &plan);
-OperandShape laneShape(const ContractionPlan &plan);
+/// Return the part of the M operand (lhsShape) and the N operand (rhsShape) that a slot holds for one step.
+OperandShape lhsShape(const ContractionPlan &plan);
+OperandShape rhsShape(const ContractionPlan &plan);
 /// Return the number of steps along K, and true if they are the only loop around the accumulators.
 int64_t stepsOf(tile::ComputeOp compute, const ContractionPlan &plan);
 bool hasOneLoop(tile::ComputeOp compute, const ContractionPlan &plan);

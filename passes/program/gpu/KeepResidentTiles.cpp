@@ -105,7 +105,7 @@ AllocOp heldIn(LoadOp load, const StagedTile &tile) {
   for (Operation *user : load.getValue().getUsers()) {
     auto store = dyn_cast<StoreOp>(user);
     auto alloc = store ? store.getSlice().getDefiningOp<AllocOp>() : AllocOp();
-    if (alloc && alloc.getType().getShape() == ArrayRef(tile.sizes) && keptNumber(alloc) < 0 &&
+    if (alloc && alloc.getType().getShape() == ArrayRef(tile.sizes) && residentTileNumber(alloc) < 0 &&
         store.getMap() == localMapOf(tile, load.getMap()) &&
         llvm::count_if(alloc->getUsers(), llvm::IsaPred<StoreOp>) == 1)
       return alloc;
@@ -148,11 +148,11 @@ private:
   /// Returns an upper bound on the shared memory of a block in any phase.
   int64_t sharedBytesWith(const StagedTile &tile, AllocOp held) {
     int64_t threads = threadsOf(program), most = 0;
-    int64_t kept = llvm::alignTo(
+    int64_t resident = llvm::alignTo(
         elementsOf(tile) * cast<SliceType>(tile.slice.getType()).getElementBytes() + kCopyBytes, kBufferAlignment);
     for (auto part : program.getBody().getOps<ParallelOp>()) {
       bool holds = held && part->isAncestor(held);
-      int64_t own = boundBufferBytes(part) + (holds ? kBufferAlignment : kept);
+      int64_t own = boundBufferBytes(part) + (holds ? kBufferAlignment : resident);
       most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(scratchOffsets(part, threads, target).bytes,
                                                                      scratchAlignment(part))));
     }
@@ -169,7 +169,7 @@ private:
   }
 
   static void mark(AllocOp alloc, int64_t number, ParallelOp part, const StagedTile &tile) {
-    alloc->setAttr(kKeptAttr, IntegerAttr::get(IntegerType::get(alloc.getContext(), 64), number));
+    alloc->setAttr(kResidentTileAttr, IntegerAttr::get(IntegerType::get(alloc.getContext(), 64), number));
     alloc->setAttr(kAlignedAsAttr, AffineMapAttr::get(startOf(tile, part)));
   }
 
@@ -195,10 +195,10 @@ struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentT
     if (failed(known))
       return signalPassFailure();
     for (const ResidentPair &pair : takePairs(program)) {
-      bool meets = gridSync && known->gpu.guaranteedSms > 0;
+      bool canSync = gridSync && known->gpu.guaranteedSms > 0;
       std::string why =
-          meets ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
-      ++*(why.empty() ? &numKept : &numDeclined);
+          canSync ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
+      ++*(why.empty() ? &numResident : &numDeclined);
       if (!why.empty())
         remark::missed(ParallelOp(pair.reader.part).getLoc(),
                        remark::RemarkOpts::name("again").category("tile-keep-resident-tiles"))

@@ -19,7 +19,7 @@ bool tilewright::liesAlong(LoadOp load, int64_t dim) {
 }
 
 bool tilewright::liesByK(LoadOp load, OperandShape shape) {
-  return shape.dim < 0 || liesAlong(load, shape.terms) || !liesAlong(load, shape.dim);
+  return shape.dim < 0 || liesAlong(load, shape.k) || !liesAlong(load, shape.dim);
 }
 
 bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
@@ -67,7 +67,7 @@ static int64_t mostWhole(ArrayRef<int64_t> counts, int64_t most) {
   return most;
 }
 
-int64_t tilewright::alignedPlaces(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
+int64_t tilewright::alignedElements(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
   SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
   std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
   if (!pieces)
@@ -82,24 +82,25 @@ int64_t tilewright::alignedPlaces(ComputeOp compute, SliceType type, AffineMap m
 }
 
 int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
-  return mostWhole({compute.getSizes()[dim], compute.getExtents()[dim]}, alignedPlaces(compute, type, map, dim, most));
+  return mostWhole({compute.getSizes()[dim], compute.getExtents()[dim]},
+                   alignedElements(compute, type, map, dim, most));
 }
 
-bool tilewright::beginsInsideWords(ComputeOp compute, LoadOp load, int64_t dim, int64_t terms) {
+bool tilewright::beginsInsideWords(ComputeOp compute, LoadOp load, int64_t dim, int64_t k) {
   SliceType type = load.getSlice().getType();
   int64_t inner = dimOfLines(load.getMap()), bytes = elementBytes(type.getElementType());
-  bool alongK = liesByK(load, {dim, terms, 1, 1, 1});
-  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongK ? terms : dim) &&
-         inner >= 0 && compute.getExtents()[inner] > 1 && !isImage(compute, load) &&
+  bool alongK = liesByK(load, {dim, k, 1, 1, 1});
+  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongK ? k : dim) &&
+         inner >= 0 && compute.getExtents()[inner] > 1 && !isSwizzled(compute, load) &&
          alignedRun(compute, type, load.getMap(), inner, kLeastAsyncBytes / bytes) == 1;
 }
 
-bool tilewright::isImage(ComputeOp compute, LoadOp load) {
+bool tilewright::isSwizzled(ComputeOp compute, LoadOp load) {
   return compute->hasAttr(kSwizzledAttr) && load.getMap().isFunctionOfDim(compute.getVector());
 }
 
 int64_t tilewright::kOfSteps(ComputeOp compute, OperandShape shape) {
-  return llvm::alignTo(compute.getSizes()[shape.terms], shape.step);
+  return llvm::alignTo(compute.getSizes()[shape.k], shape.step);
 }
 
 /// Returns true if an index of a nest is one of its dims with this extent and this tile size.
@@ -154,18 +155,17 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
   SliceType type = load.getSlice().getType();
   if (type.getSpace() != Space::block || shape.dim < 0)
     return false;
-  int64_t inner = liesByK(load, shape) ? shape.terms : shape.dim;
+  int64_t inner = liesByK(load, shape) ? shape.k : shape.dim;
   int64_t atom = kAtomBytes / elementBytes(type.getElementType());
-  return hasRoom(compute, load, shape.dim, shape.points) &&
-         hasRoom(compute, load, shape.terms, kOfSteps(compute, shape)) &&
-         alignedPlaces(compute, type, load.getMap(), inner, atom) == atom;
+  return hasRoom(compute, load, shape.dim, shape.points) && hasRoom(compute, load, shape.k, kOfSteps(compute, shape)) &&
+         alignedElements(compute, type, load.getMap(), inner, atom) == atom;
 }
 
 int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   int64_t bytes = elementBytes(type.getElementType());
   bool alongK = liesByK(load, shape);
-  int64_t inner = alongK ? shape.terms : shape.dim;
+  int64_t inner = alongK ? shape.k : shape.dim;
   if (type.getSpace() == Space::block)
     return 1;
   int64_t most = std::min(kAtomBytes / bytes, alongK ? shape.step : shape.points);
@@ -175,6 +175,6 @@ int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape sha
 
 bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
-  return type.getSpace() != Space::block && !isImage(compute, load) &&
+  return type.getSpace() != Space::block && !isSwizzled(compute, load) &&
          (shape.shifted || copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes);
 }

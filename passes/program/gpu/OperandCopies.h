@@ -16,14 +16,14 @@ inline constexpr int64_t kLeastAsyncBytes = 4;
 bool isWhole(tile::ComputeOp compute, int64_t dim, int64_t count);
 /// Returns how many elements of an access are contiguous along the dim and aligned to their number, from any multiple
 /// of that number on: a power of two, at most `most`.
-int64_t alignedPlaces(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
+int64_t alignedElements(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
 /// Returns the same for any offset of the tile, such that each run lies completely inside or outside the tile.
 int64_t alignedRun(tile::ComputeOp compute, tile::SliceType type, mlir::AffineMap map, int64_t dim, int64_t most);
 
 /// The part of an operand that a slot holds for one step.
 struct OperandShape {
   int64_t dim;          ///< M or N dim of the nest; -1 if the operand has one point
-  int64_t terms;        ///< K dim
+  int64_t k;            ///< K dim
   int64_t points;       ///< points of a tile along `dim`, padded
   int64_t step;         ///< elements of K per step
   int64_t line;         ///< points that a line has room for, if K is not innermost
@@ -38,9 +38,9 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 /// of the block, or 1 if those are fewer than cp.async copies.
 int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 /// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
-bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t terms);
+bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t k);
 /// Returns true if the operand has a swizzled layout in global memory (graph/SwizzledLayout.h), which bulk copies read.
-bool isImage(tile::ComputeOp compute, tile::LoadOp load);
+bool isSwizzled(tile::ComputeOp compute, tile::LoadOp load);
 /// Returns true if cp.async copies the operand from global memory.
 bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 

@@ -43,7 +43,7 @@ int64_t tilewright::scratchAlignment(ParallelOp part) {
 int64_t tilewright::scratchOffset(ParallelOp part) {
   int64_t end = 0;
   part->getParentOfType<ProgramOp>().walk([&](AllocOp alloc) {
-    bool isLive = part->isAncestor(alloc) || keptNumber(alloc) >= 0;
+    bool isLive = part->isAncestor(alloc) || residentTileNumber(alloc) >= 0;
     if (isLive && alloc.getOffset() && !staysInRegisters(alloc))
       end = std::max(end, static_cast<int64_t>(*alloc.getOffset()) + bufferBytes(alloc));
   });
@@ -64,9 +64,9 @@ int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
 
 int64_t tilewright::boundBufferBytes(ParallelOp part) {
   int64_t bytes = 0;
-  llvm::SmallDenseSet<int64_t> kept;
+  llvm::SmallDenseSet<int64_t> resident;
   auto add = [&](AllocOp alloc) {
-    if (keptNumber(alloc) < 0 ? part->isAncestor(alloc) : kept.insert(keptNumber(alloc)).second)
+    if (residentTileNumber(alloc) < 0 ? part->isAncestor(alloc) : resident.insert(residentTileNumber(alloc)).second)
       bytes += llvm::alignTo(bufferBytes(alloc), kBufferAlignment);
   };
   part->getParentOfType<ProgramOp>().walk(add);

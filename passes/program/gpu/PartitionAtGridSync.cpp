@@ -173,15 +173,15 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   }
 
   /// Checks that no tile stays resident across a cut, because a launch cannot pass shared memory on.
-  static LogicalResult checkKept(ProgramOp program, const GridPartition &partition) {
+  static LogicalResult checkResidentTiles(ProgramOp program, const GridPartition &partition) {
     auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
     DenseMap<int64_t, unsigned> kernelOf;
     for (auto [number, kernel] : llvm::enumerate(partition.kernels))
       for (const std::vector<GridShare> &phase : kernel.phases)
         for (const GridShare &share : phase) {
           WalkResult checked = parts[share.stage].walk([&, number = number](AllocOp alloc) {
-            int64_t kept = keptNumber(alloc);
-            bool isApart = kept >= 0 && kernelOf.try_emplace(kept, number).first->second != number;
+            int64_t resident = residentTileNumber(alloc);
+            bool isApart = resident >= 0 && kernelOf.try_emplace(resident, number).first->second != number;
             return isApart ? WalkResult::interrupt() : WalkResult::advance();
           });
           if (checked.wasInterrupted())
@@ -196,7 +196,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     std::vector<GridStage> stages = stagesOf(program, machine);
     GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
     assert(partition.verify(stages, machine).empty() && "phases are in order");
-    if (failed(checkKept(program, partition)))
+    if (failed(checkResidentTiles(program, partition)))
       return failure();
     explain(program, stages, partition);
     SmallVector<ProgramCutter::Piece> pieces = ProgramCutter(program, partition).cut();

@@ -18,7 +18,7 @@ def AllocatePartials : Pass<"tile-allocate-partials", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">,
-                    Statistic<"numDeclined", "declined", "parts that asked for it whose tiles stay whole">];
+                    Statistic<"numDeclined", "declined", "parts that request it whose tiles stay whole">];
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
@@ -26,8 +26,8 @@ def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp">
   let summary = "Prefetch operands of a contraction while the one before it is multiplied";
   let description = [{
     Input: `tile.program`s with allocated buffers. Output: `tile.prefetch` on each
-    contraction that follows another one in its block. It names the operands ("rows",
-    "lanes") whose first steps are copied to shared memory while the last steps of
+    contraction that follows another one in its block. It names the operands ("lhs",
+    "rhs") whose first steps are copied to shared memory while the last steps of
     the contraction before are multiplied (Souffle 6.5); for the first contraction of
     a phase, before the grid barrier in front of it. Only operands that `cp.async`
     copies and that nothing in the kernel writes, such as weights, are prefetched.
@@ -70,7 +70,7 @@ def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::Pr
     Input: `tile.program`s whose buffers have no offsets yet. The plan states with
     `tile.resident` on two parts (a number, and the binding that is the same tensor)
     that a block reads the same elements in two phases. Output: the first part stores
-    the tile that it reads in a buffer with that number (`tile.kept`; if it already
+    the tile that it reads in a buffer with that number (`tile.resident_tile`; if it already
     holds the tile in a buffer, that one gets the number), and the second part reads
     it there. If it is not certain that all blocks stay resident with the additional
     shared memory, or the reads are not those of a tile's own points, the second part
@@ -79,7 +79,7 @@ def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::Pr
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "allow kernels to wait at a grid barrier">];
-  let statistics = [Statistic<"numKept", "kept", "tiles that stay resident">,
+  let statistics = [Statistic<"numResident", "resident", "tiles that stay resident">,
                     Statistic<"numDeclined", "declined", "tiles that are read again">];
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }

@@ -13,24 +13,24 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr llvm::StringLiteral kRows = "rows", kLanes = "lanes";
+static constexpr llvm::StringLiteral kLhs = "lhs", kRhs = "rhs";
 
 Prefetch tilewright::prefetchOf(ComputeOp contraction) {
   Prefetch loads;
   if (auto names = contraction->getAttrOfType<ArrayAttr>(kPrefetchAttr))
     for (auto name : names.getAsRange<StringAttr>()) {
-      loads.rows |= name.getValue() == kRows;
-      loads.lanes |= name.getValue() == kLanes;
+      loads.lhs |= name.getValue() == kLhs;
+      loads.rhs |= name.getValue() == kRhs;
     }
   return loads;
 }
 
 void tilewright::setPrefetch(ComputeOp contraction, Prefetch loads) {
   SmallVector<StringRef> names;
-  if (loads.rows)
-    names.push_back(kRows);
-  if (loads.lanes)
-    names.push_back(kLanes);
+  if (loads.lhs)
+    names.push_back(kLhs);
+  if (loads.rhs)
+    names.push_back(kRhs);
   if (names.empty())
     contraction->removeAttr(kPrefetchAttr);
   else
@@ -124,9 +124,9 @@ Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, co
   auto canStart = [&](LoadOp load, OperandShape shape) {
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
-  bool keepsRows = plan->tiling.keptSteps > 0; // resident rows need not be copied again
-  Prefetch loads{!keepsRows && canStart(plan->contraction.rows, rowShape(*plan)),
-                 canStart(plan->contraction.lanes, laneShape(*plan))};
+  bool keepsLhs = plan->tiling.residentSteps > 0; // a resident lhs need not be copied again
+  Prefetch loads{!keepsLhs && canStart(plan->contraction.lhs, lhsShape(*plan)),
+                 canStart(plan->contraction.rhs, rhsShape(*plan))};
   if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
     return loads;
   if (why)
@@ -140,15 +140,15 @@ std::string tilewright::whyNoPrefetch(ComputeOp compute, int64_t threads, const 
     return "";
   auto isOperand = [](Attribute name) {
     auto text = dyn_cast<StringAttr>(name);
-    return text && (text.getValue() == kRows || text.getValue() == kLanes);
+    return text && (text.getValue() == kLhs || text.getValue() == kRhs);
   };
   auto names = dyn_cast<ArrayAttr>(attribute);
   if (!names || !llvm::all_of(names, isOperand))
-    return "expected an array of \"rows\" and \"lanes\"";
+    return "expected an array of \"lhs\" and \"rhs\"";
   Prefetch said = prefetchOf(compute), possible;
   if (compute.getMicroKernel())
     possible = possiblePrefetch(compute, threads, target);
-  StringRef wrong = said.rows && !possible.rows ? kRows : said.lanes && !possible.lanes ? kLanes : "";
+  StringRef wrong = said.lhs && !possible.lhs ? kLhs : said.rhs && !possible.rhs ? kRhs : "";
   if (wrong.empty())
     return "";
   return ("the first steps of its " + wrong +

@@ -11,8 +11,8 @@ namespace tilewright {
 struct ContractionPlan;
 
 struct Prefetch {
-  bool rows = false, lanes = false;
-  bool any() const { return rows || lanes; }
+  bool lhs = false, rhs = false;
+  bool any() const { return lhs || rhs; }
 };
 
 /// Returns the operands that the attribute names.

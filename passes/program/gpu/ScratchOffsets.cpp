@@ -45,7 +45,7 @@ static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) 
   std::optional<ContractionPlan> plan;
   if (compute.getMicroKernel())
     plan = planContraction(compute, threads, target);
-  return plan && plan->tiling.keptSteps > 0;
+  return plan && plan->tiling.residentSteps > 0;
 }
 
 /// Returns the lowest offset that does not overlap scratch that is live at the same time.
@@ -73,7 +73,7 @@ ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, cons
   });
   SmallVector<Scratch> placed;
   int64_t alignment = std::max(kAlignment, scratchAlignment(part));
-  ScratchOffsets places;
+  ScratchOffsets all;
   for (ComputeOp compute : nests) {
     Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
     if (own.bytes == 0)
@@ -90,9 +90,9 @@ ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, cons
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
         own.last = std::max(own.last, position[handover->readers.back().nest]);
     own.offset = lowestPlace(own, placed, alignment);
-    places.offsets[compute] = own.offset;
-    places.bytes = std::max(places.bytes, own.offset + own.bytes);
+    all.offsets[compute] = own.offset;
+    all.bytes = std::max(all.bytes, own.offset + own.bytes);
     placed.push_back(own);
   }
-  return places;
+  return all;
 }

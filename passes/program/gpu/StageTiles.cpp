@@ -94,8 +94,8 @@ private:
     auto alloc = AllocOp::create(builder, part.getLoc(),
                                  SliceType::get(part.getContext(), tile.sizes, element, Space::block), IntegerAttr());
     alloc->setAttr(kAlignedAsAttr, AffineMapAttr::get(startOf(tile, part)));
-    if (Attribute kept = tile.held ? tile.held.getDefiningOp()->getAttr(kKeptAttr) : Attribute())
-      alloc->setAttr(kKeptAttr, kept);
+    if (Attribute resident = tile.held ? tile.held.getDefiningOp()->getAttr(kResidentTileAttr) : Attribute())
+      alloc->setAttr(kResidentTileAttr, resident);
     return alloc;
   }
 

@@ -254,10 +254,10 @@ private:
     });
   }
 
-  static bool isKept(Value buffer) { return buffer && keptNumber(buffer.getDefiningOp<AllocOp>()) >= 0; }
+  static bool isResident(Value buffer) { return buffer && residentTileNumber(buffer.getDefiningOp<AllocOp>()) >= 0; }
 
   bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
-    if (isKept(input.held))
+    if (isResident(input.held))
       return false; // a later phase reads it
     auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
     for (const StagedTile &other : staged)

@@ -165,7 +165,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
   }
 
   /// Returns true if blocks of the program wait for each other even without the barrier.
-  static bool meetsBesides(ProgramOp program, SyncOp barrier) {
+  static bool syncsBesides(ProgramOp program, SyncOp barrier) {
     return llvm::any_of(program.getBody().getOps<SyncOp>(), [&](SyncOp other) { return other != barrier; }) ||
            llvm::any_of(program.getBody().getOps<ParallelOp>(),
                         [](ParallelOp part) { return part.getSteps().has_value(); });
@@ -185,7 +185,7 @@ struct JoinPhases : OpRewritePattern<SyncOp> {
         std::max(bytesOf(placeByBestFit(before.ranges).end, scratch), bytesOf(placeByBestFit(after.ranges).end, next));
     int64_t joined = bytesOf(joinedBufferBytes(before, after), std::max(scratch, next));
     bool fits = joined <= state.target->blockBytes &&
-                (!meetsBesides(program, sync) || staysResident(program, joined, *state.target));
+                (!syncsBesides(program, sync) || staysResident(program, joined, *state.target));
     return joined <= apart || fits;
   }
 

@@ -89,7 +89,7 @@ def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
 
     All workgroups of such a kernel must be resident at once.
     """
-    workgroups = [kernel.workgroups for kernel in report.kernels if kernel.meets]
+    workgroups = [kernel.workgroups for kernel in report.kernels if kernel.has_grid_barrier]
     if not workgroups:
         return {}
     return {

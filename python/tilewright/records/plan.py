@@ -69,7 +69,7 @@ class Numerics:
     accumulation: str = ""
     """Type of the accumulator, one per result ("f32, i64"); "" for a result without reduction."""
     reassociates: bool = False
-    """True if sums and products are regrouped over lanes."""
+    """True if sums and products are reassociated over lanes."""
     roundings_removed: int = 0
     """Roundings to bf16 or f16 that the model has and the op omits, per element of its result."""
 

@@ -24,10 +24,10 @@ class NumericsReport:
     accumulation: str = ""
     """Types of the accumulators, one per result; "" for a result without reduction."""
     reassociates: bool = False
-    """True if sums and products are regrouped over lanes."""
+    """True if sums and products are reassociated over lanes."""
     fused_multiply_add: bool = False
     """True if products are added to their sum without rounding."""
-    factors: str = ""
+    operands: str = ""
     """Type to which operands are rounded before they are multiplied; "": they are not rounded."""
     roundings_removed: int = 0
     """Roundings to bf16 or f16 that are omitted, per element of the result."""
@@ -178,7 +178,7 @@ class Kernel:
         return max(sum(part.workgroups for part in self.groups if part.phase == phase) for phase in phases)
 
     @property
-    def meets(self) -> bool:
+    def has_grid_barrier(self) -> bool:
         """True if workgroups wait for each other, so that all of them must be resident at once."""
         return any(part.phase or part.steps for part in self.groups)
 

@@ -67,17 +67,17 @@ class MicroKernel:
 
     name: str
     """Letters, digits and underscores; plans write it as name-ROWSxVECTORS."""
-    rows: str
-    """Element type of the operand that is broadcast to all lanes: f16, bf16, f32, f64, si8 or ui8."""
-    lanes: str
-    """Element type of the operand that lies along the lanes."""
-    sums: str
+    lhs: str
+    """Element type of the left operand, which is broadcast to all lanes: f16, bf16, f32, f64, si8 or ui8."""
+    rhs: str
+    """Element type of the right operand, whose elements along N fill the lanes."""
+    accumulator: str
     """Type of the accumulators: f32, f64 or i32."""
     vector_bytes: int
     """Bytes of the vector registers that it is written for; targets of other widths do not use it."""
     body: str
-    """A `func.func` that takes the accumulators, the broadcast operand (equal in all lanes) and the operand along the
-    lanes, and returns the accumulators."""
+    """A `func.func` that takes the accumulators, the left operand (equal in all lanes) and the right one, and
+    returns the accumulators."""
     depth: int = 1
     """Products that the step adds to each accumulator; they lie side by side in both operands: 1, 2 or 4."""
     features: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class MicroKernel:
     strict: bool = False
     """True if it adds each product separately with one rounding, so that strict numerics may use it."""
     has_offset: bool = False
-    """True if it adds something even if the broadcast operand is zero; this is subtracted at the end (integers
+    """True if it adds something even if the left operand is zero; this is subtracted at the end (integers
     only)."""
     block_rows: int = 0
     """M of the register block; 0: the compiler chooses it by arithmetic intensity."""

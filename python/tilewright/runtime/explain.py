@@ -116,10 +116,10 @@ def _numerics(kernel: Kernel) -> list[str]:
 
 def _accumulation(op: NumericsReport) -> str:
     rounded = f", rounded once to {op.stored}" if op.stored != op.accumulation else ""
-    regrouped = ", terms regrouped over lanes" if op.reassociates else ""
+    reassociated = ", reassociated over lanes" if op.reassociates else ""
     fused = ", products added unrounded (FMA)" if op.fused_multiply_add else ""
-    factors = f", factors rounded to {op.factors}" if op.factors else ""
-    return f"accumulated in {op.accumulation}{rounded}{factors}{regrouped}{fused}"
+    operands = f", operands rounded to {op.operands}" if op.operands else ""
+    return f"accumulated in {op.accumulation}{rounded}{operands}{reassociated}{fused}"
 
 
 def _roundings(count: int) -> str:

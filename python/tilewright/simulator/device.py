@@ -83,7 +83,7 @@ class SiteReport:
     space: str
     access: str
     """"load", "store" or "atomic"."""
-    is_in_sum_loop: bool
+    is_in_main_loop: bool
     """True if the access is in a loop that carries accumulators, which is a main loop of a contraction."""
     counts: AccessCounts
 
@@ -168,9 +168,9 @@ class SimulationReport:
         return self.shared_reads.conflicts + self.shared_writes.conflicts
 
     @property
-    def sum_loop_conflicts(self) -> int:
+    def main_loop_conflicts(self) -> int:
         """Bank conflicts in main loops of contractions."""
-        return sum(site.counts.conflicts for site in self.sites if site.is_in_sum_loop)
+        return sum(site.counts.conflicts for site in self.sites if site.is_in_main_loop)
 
     def to_json(self) -> dict[str, Any]:
         return to_json(self)  # type: ignore[no-any-return]
@@ -185,7 +185,7 @@ class SimulationReport:
             f"{moved * SECTOR_BYTES} bytes in sectors",
             f"past the L2: {self.dram_bytes_read} bytes read, {self.dram_bytes_written} written",
             f"shared: {self.shared_reads.bytes} bytes read, {self.shared_writes.bytes} written, "
-            f"{self.conflicts} bank conflicts, {self.sum_loop_conflicts} of them in loops that carry accumulators",
+            f"{self.conflicts} bank conflicts, {self.main_loop_conflicts} of them in loops that carry accumulators",
             f"barriers: {self.warp_barriers} of warps, {self.block_barriers} of blocks, "
             f"{self.cluster_barriers} of clusters, {self.grid_barriers} of the grid; {self.shuffles} shuffles",
             f"instructions: {self.warp_instructions} of warps, {self.active_lanes:.0%} of lanes active",

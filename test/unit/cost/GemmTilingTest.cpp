@@ -15,50 +15,50 @@ MicroKernel kernelFor(const char *type) {
 
 TEST(GemmTiling, shares_make_up_the_tile) {
   for (const char *type : {"f32", "f16"})
-    for (int64_t rows : {1, 3, 16, 37, 64, 128})
-      for (int64_t lanes : {16, 53, 64, 128})
+    for (int64_t m : {1, 3, 16, 37, 64, 128})
+      for (int64_t n : {16, 53, 64, 128})
         for (int64_t threads : {64, 128, 256}) {
           MicroKernel kernel = kernelFor(type);
-          std::optional<GemmTiling> tiling = chooseGemmTiling({rows, lanes, 100, 4, 4}, threads, kernel);
+          std::optional<GemmTiling> tiling = chooseGemmTiling({m, n, 100, 4, 4}, threads, kernel);
           if (!tiling)
             continue;
-          EXPECT_GE(tiling->rows, rows);
-          EXPECT_GE(tiling->lanes, lanes);
-          EXPECT_EQ(tiling->rowUnits * tiling->ownRows, tiling->rows);
-          EXPECT_EQ(tiling->laneUnits * tiling->ownLanes, tiling->lanes);
+          EXPECT_GE(tiling->m, m);
+          EXPECT_GE(tiling->n, n);
+          EXPECT_EQ(tiling->mUnits * tiling->ownM, tiling->m);
+          EXPECT_EQ(tiling->nUnits * tiling->ownN, tiling->n);
           int64_t lanesOfUnit = kernel.unit == StepUnit::warp ? 32 : 1;
-          EXPECT_LE(tiling->rowUnits * tiling->laneUnits * lanesOfUnit, threads);
-          EXPECT_EQ(tiling->sums * lanesOfUnit, tiling->ownRows * tiling->ownLanes);
+          EXPECT_LE(tiling->mUnits * tiling->nUnits * lanesOfUnit, threads);
+          EXPECT_EQ(tiling->accumulators * lanesOfUnit, tiling->ownM * tiling->ownN);
           EXPECT_EQ(tiling->step % kernel.depth, 0);
         }
 }
 
 TEST(GemmTiling, threads_stand_in_a_square) {
   GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 4, 4}, 256, kernelFor("f32"));
-  EXPECT_EQ(tiling.ownRows, 8);
-  EXPECT_EQ(tiling.ownLanes, 8);
+  EXPECT_EQ(tiling.ownM, 8);
+  EXPECT_EQ(tiling.ownN, 8);
   EXPECT_EQ(tiling.step, 16);
   EXPECT_EQ(tiling.sharedBytes(), 4 * 2 * 128 * 16 * 4);
 }
 
 TEST(GemmTiling, warps_have_whole_blocks_of_the_instruction) {
   GemmTiling tiling = *chooseGemmTiling({1, 8, 768, 2, 2}, 128, kernelFor("bf16"));
-  EXPECT_EQ(tiling.rows, 16);
-  EXPECT_EQ(tiling.lanes, 16);
-  EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
-  EXPECT_EQ(tiling.sums, 8);
+  EXPECT_EQ(tiling.m, 16);
+  EXPECT_EQ(tiling.n, 16);
+  EXPECT_EQ(tiling.mUnits * tiling.nUnits, 1);
+  EXPECT_EQ(tiling.accumulators, 8);
 }
 
 TEST(GemmTiling, warpgroups_have_whole_panels) {
   MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
   GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernel);
-  EXPECT_EQ(tiling.ownRows, 64);
-  EXPECT_EQ(tiling.ownLanes, 128);
-  EXPECT_EQ(tiling.sums, 64);
+  EXPECT_EQ(tiling.ownM, 64);
+  EXPECT_EQ(tiling.ownN, 128);
+  EXPECT_EQ(tiling.accumulators, 64);
   EXPECT_EQ(tiling.step, 64);
   EXPECT_EQ(tiling.slotBytes(), 3 * 2 * 128 * 128);
   EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8); // one mbarrier per stage
-  EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldRows,
+  EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldM,
             64); // a descriptor addresses all of them
   std::string reason;
   EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
@@ -71,15 +71,15 @@ TEST(GemmTiling, warpgroups_have_whole_panels) {
 TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
   MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
   GemmTiling large = *chooseGemmTiling({128, 256, 4096, 2, 2, true}, 256, kernel);
-  EXPECT_EQ(large.sums, 128);
-  EXPECT_EQ(large.ownLanes, 256);
+  EXPECT_EQ(large.accumulators, 128);
+  EXPECT_EQ(large.ownN, 256);
   EXPECT_EQ(large.step, 64);
   EXPECT_EQ(large.slotBytes(), 4 * (128 + 256) * 64 * 2);
   EXPECT_TRUE(large.overlaps);
   EXPECT_EQ(large.stepsInFlight(), 2);
   EXPECT_EQ(large.registers(), 256); // all there are: the accumulators leave no room for another block
   GemmTiling narrow = *chooseGemmTiling({64, 256, 4096, 2, 2, true}, 128, kernel);
-  EXPECT_EQ(narrow.sums, 128);
+  EXPECT_EQ(narrow.accumulators, 128);
   EXPECT_EQ(narrow.stepsInFlight(), 2);
   GemmTiling square = *chooseGemmTiling({128, 128, 4096, 2, 2, true}, 256, kernel);
   EXPECT_FALSE(square.overlaps);
@@ -124,26 +124,26 @@ TEST(GemmTiling, steps_are_shorter_where_rows_are_long) {
 
 TEST(GemmTiling, warps_without_sums_of_their_own_share_the_terms) {
   GemmTiling tiling = *chooseGemmTiling({1, 16, 768, 2, 2, true}, 256, kernelFor("f16"), nullptr, 8);
-  EXPECT_EQ(tiling.rowUnits * tiling.laneUnits, 1);
+  EXPECT_EQ(tiling.mUnits * tiling.nUnits, 1);
   EXPECT_EQ(tiling.accumulatorThreads, 32);
   EXPECT_EQ(tiling.step, 8 * 32);
   EXPECT_EQ(tiling.ownK(), 32);
-  EXPECT_EQ(tiling.heldRows, 1); // the instruction's other 15 rows repeat it
+  EXPECT_EQ(tiling.heldM, 1); // the instruction's other 15 rows repeat it
   EXPECT_EQ(tiling.stages, 5);
-  EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.sums * 4);
+  EXPECT_GE(tiling.sharedBytes(), 7 * 32 * tiling.accumulators * 4);
 }
 
 // A block that is alone on its SM keeps as many steps in flight as there are, as far as shared memory allows.
 TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
-  auto stream = [](int64_t terms, bool alone) {
-    return *chooseGemmTiling({1, 32, terms, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
+  auto stream = [](int64_t k, bool alone) {
+    return *chooseGemmTiling({1, 32, k, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
   };
   EXPECT_EQ(stream(4096, /*alone=*/true).stages, 11);
   EXPECT_LE(stream(4096, /*alone=*/true).sharedBytes(), 96 * 1024);
   EXPECT_EQ(stream(4096, /*alone=*/false).stages, 5);
   EXPECT_EQ(stream(768, /*alone=*/true).stages, 6);
-  auto square = [](int64_t rows, int64_t lanes, const MicroKernel &kernel, bool alone) {
-    return *chooseGemmTiling({rows, lanes, 1024, 2, 2, true, alone}, 128, kernel);
+  auto square = [](int64_t m, int64_t n, const MicroKernel &kernel, bool alone) {
+    return *chooseGemmTiling({m, n, 1024, 2, 2, true, alone}, 128, kernel);
   };
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/true).stages, 12);
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/false).stages, 5);
@@ -161,23 +161,23 @@ TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
 TEST(GemmTiling, shifted_lines_have_an_atom_more) {
   GemmTile tile{16, 64, 768, 2, 2, true};
   GemmTiling plain = *chooseGemmTiling(tile, 128, kernelFor("f16"));
-  tile.rowsShifted = tile.lanesShifted = true; // 16 lines of lhs, and one line of rhs per K
+  tile.lhsShifted = tile.rhsShifted = true; // 16 lines of lhs, and one line of rhs per K
   GemmTiling shifted = *chooseGemmTiling(tile, 128, kernelFor("f16"));
-  EXPECT_EQ(shifted.rowSlotBytes, plain.rowSlotBytes + 16 * 16);
-  EXPECT_EQ(shifted.laneSlotBytes, plain.laneSlotBytes + shifted.step * 16);
+  EXPECT_EQ(shifted.lhsSlotBytes, plain.lhsSlotBytes + 16 * 16);
+  EXPECT_EQ(shifted.rhsSlotBytes, plain.rhsSlotBytes + shifted.step * 16);
   tile.rhsAlongK = true;
-  EXPECT_EQ(chooseGemmTiling(tile, 128, kernelFor("f16"))->laneSlotBytes, plain.laneSlotBytes + 64 * 16);
+  EXPECT_EQ(chooseGemmTiling(tile, 128, kernelFor("f16"))->rhsSlotBytes, plain.rhsSlotBytes + 64 * 16);
   GemmTile words{16, 64, 768, 4, 4, true};
-  words.rowsShifted = words.lanesShifted = true;
-  EXPECT_FALSE(chooseGemmTiling(words, 128, kernelFor("f32"))->lanesShifted); // threads read whole atoms
+  words.lhsShifted = words.rhsShifted = true;
+  EXPECT_FALSE(chooseGemmTiling(words, 128, kernelFor("f32"))->rhsShifted); // threads read whole atoms
 }
 
 // Neighbouring lines fill all banks; ldmatrix and similar instructions read 16 bytes of each line.
 TEST(GemmTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
   GemmTiling threads = *chooseGemmTiling({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
-  EXPECT_EQ(threads.laneLine, 2);
-  EXPECT_EQ(threads.laneSlotBytes, threads.step * 2 * 4);
-  EXPECT_EQ(chooseGemmTiling({64, 8, 768, 1, 1, true}, 128, kernelFor("f16"))->laneLine, 16);
+  EXPECT_EQ(threads.rhsLine, 2);
+  EXPECT_EQ(threads.rhsSlotBytes, threads.step * 2 * 4);
+  EXPECT_EQ(chooseGemmTiling({64, 8, 768, 1, 1, true}, 128, kernelFor("f16"))->rhsLine, 16);
 }
 
 TEST(GemmTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {

@@ -16,17 +16,17 @@ protected:
     return *chooseMicroKernel(target, {type, type, "f32"}, {1}, /*strict=*/false);
   }
 
-  static GemmTiling tilingOf(const MicroKernel &kernel, int64_t rows, int64_t lanes, int64_t terms, int64_t threads,
+  static GemmTiling tilingOf(const MicroKernel &kernel, int64_t m, int64_t n, int64_t k, int64_t threads,
                              bool alone = false, int64_t kSlices = 1) {
     int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
-    return *chooseGemmTiling({rows, lanes, terms, bytes, bytes, true, alone}, threads, kernel, nullptr, kSlices);
+    return *chooseGemmTiling({m, n, k, bytes, bytes, true, alone}, threads, kernel, nullptr, kSlices);
   }
 
-  static ProductWork workOf(const MicroKernel &kernel, double rows, double lanes, double terms) {
-    ProductWork work{kernel, 1, terms, 0};
-    work.rowBytes = work.laneBytes = kernel.unit == StepUnit::thread ? 4 : 2;
-    work.bytes = terms * (rows + lanes) * static_cast<double>(work.rowBytes);
-    work.rowCopies = work.laneCopies = kCopyInstructions * static_cast<double>(work.rowBytes) / 16;
+  static ProductWork workOf(const MicroKernel &kernel, double m, double n, double k) {
+    ProductWork work{kernel, 1, k, 0};
+    work.lhsBytes = work.rhsBytes = kernel.unit == StepUnit::thread ? 4 : 2;
+    work.bytes = k * (m + n) * static_cast<double>(work.lhsBytes);
+    work.lhsCopies = work.rhsCopies = kCopyInstructions * static_cast<double>(work.lhsBytes) / 16;
     return work;
   }
 
@@ -46,9 +46,9 @@ TEST_F(ProductCost, more_steps_on_their_way_cover_more_of_the_latency) {
 TEST_F(ProductCost, begun_copies_are_not_waited_for_once_more) {
   MicroKernel kernel = kernelFor("f16");
   GemmTiling tiling = tilingOf(kernel, 32, 32, 64, 64);
-  ProductWork work = workOf(kernel, 32, 32, 64), begun = work;
-  begun.begun = true;
-  EXPECT_GT(cyclesOf(work, tiling, {128, 1, 64}), cyclesOf(begun, tiling, {128, 1, 64}) + target.gpu.dramCycles);
+  ProductWork work = workOf(kernel, 32, 32, 64), prefetched = work;
+  prefetched.prefetched = true;
+  EXPECT_GT(cyclesOf(work, tiling, {128, 1, 64}), cyclesOf(prefetched, tiling, {128, 1, 64}) + target.gpu.dramCycles);
 }
 
 // A tile of one row has accumulators for two warps at most; with K sliced, four times as many warps multiply, in
@@ -56,7 +56,7 @@ TEST_F(ProductCost, begun_copies_are_not_waited_for_once_more) {
 TEST_F(ProductCost, warps_that_share_the_terms_are_quicker_than_idle_ones) {
   MicroKernel kernel = kernelFor("f16");
   ProductWork work = workOf(kernel, 1, 32, 8192);
-  work.begun = true;
+  work.prefetched = true;
   GemmTiling alone = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true);
   GemmTiling shared = tilingOf(kernel, 1, 32, 8192, 256, /*alone=*/true, /*kSlices=*/4);
   EXPECT_GT(cyclesOf(work, alone, {128, 1, 256}), cyclesOf(work, shared, {128, 1, 256}));
@@ -66,7 +66,7 @@ TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
   MicroKernel kernel = kernelFor("f16");
   GemmTiling tiling = tilingOf(kernel, 16, 64, 4096, 64);
   ProductWork work = workOf(kernel, 16, 64, 4096), shifted = work;
-  shifted.rowCopies = kShiftedCopyInstructions * 2 / 4;
+  shifted.lhsCopies = kShiftedCopyInstructions * 2 / 4;
   EXPECT_GT(cyclesOf(shifted, tiling, {15, 1, 64}), cyclesOf(work, tiling, {15, 1, 64}));
 }
 

@@ -40,8 +40,8 @@ TEST(MicroKernelRegistrationTest, code_generation_calls_the_step_in_the_blocks_i
   kernel.types = {"f32", "f32", "f32"};
   kernel.speed = 0.1; // slow, so that it is used only where a plan names it
   kernel.block = {2, 1};
-  kernel.step = [](ImplicitLocOpBuilder &builder, Value sums, Value row, Value lanes) {
-    return arith::AddFOp::create(builder, sums, arith::MulFOp::create(builder, row, lanes)).getResult();
+  kernel.step = [](ImplicitLocOpBuilder &builder, Value accumulators, Value lhs, Value rhs) {
+    return arith::AddFOp::create(builder, accumulators, arith::MulFOp::create(builder, lhs, rhs)).getResult();
   };
   ASSERT_EQ(registerMicroKernel(kernel), "");
 

@@ -36,7 +36,7 @@ TEST(MicroKernelTest, blocks_fit_and_no_other_does_more_for_each_load) {
     }
 }
 
-std::string chosen(const char *target, ProductTypes types, LaneLayout layout = {0}, bool strict = false) {
+std::string chosen(const char *target, ProductTypes types, RhsLayout layout = {0}, bool strict = false) {
   Target known = *lookupTarget(target);
   auto kernel = chooseMicroKernel(known, types, layout, strict);
   return kernel ? kernel->label(known) : "none";
@@ -58,7 +58,7 @@ TEST(MicroKernelTest, strict_numerics_take_no_kernel_that_flushes) {
 }
 
 // Without instructions for pairs, unpacked rows of rhs are widened; packed pairs are read as pairs.
-TEST(MicroKernelTest, the_layout_of_the_lanes_counts) {
+TEST(MicroKernelTest, the_layout_of_rhs_counts) {
   ProductTypes narrow{"bf16", "bf16", "f32"};
   EXPECT_EQ(chosen("x86-64-avx2", narrow, {1}), "fma-6x2");
   EXPECT_EQ(chosen("x86-64-avx2", narrow, {2}), "fma_pairs-6x2");
@@ -79,7 +79,7 @@ TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
 TEST(MicroKernelTest, all_processors_have_one_depth) {
   for (const ProductTypes &types : {ProductTypes{"bf16", "bf16", "f32"}, ProductTypes{"si8", "si8", "i32"}})
     for (const char *target : {"x86-64-v2", "x86-64-avx2", "x86-64-avx512", "x86-64-avx512bf16"})
-      EXPECT_EQ(chooseMicroKernel(*lookupTarget(target), types, {0}, false)->depth, types.sums == "f32" ? 2 : 4);
+      EXPECT_EQ(chooseMicroKernel(*lookupTarget(target), types, {0}, false)->depth, types.accumulator == "f32" ? 2 : 4);
 }
 
 MicroKernel outsider() {
@@ -87,9 +87,9 @@ MicroKernel outsider() {
   kernel.name = "outsider";
   kernel.types = {"f32", "f32", "f32"};
   kernel.features = {"avx2"};
-  kernel.step = [](mlir::ImplicitLocOpBuilder &builder, mlir::Value sums, mlir::Value row, mlir::Value lanes) {
-    mlir::Value product = mlir::arith::MulFOp::create(builder, row, lanes);
-    return mlir::arith::AddFOp::create(builder, sums, product).getResult();
+  kernel.step = [](mlir::ImplicitLocOpBuilder &builder, mlir::Value accumulators, mlir::Value lhs, mlir::Value rhs) {
+    mlir::Value product = mlir::arith::MulFOp::create(builder, lhs, rhs);
+    return mlir::arith::AddFOp::create(builder, accumulators, product).getResult();
   };
   return kernel;
 }

@@ -10,10 +10,10 @@
 using namespace mlir;
 using namespace tilewright;
 
-std::unique_ptr<AccumulatorFragment> tilewright::makeShare(const ShareInputs &inputs) {
+std::unique_ptr<AccumulatorFragment> tilewright::makeFragment(const FragmentInputs &inputs) {
   if (isOfWarpgroup(inputs.kernel))
-    return makeWarpgroupShare(inputs);
-  return inputs.kernel.unit == StepUnit::warp ? makeWarpShare(inputs) : makeThreadShare(inputs);
+    return makeWarpgroupFragment(inputs);
+  return inputs.kernel.unit == StepUnit::warp ? makeWarpFragment(inputs) : makeThreadFragment(inputs);
 }
 
 /// Returns the PTX assembly constraint of a register that holds the value. Accumulators have at least 32 bits.
@@ -22,18 +22,18 @@ static char constraintOf(Type type) {
   return isa<FloatType>(type) ? (isWide ? 'd' : 'f') : (isWide ? 'l' : 'r');
 }
 
-SmallVector<Value> tilewright::sumsAsOfHere(OpBuilder &builder, Location loc, ValueRange sums) {
-  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), llvm::to_vector(sums.getTypes()));
+SmallVector<Value> tilewright::accumulatorsAsOfHere(OpBuilder &builder, Location loc, ValueRange accumulators) {
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), llvm::to_vector(accumulators.getTypes()));
   std::string constraints;
-  for (Value sum : sums)
+  for (Value sum : accumulators)
     constraints += std::string("=") + constraintOf(sum.getType()) + ",";
-  for (size_t i = 0; i < sums.size(); ++i)
+  for (size_t i = 0; i < accumulators.size(); ++i)
     constraints += (i ? "," : "") + std::to_string(i);
-  auto passed = LLVM::InlineAsmOp::create(builder, loc, type, sums, /*asm_string=*/"", constraints,
+  auto passed = LLVM::InlineAsmOp::create(builder, loc, type, accumulators, /*asm_string=*/"", constraints,
                                           /*has_side_effects=*/true, /*is_align_stack=*/false,
                                           LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
   SmallVector<Value> values;
-  for (size_t i = 0; i < sums.size(); ++i)
+  for (size_t i = 0; i < accumulators.size(); ++i)
     values.push_back(LLVM::ExtractValueOp::create(builder, loc, passed->getResult(0), i));
   return values;
 }

@@ -15,26 +15,27 @@ class AccumulatorFragment : public AccumulatorLayout {
 public:
   virtual ~AccumulatorFragment() = default;
   /// Returns the accumulators before the first step.
-  virtual llvm::SmallVector<mlir::Value> begin(mlir::ValueRange sums) { return sums; }
+  virtual llvm::SmallVector<mlir::Value> begin(mlir::ValueRange accumulators) { return accumulators; }
   /// Returns the accumulators with the products of the slot's K elements added. Until `finish`, only the next step may
   /// use them.
-  virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange sums, mlir::Value slot) = 0;
+  virtual llvm::SmallVector<mlir::Value> multiplyAdd(mlir::ValueRange accumulators, mlir::Value slot) = 0;
   /// Returns the accumulators after the last step.
-  virtual llvm::SmallVector<mlir::Value> finish(mlir::ValueRange sums) { return sums; }
+  virtual llvm::SmallVector<mlir::Value> finish(mlir::ValueRange accumulators) { return accumulators; }
 };
 
-struct ShareInputs {
+struct FragmentInputs {
   ContractionFrame &frame;
-  ContractionOperand &rows, &lanes;
+  ContractionOperand &lhs, &rhs;
   const GemmTiling &tiling;
   const MicroKernel &kernel;
-  mlir::Operation *rowWidening, *laneWidening;
+  mlir::Operation *lhsWidening, *rhsWidening;
   mlir::Type sum;
 };
 
 /// Passes the accumulators through empty inline assembly. The optimiser can then neither keep the values they are
 /// computed from, nor move the computation to their uses.
-llvm::SmallVector<mlir::Value> sumsAsOfHere(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange sums);
+llvm::SmallVector<mlir::Value> accumulatorsAsOfHere(mlir::OpBuilder &builder, mlir::Location loc,
+                                                    mlir::ValueRange accumulators);
 
 /// Emits `ldmatrix` for four matrices of 8 lines of 16 bytes; each lane gives the address of one line. Returns the
 /// lane's word of each matrix. If `transposed`, matrices of two-byte elements are transposed.
@@ -44,11 +45,11 @@ llvm::SmallVector<mlir::Value> loadMatrices(mlir::OpBuilder &builder, mlir::Loca
 /// Returns the first K element of a step that belongs to the thread's K slice.
 mlir::Value firstKOf(ContractionFrame &frame, const GemmTiling &tiling);
 
-std::unique_ptr<AccumulatorFragment> makeThreadShare(const ShareInputs &inputs);
-std::unique_ptr<AccumulatorFragment> makeWarpShare(const ShareInputs &inputs);
-std::unique_ptr<AccumulatorFragment> makeWarpgroupShare(const ShareInputs &inputs);
+std::unique_ptr<AccumulatorFragment> makeThreadFragment(const FragmentInputs &inputs);
+std::unique_ptr<AccumulatorFragment> makeWarpFragment(const FragmentInputs &inputs);
+std::unique_ptr<AccumulatorFragment> makeWarpgroupFragment(const FragmentInputs &inputs);
 /// Creates the fragment for the micro kernel.
-std::unique_ptr<AccumulatorFragment> makeShare(const ShareInputs &inputs);
+std::unique_ptr<AccumulatorFragment> makeFragment(const FragmentInputs &inputs);
 
 } // namespace tilewright
 

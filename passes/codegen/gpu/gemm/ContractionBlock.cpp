@@ -32,19 +32,18 @@ struct StepOperands {
   StepOperands(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values, Value thread,
                int64_t threads)
       : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
-        rows(frame, plan.contraction.rows, rowShape(plan)), lanes(frame, plan.contraction.lanes, laneShape(plan)),
+        lhs(frame, plan.contraction.lhs, lhsShape(plan)), rhs(frame, plan.contraction.rhs, rhsShape(plan)),
         ahead(prefetchOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
     const GemmTiling &tiling = plan.tiling;
-    rows.place(0, tiling.rowSlotBytes, tiling.keptSteps > 0 ? tiling.keptSteps : tiling.stages);
-    if (tiling.keptSteps > 0)
-      rows.keepSteps();
-    lanes.place(tiling.rowBytes(), tiling.laneSlotBytes, tiling.stages);
-    lanes.placeBarriers(tiling.slotBytes(), tiling.stages);
+    lhs.setOffset(0, tiling.lhsSlotBytes, tiling.residentSteps > 0 ? tiling.residentSteps : tiling.stages);
+    if (tiling.residentSteps > 0)
+      lhs.keepSteps();
+    rhs.setOffset(tiling.lhsBytes(), tiling.rhsSlotBytes, tiling.stages);
+    rhs.setBarrierOffset(tiling.slotBytes(), tiling.stages);
     steps = contraction.share ? contraction.share->count : frame.constant(stepsOf(contraction.compute, plan));
     if (contraction.share)
-      frame.offsets[plan.terms] =
-          frame.add(frame.offsets[plan.terms], frame.multiply(contraction.share->first, tiling.step));
-    for (ContractionOperand *operand : {&rows, &lanes}) {
+      frame.offsets[plan.k] = frame.add(frame.offsets[plan.k], frame.multiply(contraction.share->first, tiling.step));
+    for (ContractionOperand *operand : {&lhs, &rhs}) {
       if (tiling.kSlices > 1)
         operand->spreadUnits(tiling.ownK());
       if (isOfWarpgroup(plan.kernel))
@@ -54,47 +53,47 @@ struct StepOperands {
     }
   }
 
-  void copy(Value slot, Value step) { copy(slot, step, /*ofRows=*/true, /*ofLanes=*/true); }
+  void copy(Value slot, Value step) { copy(slot, step, /*ofLhs=*/true, /*ofRhs=*/true); }
   /// Copies the operands that are prefetched (copyPrefetched), and those that are not (copyRest).
-  void copyPrefetched(Value slot, Value step) { copy(slot, step, ahead.rows, ahead.lanes); }
-  void copyRest(Value slot, Value step) { copy(slot, step, !ahead.rows, !ahead.lanes); }
-  std::unique_ptr<AccumulatorFragment> makeShare() {
+  void copyPrefetched(Value slot, Value step) { copy(slot, step, ahead.lhs, ahead.rhs); }
+  void copyRest(Value slot, Value step) { copy(slot, step, !ahead.lhs, !ahead.rhs); }
+  std::unique_ptr<AccumulatorFragment> makeFragment() {
     const Contraction &roles = plan.contraction;
     Type sum = frame.compute.getBodyBlock().getArgument(0).getType();
-    return tilewright::makeShare(
-        {frame, rows, lanes, plan.tiling, plan.kernel, roles.rowWidening, roles.laneWidening, sum});
+    return tilewright::makeFragment(
+        {frame, lhs, rhs, plan.tiling, plan.kernel, roles.lhsWidening, roles.rhsWidening, sum});
   }
   /// Returns true if operands that are not prefetched are copied asynchronously in every iteration of the loop around.
   /// If `again`, the copies made only in the first iteration are not counted, because they are committed with those
   /// that replace a missing prefetch.
   bool restIsAsync(bool again) {
-    bool inFirst = plan.tiling.keptSteps > 0 && again;
-    return (rows.isAsync() && !ahead.rows && !inFirst) || (lanes.isAsync() && !ahead.lanes);
+    bool inFirst = plan.tiling.residentSteps > 0 && again;
+    return (lhs.isAsync() && !ahead.lhs && !inFirst) || (rhs.isAsync() && !ahead.rhs);
   }
 
   const ContractionPlan &plan;
   ContractionFrame frame;
-  ContractionOperand rows, lanes;
+  ContractionOperand lhs, rhs;
   Prefetch ahead;
   Value steps;       ///< number of steps that the workgroup multiplies
   Value firstOfLoop; ///< true in the first iteration of the loop around, if it keeps the M operand resident
 
 private:
-  void copyKept(Value step, Value first) {
+  void copyResident(Value step, Value first) {
     auto isFirst = scf::IfOp::create(frame.builder, frame.loc, firstOfLoop, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(frame.builder);
     frame.builder.setInsertionPointToStart(isFirst.thenBlock());
-    rows.copy(step, first);
+    lhs.copy(step, first);
   }
 
-  void copy(Value slot, Value step, bool ofRows, bool ofLanes) {
-    Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
-    if (ofRows && plan.tiling.keptSteps > 0)
-      copyKept(step, first);
-    else if (ofRows)
-      rows.copy(slot, first);
-    if (ofLanes)
-      lanes.copy(slot, first);
+  void copy(Value slot, Value step, bool ofLhs, bool ofRhs) {
+    Value first = frame.add(frame.offsets[plan.k], frame.multiply(step, plan.tiling.step));
+    if (ofLhs && plan.tiling.residentSteps > 0)
+      copyResident(step, first);
+    else if (ofLhs)
+      lhs.copy(slot, first);
+    if (ofRhs)
+      rhs.copy(slot, first);
   }
 };
 
@@ -104,8 +103,8 @@ public:
                const IRMapping &values, Value thread, int64_t threads)
       : contraction(contraction), operands(builder, contraction, values, thread, threads), again(contraction.again),
         frame(operands.frame), builder(builder), compute(contraction.compute), plan(contraction.plan),
-        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), rows(operands.rows),
-        lanes(operands.lanes) {
+        loc(compute.getLoc()), sum(compute.getBodyBlock().getArgument(0).getType()), lhs(operands.lhs),
+        rhs(operands.rhs) {
     if (next) {
       this->next.emplace(builder, next->placed, next->values, thread, threads);
       nextExists = next->exists;
@@ -113,10 +112,10 @@ public:
   }
 
   std::optional<HeldAccumulators> emit() {
-    share = operands.makeShare();
+    share = operands.makeFragment();
     SmallVector<int64_t> outer;
     for (int64_t dim : plan.contraction.reduced)
-      if (dim != plan.terms)
+      if (dim != plan.k)
         outer.push_back(dim);
     std::optional<RegisterHandover> handover = registerHandover(compute);
     std::optional<HeldAccumulators> held;
@@ -124,18 +123,18 @@ public:
       held = HeldAccumulators{contraction, *share, {}};
     } else if (handover) {
       reader = handover->readers.front();
-      epilogue.emplace(frame, *reader, plan.contraction.lane);
+      epilogue.emplace(frame, *reader, plan.contraction.n);
     }
     forEach(plan.contraction.batch, [&] {
       Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(compute.getInits()[0]));
-      SmallVector<Value> sums =
-          addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->places.size(), init)));
+      SmallVector<Value> accumulators =
+          addUp(frame, plan.tiling, reduce(outer, SmallVector<Value>(share->offsets.size(), init)));
       if (held)
-        held->tiles[compute.getAccs()[0]] = std::move(sums);
+        held->tiles[compute.getAccs()[0]] = std::move(accumulators);
       else if (contraction.share)
-        completeTile(frame, *contraction.share, sums, [&](ArrayRef<Value> whole) { store(whole); });
+        completeTile(frame, *contraction.share, accumulators, [&](ArrayRef<Value> whole) { store(whole); });
       else
-        store(sums);
+        store(accumulators);
     });
     return held;
   }
@@ -175,11 +174,11 @@ private:
     return SmallVector<Value>(loop.getResults());
   }
 
-  SmallVector<Value> reduce(ArrayRef<int64_t> outer, ValueRange sums) {
+  SmallVector<Value> reduce(ArrayRef<int64_t> outer, ValueRange accumulators) {
     if (outer.empty())
-      return reduceSteps(sums);
+      return reduceSteps(accumulators);
     int64_t dim = outer.front();
-    return carry(frame.offsets[dim], frame.ends[dim], sums, [&](Value index, ValueRange now) {
+    return carry(frame.offsets[dim], frame.ends[dim], accumulators, [&](Value index, ValueRange now) {
       frame.indices[dim] = index;
       return reduce(outer.drop_front(), now);
     });
@@ -188,24 +187,24 @@ private:
   /// Multiplies the steps in a software pipeline. While a step is multiplied, copies of the next steps are in flight;
   /// after the last ones, the first steps of the next contraction. A slot is refilled only after a barrier at which all
   /// threads have read it, or have waited for the instruction that reads it. Each turn commits one group of copies.
-  SmallVector<Value> reduceSteps(ValueRange sums) {
+  SmallVector<Value> reduceSteps(ValueRange accumulators) {
     int64_t stages = plan.tiling.stages, ahead = plan.tiling.stepsInFlight();
     beginBulkCopies();
-    rows.fillUp();
-    lanes.fillUp();
+    lhs.fillUp();
+    rhs.fillUp();
     for (int64_t step = 0; step < ahead; ++step)
       copyFirst(step);
-    SmallVector<Value> begun = share->begin(sums);
-    SmallVector<Value> done = carry(frame.constant(0), operands.steps, begun, [&](Value step, ValueRange now) {
+    SmallVector<Value> initial = share->begin(accumulators);
+    SmallVector<Value> done = carry(frame.constant(0), operands.steps, initial, [&](Value step, ValueRange now) {
       wait(ahead - 1);
       if (isOfWarpgroup(plan.kernel))
         handToWarpgroup(frame.modulo(step, stages));
       NVVM::Barrier0Op::create(builder, loc);
       copyBehind(frame.add(step, ahead));
-      Value first = frame.add(frame.offsets[plan.terms], frame.multiply(step, plan.tiling.step));
-      rows.enter(step, first);
-      lanes.enter(step, first);
-      lanes.await(step);
+      Value first = frame.add(frame.offsets[plan.k], frame.multiply(step, plan.tiling.step));
+      lhs.enter(step, first);
+      rhs.enter(step, first);
+      rhs.await(step);
       return share->multiplyAdd(now, frame.modulo(step, stages));
     });
     if (!next) // otherwise the only copies in flight are those for the next contraction
@@ -233,19 +232,19 @@ private:
   }
 
   void beginBulkCopies() {
-    if (!lanes.isCopiedInBulk())
+    if (!rhs.isCopiedInBulk())
       return;
     if (sharesMemory()) {
       fenceSharedMemory();
       NVVM::Barrier0Op::create(builder, loc);
     }
-    lanes.initBarriers();
+    rhs.initBarriers();
   }
 
   void endBulkCopies() {
-    if (!lanes.isCopiedInBulk())
+    if (!rhs.isCopiedInBulk())
       return;
-    lanes.invalidateBarriers();
+    rhs.invalidateBarriers();
     if (sharesMemory())
       NVVM::Barrier0Op::create(builder, loc);
   }
@@ -253,7 +252,7 @@ private:
   /// Copies the operands of a first step that have not been prefetched.
   void copyFirst(int64_t number) {
     Value step = frame.constant(number);
-    bool isPrefetched = number < contraction.begun;
+    bool isPrefetched = number < contraction.prefetched;
     takeTurn(step, [&] {
       if (!isPrefetched)
         return operands.copy(step, step);
@@ -316,7 +315,7 @@ private:
     next->copyPrefetched(step, step);
   }
 
-  bool isAsync() { return rows.isAsync() || lanes.isAsync(); }
+  bool isAsync() { return lhs.isAsync() || rhs.isAsync(); }
   void commit() {
     if (isAsync() || next)
       NVVM::CpAsyncCommitGroupOp::create(builder, loc);
@@ -330,8 +329,8 @@ private:
   /// truncates f32 operands to tf32, so the thread that copied an element rounds it first.
   void handToWarpgroup(Value slot) {
     if (roundsInSharedMemory(plan.kernel)) {
-      roundOwnCopies(rows, rowShape(plan), slot);
-      roundOwnCopies(lanes, laneShape(plan), slot);
+      roundOwnCopies(lhs, lhsShape(plan), slot);
+      roundOwnCopies(rhs, rhsShape(plan), slot);
     }
     fenceSharedMemory();
   }
@@ -351,8 +350,8 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value own = loop.getInductionVar(), point = frame.divide(own, ofPoint);
-    Value term = frame.multiply(frame.modulo(own, ofPoint), together);
-    Value exact = operand.read(slot, point, term, together);
+    Value k = frame.multiply(frame.modulo(own, ofPoint), together);
+    Value exact = operand.read(slot, point, k, together);
     SmallVector<Value> rounded;
     for (int64_t i = 0; i < together; ++i)
       rounded.push_back(NVVM::ConvertFloatToTF32Op::create(
@@ -360,7 +359,7 @@ private:
           NVVM::FPRoundingMode::RNA, NVVM::SaturationMode::NONE, /*relu=*/false));
     auto words = VectorType::get({together}, builder.getI32Type());
     Value all = vector::FromElementsOp::create(builder, loc, words, rounded);
-    LLVM::StoreOp::create(builder, loc, all, operand.pointer(slot, point, term), operand.copyBytes());
+    LLVM::StoreOp::create(builder, loc, all, operand.pointer(slot, point, k), operand.copyBytes());
   }
 
   //===--------------------------------------------------------------------===//
@@ -372,45 +371,45 @@ private:
 
   /// Returns how many neighbouring accumulators are stored at once, such that a tile has whole runs of them.
   int64_t togetherOf(const AccumulatorLayout &layout) {
-    int64_t lane = plan.contraction.lane, count = layout.run;
+    int64_t n = plan.contraction.n, count = layout.run;
     if (!epilogue)
-      return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), lane, count),
+      return std::min(frame.alignedRun(accumulatorType(), accumulatorMap(), n, count),
                       kAccessBytes / elementBytes(accumulatorType().getElementType()));
-    while (compute.getSizes()[lane] % count != 0 || compute.getExtents()[lane] % count != 0)
+    while (compute.getSizes()[n] % count != 0 || compute.getExtents()[n] % count != 0)
       count /= 2;
     return count;
   }
 
-  void store(ArrayRef<Value> sums) {
+  void store(ArrayRef<Value> accumulators) {
     if (!gainsByLongerRuns(plan, compute, *share, reader ? &*reader : nullptr))
-      return store(*share, sums);
+      return store(*share, accumulators);
     AccumulatorLayout longer = withLongerRuns(frame, *share);
-    store(longer, exchangePairs(frame, *share, sums));
+    store(longer, exchangePairs(frame, *share, accumulators));
   }
 
   /// Stores the accumulators row by row. Each row is checked against the tile's bounds only once, so that the code for
   /// its accumulators stays together.
-  void store(const AccumulatorLayout &layout, ArrayRef<Value> sums) {
+  void store(const AccumulatorLayout &layout, ArrayRef<Value> accumulators) {
     int64_t together = togetherOf(layout);
     llvm::MapVector<int64_t, SmallVector<size_t>> runs;
-    for (size_t first = 0; first < sums.size(); first += together)
-      runs[layout.places[first].row].push_back(first);
+    for (size_t first = 0; first < accumulators.size(); first += together)
+      runs[layout.offsets[first].m].push_back(first);
     Value keeps = storesAtAll();
     for (auto &[row, own] : runs)
-      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstRow, row))), [&] {
+      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstM, row))), [&] {
         for (size_t first : own) {
-          Value place = frame.add(layout.firstLane, layout.places[first].lane);
-          onlyIf(enter(plan.contraction.lane, place, plan.tiling.lanes),
-                 [&] { storeRun(sums.slice(first, together)); });
+          Value place = frame.add(layout.firstN, layout.offsets[first].n);
+          onlyIf(enter(plan.contraction.n, place, plan.tiling.n),
+                 [&] { storeRun(accumulators.slice(first, together)); });
         }
       });
   }
 
   /// Moves to the row of the tile. Returns the condition for the row to exist, or null if it always does.
   Value enterRow(Value inTile) {
-    if (plan.contraction.row >= 0)
-      return enter(plan.contraction.row, inTile, plan.tiling.rows);
-    return plan.tiling.rows > 1 ? frame.isBelow(inTile, frame.constant(1)) : Value();
+    if (plan.contraction.m >= 0)
+      return enter(plan.contraction.m, inTile, plan.tiling.m);
+    return plan.tiling.m > 1 ? frame.isBelow(inTile, frame.constant(1)) : Value();
   }
 
   Value enter(int64_t dim, Value inTile, int64_t points) {
@@ -429,7 +428,7 @@ private:
 
   /// Returns the condition for this thread to store, or null; of threads with the same accumulators, only one stores.
   Value storesAtAll() {
-    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
+    int64_t busy = plan.tiling.mUnits * plan.tiling.nUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
@@ -469,7 +468,7 @@ private:
   const ContractionPlan &plan;
   Location loc;
   Type sum;
-  ContractionOperand &rows, &lanes;
+  ContractionOperand &lhs, &rhs;
   std::unique_ptr<AccumulatorFragment> share;
   std::optional<EpilogueNest> reader; ///< nest of the epilogue
   std::optional<Epilogue> epilogue;
@@ -484,7 +483,7 @@ std::optional<HeldAccumulators> tilewright::emitContraction(OpBuilder &builder, 
 
 AccumulatorLayout tilewright::accumulatorLayout(OpBuilder &builder, const PlacedContraction &contraction,
                                                 const IRMapping &values, Value thread, int64_t threads) {
-  return *StepOperands(builder, contraction, values, thread, threads).makeShare();
+  return *StepOperands(builder, contraction, values, thread, threads).makeFragment();
 }
 
 void tilewright::emitFirstCopies(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values,

@@ -25,7 +25,7 @@ struct PlacedContraction {
                                                  ///< operand resident
   std::optional<StepShare> share = std::nullopt; ///< share of a tile that workgroups share; such a tile is one loop of
                                                  ///< steps
-  int64_t begun = 0;                             ///< number of first steps that are prefetched (Prefetch)
+  int64_t prefetched = 0;                        ///< number of first steps that are prefetched (Prefetch)
 };
 
 /// A contraction whose first steps another contraction prefetches.

@@ -29,10 +29,10 @@ ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, Ope
   alongK = liesByK(load, shape);
   granule = tilewright::copyGranule(frame.compute, load, shape);
   resident = isResident(frame.compute, load, shape);
-  image = isImage(frame.compute, load);
+  swizzledSource = isSwizzled(frame.compute, load);
 }
 
-void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
+void ContractionOperand::setOffset(int64_t byteOffset, int64_t slotBytes, int64_t stages) {
   if (resident)
     return;
   slotElements = slotBytes / bytes;
@@ -42,8 +42,8 @@ void ContractionOperand::place(int64_t byteOffset, int64_t slotBytes, int64_t st
       memref::ViewOp::create(frame.builder, frame.loc, memory, frame.scratch, frame.constant(byteOffset), ValueRange());
 }
 
-void ContractionOperand::placeBarriers(int64_t byteOffset, int64_t count) {
-  if (!image)
+void ContractionOperand::setBarrierOffset(int64_t byteOffset, int64_t count) {
+  if (!swizzledSource)
     return;
   stages = count;
   auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
@@ -78,7 +78,7 @@ Value ContractionOperand::panelOf(Value inner) {
 /// Swizzles lines along K that are shorter than all banks together: they swap places with neighbouring lines depending
 /// on the K slice that reads them. Otherwise the lines of different slices, which are a power of two apart, would be in
 /// the same banks.
-Value ContractionOperand::placeOfLine(Value line) {
+Value ContractionOperand::offsetOfLine(Value line) {
   int64_t beside = kBankAtoms * atom() / pitch();
   if (alongK || kOfSlice == 0 || beside <= 1 || shape.shifted)
     return line;
@@ -86,22 +86,22 @@ Value ContractionOperand::placeOfLine(Value line) {
   return frame.builder.createOrFold<arith::XOrIOp>(frame.loc, line, unit);
 }
 
-Value ContractionOperand::inSlot(Value slot, Value point, Value term) {
-  Value line = alongK ? point : term, inner = alongK ? term : point, panel;
+Value ContractionOperand::inSlot(Value slot, Value point, Value k) {
+  Value line = alongK ? point : k, inner = alongK ? k : point, panel;
   if (shape.shifted)
     inner = frame.add(inner, shiftOf(line, current));
   if (hasPanels()) {
     panel = panelOf(inner);
     inner = frame.modulo(inner, pitch());
   }
-  Value place = frame.add(frame.multiply(placeOfLine(line), pitch()), swizzled(line, inner));
+  Value place = frame.add(frame.multiply(offsetOfLine(line), pitch()), swizzled(line, inner));
   place = frame.add(frame.multiply(slot, slotElements), place);
   return panel ? frame.add(panel, place) : place;
 }
 
-Value ContractionOperand::matrix(Value slot, Value point, Value term) {
-  slot = kept ? currentStep : slot;
-  Value line = alongK ? point : term, inner = alongK ? term : point;
+Value ContractionOperand::matrix(Value slot, Value point, Value k) {
+  slot = holdsAllSteps ? currentStep : slot;
+  Value line = alongK ? point : k, inner = alongK ? k : point;
   Value place = frame.add(frame.multiply(slot, slotElements), frame.multiply(line, pitch()));
   if (hasPanels()) {
     place = frame.add(place, panelOf(inner));
@@ -111,9 +111,9 @@ Value ContractionOperand::matrix(Value slot, Value point, Value term) {
 }
 
 /// Returns the index of a point of the nest in the buffer that another nest filled.
-SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
+SmallVector<Value> ContractionOperand::inBuffer(Value point, Value k) {
   SmallVector<Value> before = frame.indices;
-  frame.indices[shape.terms] = term;
+  frame.indices[shape.k] = k;
   frame.indices[shape.dim] = point;
   SmallVector<Value> index = frame.at(load.getMap());
   frame.indices = before;
@@ -122,23 +122,23 @@ SmallVector<Value> ContractionOperand::inBuffer(Value point, Value term) {
 
 Value ContractionOperand::ofTile(Value point) { return frame.add(frame.offsets[shape.dim], point); }
 
-Value ContractionOperand::read(Value slot, Value point, Value term, int64_t count) {
-  slot = kept ? currentStep : slot;
+Value ContractionOperand::read(Value slot, Value point, Value k, int64_t count) {
+  slot = holdsAllSteps ? currentStep : slot;
   auto vector = VectorType::get({count}, type);
   Value memory = resident ? frame.values.lookup(load.getSlice()) : shared;
   SmallVector<Value> index =
-      resident ? inBuffer(ofTile(point), frame.add(current, term)) : SmallVector<Value>{inSlot(slot, point, term)};
+      resident ? inBuffer(ofTile(point), frame.add(current, k)) : SmallVector<Value>{inSlot(slot, point, k)};
   auto loaded = vector::LoadOp::create(frame.builder, frame.loc, vector, memory, index);
   loaded.setAlignment(count * bytes);
   return loaded;
 }
 
-Value ContractionOperand::pointer(Value slot, Value point, Value term) {
-  slot = kept ? currentStep : slot;
+Value ContractionOperand::pointer(Value slot, Value point, Value k) {
+  slot = holdsAllSteps ? currentStep : slot;
   if (!resident)
-    return frame.pointer(shared, inSlot(slot, point, term));
+    return frame.pointer(shared, inSlot(slot, point, k));
   Value buffer = frame.values.lookup(load.getSlice());
-  return frame.pointer(buffer, frame.linear(buffer, inBuffer(ofTile(point), frame.add(current, term))));
+  return frame.pointer(buffer, frame.linear(buffer, inBuffer(ofTile(point), frame.add(current, k))));
 }
 
 /// Zeroes two regions of the buffer: the ends of lines, and whole lines after the last one. Tiles that are cut at the
@@ -151,15 +151,15 @@ void ContractionOperand::fillUp() {
     int64_t cut = extents[dim] % sizes[dim];
     return cut == 0 ? sizes[dim] : cut;
   };
-  Stretch terms{shape.terms, shortest(shape.terms), kOfSteps(frame.compute, shape)};
+  Stretch k{shape.k, shortest(shape.k), kOfSteps(frame.compute, shape)};
   Stretch points{shape.dim, shortest(shape.dim), shape.points};
-  Stretch line = alongK ? points : terms, inner = alongK ? terms : points;
+  Stretch line = alongK ? points : k, inner = alongK ? k : points;
   int64_t piece = pieceOfLines(), whole = inner.begin / piece * piece;
   bool endsInAtom = inner.begin % atom() != 0 || sizes[inner.dim] % atom() != 0;
   OpBuilder::InsertionGuard guard(frame.builder);
-  if (sizes[terms.dim] == terms.end && sizes[points.dim] == points.end) {
+  if (sizes[k.dim] == k.end && sizes[points.dim] == points.end) {
     auto isCut = [&](int64_t dim) { return frame.isBelow(frame.ends[dim], frame.add(frame.offsets[dim], sizes[dim])); };
-    Value either = frame.builder.createOrFold<arith::OrIOp>(frame.loc, isCut(terms.dim), isCut(points.dim));
+    Value either = frame.builder.createOrFold<arith::OrIOp>(frame.loc, isCut(k.dim), isCut(points.dim));
     auto branch = scf::IfOp::create(frame.builder, frame.loc, either, /*withElseRegion=*/false);
     frame.builder.setInsertionPointToStart(branch.thenBlock());
   }
@@ -232,7 +232,7 @@ static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, l
 void ContractionOperand::copy(Value slot, Value first) {
   if (resident)
     return;
-  if (image)
+  if (swizzledSource)
     return copySwizzled(slot, first);
   if (shape.shifted)
     return copyPieces(slot, first);
@@ -251,7 +251,7 @@ void ContractionOperand::copy(Value slot, Value first) {
 /// Returns the offset in the operand of a line's first element, in the step that begins with K element `first`.
 Value ContractionOperand::startOfLine(Value line, Value first) {
   SmallVector<Value> before = frame.indices;
-  frame.indices[shape.terms] = alongK ? first : frame.add(first, line);
+  frame.indices[shape.k] = alongK ? first : frame.add(first, line);
   if (shape.dim >= 0)
     frame.indices[shape.dim] = alongK ? ofTile(line) : frame.offsets[shape.dim];
   Value start = frame.linear(frame.values.lookup(load.getSlice()), frame.at(load.getMap()));
@@ -264,11 +264,11 @@ Value ContractionOperand::shiftOf(Value line, Value first) { return frame.modulo
 
 /// Reads both words that contain parts of the pair. Each is in a bank of its own for all threads of a warp; single
 /// elements would not be, where every second line is shifted.
-Value ContractionOperand::readWord(Value slot, Value point, Value term) {
+Value ContractionOperand::readWord(Value slot, Value point, Value k) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  slot = kept ? currentStep : slot;
-  Value place = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(point, pitch())), term);
+  slot = holdsAllSteps ? currentStep : slot;
+  Value place = frame.add(frame.add(frame.multiply(slot, slotElements), frame.multiply(point, pitch())), k);
   SmallVector<Value> words;
   for (int64_t next : {int64_t(0), kWord}) {
     auto loaded = vector::LoadOp::create(builder, loc, VectorType::get({kWord}, type), shared, frame.add(place, next));
@@ -306,7 +306,7 @@ void ContractionOperand::copyPieces(Value slot, Value first) {
 void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  int64_t inner = alongK ? shape.terms : shape.dim, lineDim = alongK ? shape.dim : shape.terms;
+  int64_t inner = alongK ? shape.k : shape.dim, lineDim = alongK ? shape.dim : shape.k;
   Value lineBegin = alongK ? first : frame.offsets[shape.dim];
   Value start = startOfLine(line, first), shift = frame.modulo(start, piece());
   // Offset along the line, including the elements before it.
@@ -386,7 +386,7 @@ void ContractionOperand::copySwizzled(Value slot, Value first) {
 /// Waits for the copy of a step. A slot is filled once every `stages` steps; the parity of its phases alternates with
 /// those fills.
 void ContractionOperand::await(Value step) {
-  if (!image)
+  if (!swizzledSource)
     return;
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
@@ -408,22 +408,22 @@ void ContractionOperand::copyAsync(Value target, Value source, int64_t size, Val
                           NVVM::LoadCacheModifierKindAttr::get(builder.getContext(), cache), read);
 }
 
-void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value first) {
+void ContractionOperand::copyGranule(Value slot, Value point, Value k, Value first) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  Value target = inSlot(slot, point, term);
+  Value target = inSlot(slot, point, k);
   SmallVector<Value> before = frame.indices;
   auto locate = [&](int64_t dim, Value index, bool isWhole) {
     frame.indices[dim] = index;
     return isWhole ? Value() : frame.isBelow(index, frame.ends[dim]);
   };
-  Value hasTerm = locate(shape.terms, frame.add(first, term), frame.isWhole(shape.terms, shape.step)), hasPoint;
+  Value hasK = locate(shape.k, frame.add(first, k), frame.isWhole(shape.k, shape.step)), hasPoint;
   if (shape.dim >= 0)
     hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
-  Value valid = frame.both(hasTerm, hasPoint);
+  Value valid = frame.both(hasK, hasPoint);
   if (valid && isAsync()) {
     // Nothing is read here, but the address must be a valid one of the operand.
-    for (int64_t dim : {shape.terms, shape.dim})
+    for (int64_t dim : {shape.k, shape.dim})
       if (dim >= 0)
         frame.indices[dim] =
             arith::SelectOp::create(builder, loc, valid, frame.indices[dim], frame.offsets[dim]).getResult();
@@ -432,11 +432,11 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value term, Value 
     auto last = [&](int64_t dim) {
       return builder.createOrFold<arith::SubIOp>(loc, frame.ends[dim], frame.constant(1));
     };
-    for (auto [dim, isThere] : {std::pair(shape.terms, hasTerm), std::pair(shape.dim, hasPoint)})
+    for (auto [dim, isThere] : {std::pair(shape.k, hasK), std::pair(shape.dim, hasPoint)})
       if (isThere)
         frame.indices[dim] = arith::MinUIOp::create(builder, loc, frame.indices[dim], last(dim)).getResult();
-    int64_t inner = alongK ? shape.terms : shape.dim;
-    if (Value hasLine = alongK ? hasPoint : hasTerm)
+    int64_t inner = alongK ? shape.k : shape.dim;
+    if (Value hasLine = alongK ? hasPoint : hasK)
       frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
   }
   Value memory = frame.values.lookup(load.getSlice());

@@ -25,13 +25,13 @@ public:
   int64_t atom() const { return kAtomBytes / bytes; }
 
   /// Sets the offset of its slots in the scratch.
-  void place(int64_t byteOffset, int64_t slotBytes, int64_t stages);
-  bool isCopiedInBulk() const { return image; }
+  void setOffset(int64_t byteOffset, int64_t slotBytes, int64_t stages);
+  bool isCopiedInBulk() const { return swizzledSource; }
   /// Returns true if it is read from the buffer in which another nest left it.
   bool isInPlace() const { return resident; }
   /// Set the offset of, initialise and invalidate one mbarrier per slot, on which bulk copies of a swizzled layout
   /// complete. One thread initialises and invalidates them; the others may wait at a block barrier.
-  void placeBarriers(int64_t byteOffset, int64_t stages);
+  void setBarrierOffset(int64_t byteOffset, int64_t stages);
   void initBarriers();
   void invalidateBarriers();
   /// Waits until the copy of a step has arrived in its slot. Does nothing if threads copied it.
@@ -40,7 +40,7 @@ public:
   /// the next barrier.
   void fillUp();
   /// Keeps all steps resident in slots of their own, in order, from which they are read.
-  void keepSteps() { kept = true; }
+  void keepSteps() { holdsAllSteps = true; }
   /// Sets the step that is multiplied next and its first K element.
   void enter(mlir::Value step, mlir::Value first) { currentStep = step, current = first; }
   /// For warps that read single words, 8 neighbouring points of 4 lines at a time: lets lines swap pairs of atoms.
@@ -54,18 +54,18 @@ public:
   int64_t lineBytes() const { return pitch() * bytes; }
   int64_t panelBytes() const { return lines() * lineBytes(); }
   /// Returns the address of a matrix in a slot, made of whole groups of 8 lines, before swizzling.
-  mlir::Value matrix(mlir::Value slot, mlir::Value point, mlir::Value term);
+  mlir::Value matrix(mlir::Value slot, mlir::Value point, mlir::Value k);
   /// Starts copying the K elements from `first` on into the slot. Elements beyond the tile become zero.
   void copy(mlir::Value slot, mlir::Value first);
   /// Reads `count` elements along the innermost dim, from an offset that is a multiple of `count`.
-  mlir::Value read(mlir::Value slot, mlir::Value point, mlir::Value term, int64_t count);
-  mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value term);
+  mlir::Value read(mlir::Value slot, mlir::Value point, mlir::Value k, int64_t count);
+  mlir::Value pointer(mlir::Value slot, mlir::Value point, mlir::Value k);
   /// Reads the word that holds two K elements of a point, from an even one on, if lines along K are shifted.
-  mlir::Value readWord(mlir::Value slot, mlir::Value point, mlir::Value term);
+  mlir::Value readWord(mlir::Value slot, mlir::Value point, mlir::Value k);
 
 private:
   mlir::Value ofTile(mlir::Value point);
-  llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value term);
+  llvm::SmallVector<mlir::Value> inBuffer(mlir::Value point, mlir::Value k);
   /// A range of points of a dim of the tile.
   struct Stretch {
     int64_t dim, begin, end;
@@ -87,10 +87,10 @@ private:
   int64_t piece() const { return alongK ? kWord : atom(); }
   bool hasPanels() const { return !shape.shifted && pitch() < (alongK ? shape.step : shape.points); }
   mlir::Value panelOf(mlir::Value inner);
-  mlir::Value placeOfLine(mlir::Value line);
-  mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value term);
+  mlir::Value offsetOfLine(mlir::Value line);
+  mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value k);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
-  void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value term, mlir::Value first);
+  void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value k, mlir::Value first);
   void copyAsync(mlir::Value target, mlir::Value source, int64_t size, mlir::Value read);
   void copyPieces(mlir::Value slot, mlir::Value first);
   void copyPiece(mlir::Value slot, mlir::Value line, mlir::Value number, mlir::Value first);
@@ -105,7 +105,7 @@ private:
   OperandShape shape;
   mlir::Type type;
   int64_t bytes, granule;
-  bool alongK, resident, image, pairs = false, panels = false, kept = false;
+  bool alongK, resident, swizzledSource, pairs = false, panels = false, holdsAllSteps = false;
   mlir::Value shared;   ///< all slots, as elements
   mlir::Value barriers; ///< one mbarrier per slot of a swizzled layout
   int64_t stages = 1;

@@ -28,14 +28,14 @@ static bool changesByRow(AffineMap map, int64_t lane) {
 
 bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contraction, const AccumulatorLayout &layout,
                                    const EpilogueNest *reader) {
-  int64_t lane = plan.contraction.lane;
-  bool hasWholeRuns = contraction.getSizes()[lane] % kRun == 0 && contraction.getExtents()[lane] % kRun == 0;
+  int64_t n = plan.contraction.n;
+  bool hasWholeRuns = contraction.getSizes()[n] % kRun == 0 && contraction.getExtents()[n] % kRun == 0;
   if (plan.kernel.unit != StepUnit::warp || layout.run != kPair || !hasWholeRuns)
     return false;
   if (!reader)
     return isNarrow(cast<SliceType>(contraction.getAccs()[0].getType()),
-                    cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue(), lane);
-  int64_t along = llvm::find(reader->dims, lane) - reader->dims.begin();
+                    cast<AffineMapAttr>(contraction.getAccMaps()[0]).getValue(), n);
+  int64_t along = llvm::find(reader->dims, n) - reader->dims.begin();
   Block &body = ComputeOp(reader->nest).getBodyBlock();
   auto stores = body.getOps<StoreOp>();
   if (llvm::any_of(stores, [&](StoreOp store) { return isNarrow(store.getSlice().getType(), store.getMap(), along); }))
@@ -50,15 +50,15 @@ bool tilewright::gainsByLongerRuns(const ContractionPlan &plan, ComputeOp contra
 /// of the next block.
 static SmallVector<std::pair<size_t, size_t>> pairsOf(const AccumulatorLayout &layout) {
   SmallVector<std::pair<size_t, size_t>> pairs;
-  for (size_t first = 0; first < layout.places.size(); first += kPair) {
-    const AccumulatorOffset &place = layout.places[first];
-    if (place.lane % (2 * kColumns) != 0)
+  for (size_t first = 0; first < layout.offsets.size(); first += kPair) {
+    const AccumulatorOffset &offset = layout.offsets[first];
+    if (offset.n % (2 * kColumns) != 0)
       continue;
-    const AccumulatorOffset *next = llvm::find_if(layout.places, [&](const AccumulatorOffset &other) {
-      return other.row == place.row && other.lane == place.lane + kColumns;
+    const AccumulatorOffset *next = llvm::find_if(layout.offsets, [&](const AccumulatorOffset &other) {
+      return other.m == offset.m && other.n == offset.n + kColumns;
     });
-    assert(next != layout.places.end() && "warps have even numbers of blocks along N");
-    pairs.push_back({first, next - layout.places.begin()});
+    assert(next != layout.offsets.end() && "warps have even numbers of blocks along N");
+    pairs.push_back({first, next - layout.offsets.begin()});
   }
   return pairs;
 }
@@ -66,21 +66,21 @@ static SmallVector<std::pair<size_t, size_t>> pairsOf(const AccumulatorLayout &l
 AccumulatorLayout tilewright::withLongerRuns(ContractionFrame &frame, const AccumulatorLayout &layout) {
   AccumulatorLayout longer = layout;
   longer.run = kRun;
-  longer.places.clear();
+  longer.offsets.clear();
   for (auto [first, next] : pairsOf(layout))
     for (int64_t i = 0; i < kRun; ++i)
-      longer.places.push_back({layout.places[first].row, layout.places[first].lane + i});
+      longer.offsets.push_back({layout.offsets[first].m, layout.offsets[first].n + i});
   // Even threads take the columns of the even block, odd threads those of the next one.
   Value inQuad = frame.modulo(frame.thread, kQuad), odd = frame.modulo(inQuad, 2);
   Value before = frame.multiply(inQuad, kPair);
   Value now = frame.add(frame.multiply(odd, kColumns), frame.multiply(frame.divide(inQuad, 2), kRun));
-  Value tile = frame.builder.createOrFold<arith::SubIOp>(frame.loc, layout.firstLane, before);
-  longer.firstLane = frame.add(tile, now);
+  Value tile = frame.builder.createOrFold<arith::SubIOp>(frame.loc, layout.firstN, before);
+  longer.firstN = frame.add(tile, now);
   return longer;
 }
 
 SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
-                                             ValueRange sums) {
+                                             ValueRange accumulators) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Value isOdd =
@@ -92,7 +92,7 @@ SmallVector<Value> tilewright::exchangePairs(ContractionFrame &frame, const Accu
   for (auto [first, next] : pairsOf(layout)) {
     SmallVector<Value> lower, upper;
     for (int64_t i = 0; i < kPair; ++i) {
-      Value even = sums[first + i], odd = sums[next + i];
+      Value even = accumulators[first + i], odd = accumulators[next + i];
       Value received = shuffleXor(builder, loc, choose(even, odd), /*bit=*/0);
       lower.push_back(choose(received, even));
       upper.push_back(choose(odd, received));

@@ -20,7 +20,7 @@ bool gainsByLongerRuns(const ContractionPlan &plan, tile::ComputeOp contraction,
 AccumulatorLayout withLongerRuns(ContractionFrame &frame, const AccumulatorLayout &layout);
 /// Returns the accumulators of a thread in the order of `withLongerRuns`. All threads of the warp must execute it.
 llvm::SmallVector<mlir::Value> exchangePairs(ContractionFrame &frame, const AccumulatorLayout &layout,
-                                             mlir::ValueRange sums);
+                                             mlir::ValueRange accumulators);
 
 } // namespace tilewright
 

@@ -26,12 +26,12 @@ public:
               Value thread, int64_t threads)
       : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
         loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
-        body(frame, reader, plan.contraction.lane), count(together()) {}
+        body(frame, reader, plan.contraction.n), count(together()) {}
 
   void emit() {
     std::map<int64_t, SmallVector<size_t>> runs; // for each row: indices at which its runs begin
-    for (size_t first = 0; first < held.layout.places.size(); first += count)
-      runs[held.layout.places[first].row].push_back(first);
+    for (size_t first = 0; first < held.layout.offsets.size(); first += count)
+      runs[held.layout.offsets[first].m].push_back(first);
     unsigned accumulators = nest.getAccs().size();
     std::vector<SmallVector<Value>> ofThread(accumulators); // one value per row
     for (auto &[row, own] : runs) {
@@ -46,8 +46,8 @@ public:
 private:
   /// Returns how many neighbouring accumulators are processed at once, such that a tile has whole runs of them.
   int64_t together() {
-    int64_t lane = plan.contraction.lane, most = held.layout.run;
-    while (compute.getSizes()[lane] % most != 0 || compute.getExtents()[lane] % most != 0)
+    int64_t n = plan.contraction.n, most = held.layout.run;
+    while (compute.getSizes()[n] % most != 0 || compute.getExtents()[n] % most != 0)
       most /= 2;
     return most;
   }
@@ -92,10 +92,10 @@ private:
 
   /// Moves to the row. Returns the condition for the thread to have it, or null if every thread does.
   Value enter(int64_t row) {
-    Value place = frame.add(held.layout.firstRow, row), valid = hasSums();
-    if (plan.contraction.row < 0)
-      return plan.tiling.rows > 1 ? frame.both(valid, frame.isBelow(place, frame.constant(1))) : valid;
-    return frame.both(valid, enter(plan.contraction.row, place, plan.tiling.rows));
+    Value place = frame.add(held.layout.firstM, row), valid = hasSums();
+    if (plan.contraction.m < 0)
+      return plan.tiling.m > 1 ? frame.both(valid, frame.isBelow(place, frame.constant(1))) : valid;
+    return frame.both(valid, enter(plan.contraction.m, place, plan.tiling.m));
   }
 
   Value enter(int64_t dim, Value inTile, int64_t points) {
@@ -106,7 +106,7 @@ private:
   /// Returns the condition for the thread to take part: one of the threads that hold the same accumulators does. Null
   /// if no two threads hold the same.
   Value hasSums() {
-    int64_t busy = plan.tiling.rowUnits * plan.tiling.laneUnits * threadsOfStep(plan.kernel);
+    int64_t busy = plan.tiling.mUnits * plan.tiling.nUnits * threadsOfStep(plan.kernel);
     return busy < frame.threads ? frame.isBelow(frame.thread, frame.constant(busy)) : Value();
   }
 
@@ -120,7 +120,7 @@ private:
           carried.push_back(together(slice, first));
     size_t accumulators = nest.getAccs().size(), stored = (carried.size() - accumulators) / runs.size();
     carried = where(enter(row), carried, [&] {
-      frame.indices[plan.contraction.lane] = frame.offsets[plan.contraction.lane];
+      frame.indices[plan.contraction.n] = frame.offsets[plan.contraction.n];
       body.enterRow();
       SmallVector<Value> now = carried;
       for (auto [i, first] : llvm::enumerate(runs)) {
@@ -144,8 +144,8 @@ private:
 
   /// Emits a run if it is in the tile, and returns the accumulators and the values stored to tiles.
   SmallVector<Value> emitRun(size_t first, ArrayRef<Value> before) {
-    Value place = frame.add(held.layout.firstLane, held.layout.places[first].lane);
-    return where(enter(plan.contraction.lane, place, plan.tiling.lanes), before, [&] {
+    Value place = frame.add(held.layout.firstN, held.layout.offsets[first].n);
+    return where(enter(plan.contraction.n, place, plan.tiling.n), before, [&] {
       SliceValues registers;
       for (auto &[slice, tile] : held.tiles)
         registers[slice] = together(slice, first);
@@ -192,10 +192,10 @@ private:
   /// Returns the part of the contraction's scratch that is free while its accumulators are read.
   Value freeScratch() {
     auto all = cast<MemRefType>(frame.scratch.getType());
-    int64_t kept = plan.tiling.keptSteps > 0 ? plan.tiling.rowBytes() : 0;
-    auto type = MemRefType::get({all.getNumElements() - kept}, all.getElementType(), MemRefLayoutAttrInterface(),
+    int64_t resident = plan.tiling.residentSteps > 0 ? plan.tiling.lhsBytes() : 0;
+    auto type = MemRefType::get({all.getNumElements() - resident}, all.getElementType(), MemRefLayoutAttrInterface(),
                                 all.getMemorySpace());
-    return memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(kept), ValueRange());
+    return memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(resident), ValueRange());
   }
 
   /// Combines all rows of the thread at once with the other threads that hold accumulators of these rows.

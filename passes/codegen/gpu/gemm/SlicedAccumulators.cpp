@@ -25,15 +25,15 @@ Value tilewright::plus(OpBuilder &builder, Location loc, Value a, Value b) {
 }
 
 /// Neighbouring threads write and read neighbouring elements.
-SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &tiling, ValueRange sums) {
+SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &tiling, ValueRange accumulators) {
   if (tiling.kSlices == 1)
-    return SmallVector<Value>(sums);
+    return SmallVector<Value>(accumulators);
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  int64_t count = sums.size();
+  int64_t count = accumulators.size();
   auto space = cast<MemRefType>(frame.scratch.getType()).getMemorySpace();
-  auto type = MemRefType::get({(tiling.kSlices - 1) * count * tiling.accumulatorThreads}, sums.front().getType(),
-                              MemRefLayoutAttrInterface(), space);
+  auto type = MemRefType::get({(tiling.kSlices - 1) * count * tiling.accumulatorThreads},
+                              accumulators.front().getType(), MemRefLayoutAttrInterface(), space);
   Value memory = memref::ViewOp::create(builder, loc, type, frame.scratch, frame.constant(0), ValueRange());
   Value own = frame.modulo(frame.thread, tiling.accumulatorThreads),
         unit = frame.divide(frame.thread, tiling.accumulatorThreads);
@@ -48,19 +48,19 @@ SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &
     scf::YieldOp::create(builder, loc);
     builder.setInsertionPointToEnd(branch.elseBlock());
     Value other = arith::SubIOp::create(builder, loc, unit, frame.constant(1));
-    for (auto [i, sum] : llvm::enumerate(sums))
+    for (auto [i, sum] : llvm::enumerate(accumulators))
       memref::StoreOp::create(builder, loc, sum, memory, place(other, i));
     scf::YieldOp::create(builder, loc);
   }
   NVVM::Barrier0Op::create(builder, loc);
-  SmallVector<Type> types(sums.getTypes());
+  SmallVector<Type> types(accumulators.getTypes());
   auto branch = scf::IfOp::create(builder, loc, types, keeps, /*addThenBlock=*/true, /*addElseBlock=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, sums);
+    scf::YieldOp::create(builder, loc, accumulators);
     builder.setInsertionPointToEnd(branch.thenBlock());
-    SmallVector<Value> whole(sums);
+    SmallVector<Value> whole(accumulators);
     for (int64_t other = 0; other < tiling.kSlices - 1; ++other)
       for (int64_t i = 0; i < count; ++i) {
         Value part = memref::LoadOp::create(builder, loc, memory, place(frame.constant(other), i));

@@ -13,7 +13,7 @@ mlir::Value plus(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a, ml
 
 /// Returns the complete accumulators, for the threads that store them: the first `accumulatorThreads`. All threads must
 /// have finished the last step.
-llvm::SmallVector<mlir::Value> addUp(ContractionFrame &frame, const GemmTiling &tiling, mlir::ValueRange sums);
+llvm::SmallVector<mlir::Value> addUp(ContractionFrame &frame, const GemmTiling &tiling, mlir::ValueRange accumulators);
 
 } // namespace tilewright
 

@@ -28,22 +28,22 @@ public:
     return holders() < frame.threads ? frame.isBelow(frame.thread, frame.constant(holders())) : Value();
   }
 
-  void store(Value row, ValueRange sums) {
+  void store(Value row, ValueRange accumulators) {
     for (int64_t i = 0; i < count; ++i) {
-      Value values = vector::FromElementsOp::create(frame.builder, frame.loc, vector, sums.slice(i * run, run));
+      Value values = vector::FromElementsOp::create(frame.builder, frame.loc, vector, accumulators.slice(i * run, run));
       auto op = vector::StoreOp::create(frame.builder, frame.loc, values, partials, place(row, i));
       op.setAlignment(run * type.getElementTypeBitWidth() / 8);
     }
   }
 
-  SmallVector<Value> addTo(ValueRange sums, Value row) {
+  SmallVector<Value> addTo(ValueRange accumulators, Value row) {
     SmallVector<Value> whole;
     for (int64_t i = 0; i < count; ++i) {
       auto op = vector::LoadOp::create(frame.builder, frame.loc, vector, partials, place(row, i));
       op.setAlignment(run * type.getElementTypeBitWidth() / 8);
       for (int64_t lane = 0; lane < run; ++lane) {
         Value part = vector::ExtractOp::create(frame.builder, frame.loc, op.getResult(), lane);
-        whole.push_back(plus(frame.builder, frame.loc, sums[i * run + lane], part));
+        whole.push_back(plus(frame.builder, frame.loc, accumulators[i * run + lane], part));
       }
     }
     return whole;
@@ -62,7 +62,7 @@ private:
 };
 } // namespace
 
-void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, ValueRange sums,
+void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, ValueRange accumulators,
                               llvm::function_ref<void(ArrayRef<Value>)> store) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
@@ -75,13 +75,13 @@ void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, V
   };
   Value one = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value goesOn = arith::XOrIOp::create(builder, loc, share.begins, one);
-  where(frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, sums); });
-  where(share.isLast, [&] { share.meet(builder); });
+  where(frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, accumulators); });
+  where(share.isLast, [&] { share.syncGrid(builder); });
   where(share.begins, [&] {
     Value end = share.endRow;
     if (Value holds = row.isHolder()) // threads with duplicates store nothing, so they skip the loop
       end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
-    auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), sums);
+    auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), accumulators);
     {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(loop.getBody());

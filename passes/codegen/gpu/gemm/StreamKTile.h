@@ -19,13 +19,13 @@ struct StepShare {
   mlir::Value partials;        ///< buffer with a row of partial sums for each workgroup
   mlir::Value own;             ///< this workgroup's row
   mlir::Value nextRow, endRow; ///< rows of the workgroups that have the tile's remaining steps
-  std::function<void(mlir::OpBuilder &)> meet; ///< emits the barrier of the grid
+  std::function<void(mlir::OpBuilder &)> syncGrid; ///< emits the barrier of the grid
 };
 
 /// Leaves the partial sums to the workgroup that begins the tile, unless that is this one; after this workgroup's last
 /// tile, waits until all have done so. `store` emits code for the complete accumulators, which runs in the workgroup
 /// that begins the tile.
-void completeTile(ContractionFrame &frame, const StepShare &share, mlir::ValueRange sums,
+void completeTile(ContractionFrame &frame, const StepShare &share, mlir::ValueRange accumulators,
                   llvm::function_ref<void(llvm::ArrayRef<mlir::Value>)> store);
 
 } // namespace tilewright

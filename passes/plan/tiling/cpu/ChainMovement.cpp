@@ -41,9 +41,8 @@ bool liesInPanels(const RootAccess &access, int64_t lanes) {
   return isCut || access.producer >= 0 || shape.back() <= lanes;
 }
 
-int64_t rowsIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr,
-               const ContractionRoles &roles) {
-  return roles.row < 0 ? 1 : sizeIn(space, root, expr, roles.row);
+int64_t mIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, const ContractionRoles &roles) {
+  return roles.m < 0 ? 1 : sizeIn(space, root, expr, roles.m);
 }
 
 int64_t lanesOfBlock(const IterationSpace &space, const Target &target) {
@@ -60,18 +59,17 @@ bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const Contra
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
   return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 && liesAlongLanes(graph, root, roles) &&
-         rowsIn(space, root, expr, roles) <= space.block.rows &&
-         !liesInPanels(root.accesses[roles.laneInput], lanesOfBlock(space, target));
+         mIn(space, root, expr, roles) <= space.block.rows &&
+         !liesInPanels(root.accesses[roles.rhsInput], lanesOfBlock(space, target));
 }
 
 /// Returns true if the tile's share of such a matrix comes from memory.
 bool streamsK(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
               const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  int64_t k = sizeIn(space, root, expr, expr.reductions[0]), lanes = sizeIn(space, root, expr, roles.lane);
-  return readsRowsOnce(graph, root, roles, space, target) && k > kRowsInParallel &&
-         lanes > lanesOfBlock(space, target) &&
-         isBeyondOuterCache(root.accesses[roles.laneInput].tensor, static_cast<double>(k) * lanes, target);
+  int64_t k = sizeIn(space, root, expr, expr.reductions[0]), n = sizeIn(space, root, expr, roles.n);
+  return readsRowsOnce(graph, root, roles, space, target) && k > kRowsInParallel && n > lanesOfBlock(space, target) &&
+         isBeyondOuterCache(root.accesses[roles.rhsInput].tensor, static_cast<double>(k) * n, target);
 }
 } // namespace
 
@@ -82,12 +80,12 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace 
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     if (!roles || expr.reductions.size() != 1 || !readsRowsOnce(graph, root, *roles, space, target))
       continue;
-    Value matrix = root.accesses[roles->laneInput].tensor;
+    Value matrix = root.accesses[roles->rhsInput].tensor;
     if (!isBeyondOuterCache(matrix, cast<RankedTensorType>(matrix.getType()).getNumElements(), target))
       continue;
     bool streams = streamsK(graph, root, *roles, space, target);
-    int64_t lanes = sizeIn(space, root, expr, roles->lane);
-    int64_t jumpsPerRow = streams ? 1 : llvm::divideCeil(lanes, lanesOfBlock(space, target));
+    int64_t n = sizeIn(space, root, expr, roles->n);
+    int64_t jumpsPerRow = streams ? 1 : llvm::divideCeil(n, lanesOfBlock(space, target));
     runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * jumpsPerRow * space.numTiles());
   }
   return runs;
@@ -102,23 +100,23 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
     return 0;
   if (streamsK(graph, root, *roles, space, target))
     return kRowsInParallel;
-  if (roles->row < 0)
+  if (roles->m < 0)
     return 0;
-  const RootAccess &rhs = root.accesses[roles->laneInput];
-  int64_t rows = rowsIn(space, root, expr, *roles), k = sizeIn(space, root, expr, expr.reductions[0]);
+  const RootAccess &rhs = root.accesses[roles->rhsInput];
+  int64_t m = mIn(space, root, expr, *roles), k = sizeIn(space, root, expr, expr.reductions[0]);
   int64_t lanes = lanesOfBlock(space, target), height = space.block.rows;
   int64_t rhsBytes = bytesOfElement(rhs.tensor);
-  int64_t lhsBytes = bytesOfElement(root.accesses[roles->rowInput].tensor);
+  int64_t lhsBytes = bytesOfElement(root.accesses[roles->lhsInput].tensor);
   double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
   auto most = static_cast<int64_t>(room / (lanes * rhsBytes + height * lhsBytes));
   if (most < kLeastK || k <= most)
     return 0;
   if (!liesInPanels(rhs, lanes))
     most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
-  int64_t blocks = llvm::divideCeil(k, most), passes = llvm::divideCeil(rows, height);
+  int64_t blocks = llvm::divideCeil(k, most), passes = llvm::divideCeil(m, height);
   // Compares the bytes per column: without blocks of K, each block of rows reads rhs again; with blocks, each one loads
   // and stores the accumulators.
-  if ((passes - 1) * k * rhsBytes <= 2 * blocks * rows * kLaneBytes)
+  if ((passes - 1) * k * rhsBytes <= 2 * blocks * m * kLaneBytes)
     return 0;
   return std::min<int64_t>(most, llvm::alignTo(llvm::divideCeil(k, blocks), kUnitOfK));
 }
@@ -155,15 +153,15 @@ std::vector<NestLoop> tilewright::contractionLoops(const TensorGraph &graph, con
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::vector<NestLoop> loops;
   for (int64_t dim = 0; dim < static_cast<int64_t>(expr.domain.size()); ++dim)
-    if (dim != roles->row && dim != roles->lane && !llvm::is_contained(expr.reductions, dim))
+    if (dim != roles->m && dim != roles->n && !llvm::is_contained(expr.reductions, dim))
       loops.push_back({dim, 1});
-  loops.push_back({roles->lane, lanesOfBlock(space, target)});
+  loops.push_back({roles->n, lanesOfBlock(space, target)});
   if (int64_t k = kPerBlock(graph, root, space, target)) {
     bool isOutside = streamsK(graph, root, *roles, space, target);
     loops.insert(isOutside ? loops.end() - 1 : loops.end(), {expr.reductions[0], k, /*blocks=*/true});
   }
-  if (roles->row >= 0)
-    loops.push_back({roles->row, space.block.rows});
+  if (roles->m >= 0)
+    loops.push_back({roles->m, space.block.rows});
   for (int64_t dim : expr.reductions)
     loops.push_back({dim, 1});
   return loops;

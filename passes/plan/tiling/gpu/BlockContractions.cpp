@@ -38,28 +38,28 @@ std::string BlockContractions::collect() {
       return "no micro kernel of the target computes the contraction";
     BlockContraction contraction;
     contraction.root = &root;
-    contraction.lhsInput = roles->rowInput;
+    contraction.lhsInput = roles->lhsInput;
     contraction.kernel = *kernel;
     contraction.warpgroupKernel = warpgroupKernelFor(graph, root, target);
-    contraction.m = roles->row < 0 ? -1 : root.dims[roles->row];
-    contraction.n = root.dims[roles->lane];
+    contraction.m = roles->m < 0 ? -1 : root.dims[roles->m];
+    contraction.n = root.dims[roles->n];
     for (int64_t dim : expr.reductions) {
       contraction.k *= static_cast<double>(expr.domain[dim]);
       contraction.longestK = std::max(contraction.longestK, expr.domain[dim]);
     }
-    contraction.lhsBytes = bytesOf(root.accesses[roles->rowInput].tensor);
-    contraction.rhsBytes = bytesOf(root.accesses[roles->laneInput].tensor);
-    contraction.lhsResident = root.accesses[roles->rowInput].producer >= 0;
-    contraction.rhsResident = root.accesses[roles->laneInput].producer >= 0;
-    contraction.lhsAlongK = roles->row < 0 || !liesAlong(root.accesses[roles->rowInput].map, roles->row);
-    contraction.rhsAlongK = !liesAlong(root.accesses[roles->laneInput].map, roles->lane);
-    contraction.lhsShifted = beginsInsideWords(graph, root, roles->rowInput);
-    contraction.rhsShifted = beginsInsideWords(graph, root, roles->laneInput);
-    contraction.lhsCopies = copyInstructions(root, roles->rowInput, contraction.lhsShifted);
-    contraction.rhsCopies = copyInstructions(root, roles->laneInput, contraction.rhsShifted);
+    contraction.lhsBytes = bytesOf(root.accesses[roles->lhsInput].tensor);
+    contraction.rhsBytes = bytesOf(root.accesses[roles->rhsInput].tensor);
+    contraction.lhsResident = root.accesses[roles->lhsInput].producer >= 0;
+    contraction.rhsResident = root.accesses[roles->rhsInput].producer >= 0;
+    contraction.lhsAlongK = roles->m < 0 || !liesAlong(root.accesses[roles->lhsInput].map, roles->m);
+    contraction.rhsAlongK = !liesAlong(root.accesses[roles->rhsInput].map, roles->n);
+    contraction.lhsShifted = beginsInsideWords(graph, root, roles->lhsInput);
+    contraction.rhsShifted = beginsInsideWords(graph, root, roles->rhsInput);
+    contraction.lhsCopies = copyInstructions(root, roles->lhsInput, contraction.lhsShifted);
+    contraction.rhsCopies = copyInstructions(root, roles->rhsInput, contraction.rhsShifted);
     for (auto [dim, place] : llvm::enumerate(root.dims))
-      contraction.lhsWalked |= place >= 0 && place == walked && root.accesses[roles->rowInput].map.isFunctionOfDim(dim);
-    contraction.alongK = lieAlongK(expr, root.accesses[roles->rowInput].map, root.accesses[roles->laneInput].map);
+      contraction.lhsWalked |= place >= 0 && place == walked && root.accesses[roles->lhsInput].map.isFunctionOfDim(dim);
+    contraction.alongK = lieAlongK(expr, root.accesses[roles->lhsInput].map, root.accesses[roles->rhsInput].map);
     Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
     contraction.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
     contractions.push_back(contraction);
@@ -85,7 +85,7 @@ bool BlockContractions::haveRowsForWarpgroups() const {
 bool BlockContractions::takeWarpgroups() {
   bool can = llvm::all_of(contractions, [](const BlockContraction &contraction) {
     return contraction.warpgroupKernel && !contraction.rhsResident &&
-           (!contraction.lhsResident || takesRowsFromBuffers(*contraction.warpgroupKernel)) &&
+           (!contraction.lhsResident || takesLhsFromBuffers(*contraction.warpgroupKernel)) &&
            (contraction.alongK || !readsAlongK(*contraction.warpgroupKernel));
   });
   for (BlockContraction &contraction : contractions)
@@ -119,15 +119,15 @@ bool BlockContractions::keepsLhs(const BlockContraction &contraction) const {
   return walked >= 0 && space.blocksPerTile() > 1 && !contraction.lhsResident && !contraction.lhsWalked &&
          !roundsInSharedMemory(contraction.kernel) && hasOneK(contraction) &&
          timesOf(contraction) == static_cast<double>(space.blocksPerTile()) &&
-         tileOf(contraction.m) * contraction.longestK * contraction.lhsBytes <= GemmTiling::kMostKeptBytes;
+         tileOf(contraction.m) * contraction.longestK * contraction.lhsBytes <= GemmTiling::kMostResidentBytes;
 }
 
 double BlockContractions::bytesOfBlock(const BlockContraction &contraction) const {
-  double rows = static_cast<double>(contraction.lhsResident ? 0 : tileOf(contraction.m) * contraction.lhsBytes);
-  double lanes = static_cast<double>(contraction.rhsResident ? 0 : tileOf(contraction.n) * contraction.rhsBytes);
+  double lhs = static_cast<double>(contraction.lhsResident ? 0 : tileOf(contraction.m) * contraction.lhsBytes);
+  double rhs = static_cast<double>(contraction.rhsResident ? 0 : tileOf(contraction.n) * contraction.rhsBytes);
   if (keepsLhs(contraction))
-    rows /= space.blocksPerTile();
-  return timesOf(contraction) * contraction.k * (rows + lanes);
+    lhs /= space.blocksPerTile();
+  return timesOf(contraction) * contraction.k * (lhs + rhs);
 }
 
 double BlockContractions::bytesOfBlocks() const {
@@ -142,19 +142,19 @@ BlockContractions::ScratchBytes BlockContractions::scratchBytes(ArrayRef<GemmTil
     return std::max(tiling.sharedBytes(), readsBuffers ? tiling.combiningBytes(threads, combinedBytes) : 0);
   };
   auto aligned = [&](const GemmTiling &tiling) -> int64_t { return llvm::alignTo(bytesOf(tiling), alignment()); };
-  int64_t kept = 0, most = 0;
+  int64_t resident = 0, most = 0;
   for (const GemmTiling &tiling : tilings)
-    if (tiling.keptSteps > 0)
-      kept += aligned(tiling);
+    if (tiling.residentSteps > 0)
+      resident += aligned(tiling);
     else
       most = std::max(most, bytesOf(tiling));
-  ScratchBytes bytes{kept + most, 0};
+  ScratchBytes bytes{resident + most, 0};
   for (auto [i, contraction] : llvm::enumerate(contractions)) {
     if (!canPrefetch(contraction))
       continue;
     const GemmTiling &own = tilings[i], &before = tilings[i == 0 ? tilings.size() - 1 : i - 1];
-    int64_t both = (own.keptSteps > 0 ? 0 : bytesOf(own)) + (before.keptSteps > 0 ? 0 : aligned(before));
-    bytes.prefetching = std::max({bytes.prefetching, bytes.sequential, kept + both});
+    int64_t both = (own.residentSteps > 0 ? 0 : bytesOf(own)) + (before.residentSteps > 0 ? 0 : aligned(before));
+    bytes.prefetching = std::max({bytes.prefetching, bytes.sequential, resident + both});
   }
   return bytes;
 }
@@ -184,11 +184,11 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
         refuse(why);
       return std::nullopt;
     }
-    if ((tiling->loadsFactors || contractions.size() > 1) && tiling->sums > kMostAccumulators)
+    if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > kMostAccumulators)
       return std::nullopt;
     tiling->overlaps &= !contraction.lhsResident;
     if (keepsLhs(contraction))
-      tiling->keepRows(contraction.longestK);
+      tiling->keepLhsResident(contraction.longestK);
     block.work.registers = std::max(block.work.registers, tiling->registers());
     if (growsInRegisters(graph, space, *contraction.root))
       grown += tiling->accumulatorRegisters();

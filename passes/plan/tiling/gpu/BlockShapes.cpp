@@ -27,8 +27,8 @@ StringRef tilewright::stringify(Composition composition) {
     return "columns";
   case Composition::points:
     return "points";
-  case Composition::sums:
-    return "sums";
+  case Composition::contraction:
+    return "contraction";
   }
   llvm_unreachable("a composition");
 }
@@ -40,7 +40,7 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
   if (cluster > 1)
     os << ", " << cluster << " a cluster";
   if (kSlices > 1)
-    os << ", " << kSlices << " share the terms";
+    os << ", " << kSlices << " slices of K";
   os << ", tiles [";
   llvm::interleaveComma(tiles, os);
   os << "]: ";
@@ -52,7 +52,7 @@ void BlockCandidate::print(llvm::raw_ostream &os) const {
     os << latency.residentBlocks << " blocks resident by " << work.registers << " registers and " << work.sharedBytes
        << " bytes of shared memory, ";
   };
-  if (composition == Composition::sums) {
+  if (composition == Composition::contraction) {
     os << llvm::format("%.2f us, %.0f waves, ", latency.seconds * 1e6, latency.waves);
     resident();
     os << llvm::format("%.3g MB requested of L2", work.movedBytes / 1e6);
@@ -116,7 +116,7 @@ static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t cho
 }
 
 int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
-  if (!candidates.empty() && candidates.front().composition == Composition::sums)
+  if (!candidates.empty() && candidates.front().composition == Composition::contraction)
     return 0;
   int64_t best = quickestBlock(candidates);
   if (best < 0)

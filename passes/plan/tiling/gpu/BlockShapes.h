@@ -12,9 +12,9 @@ namespace tilewright {
 /// The threads that share a row, which is a point of the grid dims. `thread`: one thread, which keeps intermediate
 /// results in registers. `warp`: lanes of a warp, which exchange them by shuffles. `block`: warps of a block, which
 /// exchange them in shared memory. `columns`: the reduced dim is not the vector dim, so neighbouring threads compute
-/// neighbouring results. `points`: nothing is reduced, and neighbouring threads compute neighbouring vectors. `sums`:
-/// contractions (ContractionBlocks.h).
-enum class Composition { thread, warp, block, columns, points, sums };
+/// neighbouring results. `points`: nothing is reduced, and neighbouring threads compute neighbouring vectors.
+/// `contraction`: contractions (ContractionBlocks.h).
+enum class Composition { thread, warp, block, columns, points, contraction };
 
 llvm::StringRef stringify(Composition composition);
 

@@ -7,8 +7,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kMostTile = 256, kLeastLanes = 16;
-constexpr int64_t kMostKSlices = 8, kFewRows = 64;
+constexpr int64_t kMostTile = 256, kLeastN = 16;
+constexpr int64_t kMostKSlices = 8, kFewM = 64;
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< threads per block, unless rows must be whole in a block
 constexpr double kWorthwhile = 0.97;  ///< fraction of the best time at which another block replaces it
@@ -40,16 +40,15 @@ private:
     const BlockContraction &first = contractions.all().front();
     space.block = first.kernel.block;
     space.speed = first.kernel.speed;
-    SmallVector<int64_t> blocks = walkedSizes(), rows = sizesOf(first.m, leastRows()),
-                         lanes = sizesOf(first.n, kLeastLanes);
+    SmallVector<int64_t> blocks = walkedSizes(), m = sizesOf(first.m, leastM()), n = sizesOf(first.n, kLeastN);
     auto setTiles = [&](TilePlace place) {
       if (walked >= 0)
         space.tiles[walked] = blocks[place[0]];
-      setTile(first.m, rows[place[1]]);
-      setTile(first.n, lanes[place[2]]);
+      setTile(first.m, m[place[1]]);
+      setTile(first.n, n[place[2]]);
     };
     growTiles(
-        {blocks.size(), rows.size(), lanes.size()}, kMostTiles,
+        {blocks.size(), m.size(), n.size()}, kMostTiles,
         [&](TilePlace place) {
           setTiles(place);
           return contractions.bytesOfBlocks();
@@ -65,9 +64,8 @@ private:
   /// accumulators would run on one slice's warps only.
   int64_t mostKSlices() const {
     auto mayShare = [&](const BlockContraction &contraction) {
-      int64_t rows = contraction.m < 0 ? 1 : space.extents[contraction.m], lanes = space.extents[contraction.n];
-      return !contraction.inOrder &&
-             (rows <= kFewRows || rows * lanes <= static_cast<int64_t>(target.cores) * kMostThreads);
+      int64_t m = contraction.m < 0 ? 1 : space.extents[contraction.m], n = space.extents[contraction.n];
+      return !contraction.inOrder && (m <= kFewM || m * n <= static_cast<int64_t>(target.cores) * kMostThreads);
     };
     return contractions.readsBufferedResults() || isOfWarpgroup(space.block) ||
                    !llvm::all_of(contractions.all(), mayShare)
@@ -76,7 +74,7 @@ private:
   }
 
   /// Returns the smallest tile of M, since warps multiply a whole register block of rows in any case.
-  int64_t leastRows() const {
+  int64_t leastM() const {
     const MicroKernel &kernel = contractions.all().front().kernel;
     return kernel.unit == StepUnit::thread ? 1 : kernel.block.rows;
   }
@@ -139,7 +137,7 @@ private:
     double blocks = static_cast<double>(block->work.blocks), slots = static_cast<double>(resident * target.cores);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
     BlockCandidate &considered = found.emplace_back();
-    considered.composition = Composition::sums;
+    considered.composition = Composition::contraction;
     considered.threads = threads;
     considered.kSlices = kSlices;
     considered.tiles = space.tiles;

@@ -20,10 +20,10 @@ bool BlockContractions::isOneLoop() const {
 
 ProductWork BlockContractions::workOf(const BlockContraction &contraction) const {
   ProductWork work{contraction.kernel, timesOf(contraction), contraction.k, bytesOfBlock(contraction)};
-  work.rowBytes = contraction.lhsBytes;
-  work.laneBytes = contraction.rhsBytes;
-  work.rowCopies = contraction.lhsCopies;
-  work.laneCopies = contraction.rhsCopies;
+  work.lhsBytes = contraction.lhsBytes;
+  work.rhsBytes = contraction.rhsBytes;
+  work.lhsCopies = contraction.lhsCopies;
+  work.rhsCopies = contraction.rhsCopies;
   work.combinesRows = reduces;
   return work;
 }
@@ -32,9 +32,9 @@ double BlockContractions::rhsStreamSeconds(const BlockContraction &contraction, 
                                            double blocks) const {
   if (!streams(contraction))
     return 0;
-  double lanes = static_cast<double>(tileOf(contraction.n) * contraction.rhsBytes);
-  double run = contraction.rhsAlongK ? kDramAccessBytes : std::min(lanes, kDramAccessBytes);
-  double bytes = tiles * timesOf(contraction) * contraction.k * lanes * (kDramAccessBytes / run);
+  double rhs = static_cast<double>(tileOf(contraction.n) * contraction.rhsBytes);
+  double run = contraction.rhsAlongK ? kDramAccessBytes : std::min(rhs, kDramAccessBytes);
+  double bytes = tiles * timesOf(contraction) * contraction.k * rhs * (kDramAccessBytes / run);
   return streamSeconds(bytes, tiling, blocks, target);
 }
 
@@ -63,7 +63,7 @@ double BlockContractions::secondsOf(const Candidate &block, double blocks, doubl
   double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
   for (auto [contraction, tiling] : llvm::zip(contractions, block.tilings)) {
     ProductWork work = workOf(contraction);
-    work.begun = block.prefetches && canPrefetch(contraction);
+    work.prefetched = block.prefetches && canPrefetch(contraction);
     seconds += productSeconds(work, tiling, {blocks, together, block.work.threads}, target);
     stream += rhsStreamSeconds(contraction, tiling, tiles, tiles);
   }
@@ -88,7 +88,8 @@ SharedTiles BlockContractions::sharedWith(int64_t threads) {
   if (!block || !isOneLoop())
     return {};
   const GemmTiling &tiling = block->tilings.front();
-  return {stepsOf(contractions.front(), tiling), tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes};
+  return {stepsOf(contractions.front(), tiling),
+          tiling.accumulators * tiling.accumulatorThreads * tiling.accumulatorBytes};
 }
 
 double BlockContractions::sharedSecondsWith(int64_t threads, double blocks, double together) {
@@ -100,7 +101,7 @@ double BlockContractions::sharedSecondsWith(int64_t threads, double blocks, doub
   double ownSteps = std::ceil(tiles * steps / blocks), startedTiles = std::ceil(ownSteps / steps) + 1;
   BlockContraction share = contractions.front();
   share.k = ownSteps * static_cast<double>(tiling.step);
-  double partialBytes = static_cast<double>(tiling.sums * tiling.accumulatorThreads * tiling.accumulatorBytes);
+  double partialBytes = static_cast<double>(tiling.accumulators * tiling.accumulatorThreads * tiling.accumulatorBytes);
   double latency = target.gpu.l2Cycles / target.gpu.clockHz;
   double handover = latency + partialBytes * static_cast<double>(target.cores) / l2Bandwidth(target);
   double exchange = (1 + std::ceil(steps / ownSteps)) * handover;

@@ -90,10 +90,10 @@ public:
         contracts(graph.exprs()[root.expr].kind == ExprKind::contraction),
         walked(walkedDim(space.extents, space.tiles, space.grid)) {}
 
-  double bytes(const RootAccess &access, bool kept) const {
-    double count = elementBytesOf(access.tensor) * (kept ? 1 : space.visitedShare(root));
+  double bytes(const RootAccess &access, bool resident) const {
+    double count = elementBytesOf(access.tensor) * (resident ? 1 : space.visitedShare(root));
     for (int64_t dim = 0; dim < static_cast<int64_t>(domain.size()); ++dim)
-      count *= access.map.isFunctionOfDim(dim) ? static_cast<double>(domain[dim]) : again(dim, kept);
+      count *= access.map.isFunctionOfDim(dim) ? static_cast<double>(domain[dim]) : again(dim, resident);
     for (int64_t place : space.grid)
       count *= llvm::is_contained(root.dims, place) ? 1 : tilesAlong(place);
     return count;
@@ -106,14 +106,14 @@ private:
 
   /// Returns how often the access is repeated along a dim along which it does not change. It is read once per tile, but
   /// a contraction computes the matrices of a batch one after another.
-  double again(int64_t dim, bool kept) const {
+  double again(int64_t dim, bool resident) const {
     int64_t place = root.dims[dim];
     if (place < 0)
       return 1;
-    if (contracts && (!roles || (dim != roles->row && dim != roles->lane)))
+    if (contracts && (!roles || (dim != roles->m && dim != roles->n)))
       return static_cast<double>(domain[dim]);
     if (place == walked)
-      return kept ? 1 : static_cast<double>(space.blocksPerTile());
+      return resident ? 1 : static_cast<double>(space.blocksPerTile());
     return llvm::is_contained(space.grid, place) ? tilesAlong(place) : 1;
   }
 
@@ -134,11 +134,11 @@ double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationS
   auto type = cast<RankedTensorType>(access.tensor.getType());
   const TensorExpr &expr = graph.exprs()[contraction.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, contraction);
-  bool ofRows = roles && operand == roles->rowInput;
+  bool isLhs = roles && operand == roles->lhsInput;
   int64_t bytes = elementBytesOf(access.tensor), width = copyBytes(graph, contraction, operand);
   int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
   int64_t inner = type.getRank() == 0 ? -1 : unitStrideDim(access.map.getResult(type.getRank() - 1));
-  int64_t point = !roles ? -1 : ofRows ? roles->row : roles->lane, points = ofRows ? tiling.heldRows : tiling.lanes;
+  int64_t point = !roles ? -1 : isLhs ? roles->m : roles->n, points = isLhs ? tiling.heldM : tiling.n;
   auto tiled = [&](int64_t dim) -> TiledDim {
     if (dim < 0)
       return {1, 1, 1};
@@ -148,7 +148,7 @@ double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationS
     int64_t tile = contraction.dims[dim] < 0 ? 1 : space.tiles[contraction.dims[dim]];
     return {extent, std::min(tile, extent), dim == point ? points : tile};
   };
-  bool shifted = ofRows ? tiling.rowsShifted : tiling.lanesShifted;
+  bool shifted = isLhs ? tiling.lhsShifted : tiling.rhsShifted;
   if (shifted)
     width = pieceBytes(graph, contraction, operand);
   bool single = width < kLeastCopyBytes;
@@ -158,7 +158,7 @@ double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationS
   TiledDim line = inner >= 0 ? tiled(inner) : TiledDim{row, row, row};
   TiledDim lines = tiled(inner == point ? longest : point);
   WarpCopies copies{line, lines, kWarpLanes * (single ? 1 : width / bytes), bytes, row, single, shifted};
-  return Visits(graph, space, contraction).bytes(access, ofRows && tiling.keptSteps > 0) * copies.sectorShare();
+  return Visits(graph, space, contraction).bytes(access, isLhs && tiling.residentSteps > 0) * copies.sectorShare();
 }
 
 /// Returns the bytes of whole sectors relative to the bytes of a result, on average. Four threads store each row of a
@@ -197,7 +197,7 @@ double tilewright::l2TrafficBesideOperands(const TensorGraph &graph, const Itera
       continue;
     for (const RootAccess &access : root.accesses)
       if (access.producer < 0 && seen.insert({access.tensor, overSpace(access.map, root.dims, space.extents.size())}))
-        traffic += Visits(graph, space, root).bytes(access, /*kept=*/false) * readShare(graph, space, root, access);
+        traffic += Visits(graph, space, root).bytes(access, /*resident=*/false) * readShare(graph, space, root, access);
   }
   for (Value output : space.outputs)
     traffic += static_cast<double>(tensorBytes(output)) * (onTensorCores ? storedShare(output) : 1);

@@ -15,9 +15,9 @@ using namespace tilewright;
 std::vector<LayoutStep> SwizzledLayout::layout() const {
   std::vector<int64_t> order;
   for (int64_t dim = 0; dim < static_cast<int64_t>(padded.size()); ++dim)
-    if (dim != laneDim && dim != kDim)
+    if (dim != nDim && dim != kDim)
       order.push_back(dim);
-  order.insert(order.end(), {laneDim, kDim});
+  order.insert(order.end(), {nDim, kDim});
   return {{"pad", padded},
           {"permute", order},
           {kSplitStep.str(), {shape.lines, padded[kDim] / shape.step, shape.step}},
@@ -63,8 +63,8 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(root->accesses[input].tensor.getType()).getElementType());
   };
-  GemmTile tile{roles->row < 0 ? 1 : block->sizes[roles->row], block->sizes[roles->lane], longest,
-                bytes(roles->rowInput), bytes(roles->laneInput)};
+  GemmTile tile{roles->m < 0 ? 1 : block->sizes[roles->m], block->sizes[roles->n], longest, bytes(roles->lhsInput),
+                bytes(roles->rhsInput)};
   std::optional<GemmTiling> tiling = chooseGemmTiling(tile, group.threads, *kernel, nullptr, kSlicesOf(op.microKernel));
   if (!tiling)
     return std::nullopt;
@@ -101,7 +101,7 @@ static std::optional<std::pair<int64_t, int64_t>> positionsOf(AffineMap map, int
 static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choice, const PlannedProduct &product) {
   if (roundsToTf32(product.kernel.name))
     return "its operands are rounded to tf32 by the threads that copy them";
-  const RootAccess &access = product.root.accesses[product.roles.laneInput];
+  const RootAccess &access = product.root.accesses[product.roles.rhsInput];
   if (access.producer >= 0 || constantElement(access.tensor))
     return "its rhs is not a tensor in memory";
   int64_t reads = 0;
@@ -111,10 +111,10 @@ static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choic
     return "its kernel also reads rhs in another way";
   for (auto [dim, size] : llvm::enumerate(product.tile)) {
     int64_t own = static_cast<int64_t>(dim);
-    if (size > 1 && own != product.roles.row && own != product.roles.lane && own != product.k)
+    if (size > 1 && own != product.roles.m && own != product.roles.n && own != product.k)
       return "its steps along K are in more than one loop";
   }
-  if (product.k < 0 || access.guard != IntegerSet() || !positionsOf(access.map, product.roles.lane, product.k))
+  if (product.k < 0 || access.guard != IntegerSet() || !positionsOf(access.map, product.roles.n, product.k))
     return "its rhs is not read as a matrix of N by K";
   return "";
 }
@@ -136,30 +136,30 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
   GroupChoice choice = choiceOf(plan, graph, group);
   why = whyNotRead(graph, choice, *product);
   const GemmTiling &tiling = product->tiling;
-  int64_t n = product->roles.lane, extent = graph.exprs()[contraction.id].domain[n], size = product->tile[n];
+  int64_t n = product->roles.n, extent = graph.exprs()[contraction.id].domain[n], size = product->tile[n];
   if (why.empty() && size < extent && size % kSwizzleLines != 0)
     why = llvm::formatv("tiles with N = {0} do not begin at multiples of the {1} lines of a swizzle", size,
                         kSwizzleLines);
   if (!why.empty())
     return std::nullopt;
-  const RootAccess &access = product->root.accesses[product->roles.laneInput];
+  const RootAccess &access = product->root.accesses[product->roles.rhsInput];
   auto type = cast<RankedTensorType>(access.tensor.getType());
   int64_t bytes = tile::elementBytes(type.getElementType()), k = graph.exprs()[contraction.id].domain[product->k];
   SwizzledLayout swizzled;
   swizzled.op = contraction.id;
   swizzled.root = product->root;
-  swizzled.operand = product->roles.laneInput;
+  swizzled.operand = product->roles.rhsInput;
   std::vector<Value> inputs = groupInputs(graph, choice);
   swizzled.input = "in" + std::to_string(llvm::find(inputs, access.tensor) - inputs.begin());
-  std::tie(swizzled.laneDim, swizzled.kDim) = *positionsOf(access.map, n, product->k);
+  std::tie(swizzled.nDim, swizzled.kDim) = *positionsOf(access.map, n, product->k);
   // A tile has as many lines as its slot, starting at its first line.
   int64_t across = llvm::divideCeil(extent, size), steps = llvm::divideCeil(k, tiling.step), tiles = tilesOf(group);
-  swizzled.shape = {(across - 1) * size + tiling.lanes, tiling.step};
+  swizzled.shape = {(across - 1) * size + tiling.n, tiling.step};
   swizzled.padded = type.getShape().vec();
-  swizzled.padded[swizzled.laneDim] = swizzled.shape.lines;
+  swizzled.padded[swizzled.nDim] = swizzled.shape.lines;
   swizzled.padded[swizzled.kDim] = steps * tiling.step;
   swizzled.atom = kSwizzleAtomBytes / bytes;
-  swizzled.copyBytes = tiling.laneSlotBytes;
+  swizzled.copyBytes = tiling.rhsSlotBytes;
   CopiedOperand copied{tiles, steps, copyBytes(graph, product->root, swizzled.operand),
                        static_cast<double>(tiles / across * extent * k * bytes)};
   swizzled.gain = bulkCopyGain(copied, tiling, group.threads, target);
@@ -173,7 +173,7 @@ static TensorPlan *inputNamed(GroupPlan &group, StringRef name) {
 
 static std::string copiesWith(const TensorGraph &graph, const SwizzledLayout &swizzled) {
   std::string others = narrowCopies(graph, swizzled.root, /*shifts=*/false, /*but=*/swizzled.operand);
-  return llvm::formatv("operand {0} copied {1} bytes at a time, from images of its tiles", swizzled.operand,
+  return llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout", swizzled.operand,
                        swizzled.copyBytes)
              .str() +
          (others.empty() ? "" : ", " + others);
@@ -247,7 +247,7 @@ std::string tilewright::whyNotLaidOut(const Plan &plan, const TensorGraph &graph
           fits |=
               swizzled && swizzled->input == tensor.tensor && llvm::equal(swizzled->layout(), tensor.layout, isSame);
           if (swizzled)
-            why = "it is not that of its tiles' images";
+            why = "it is not the swizzled layout that its tiles need";
         }
         if (!fits)
           return "kernel '" + kernel.name + "' cannot read " + tensor.tensor + " in the layout that is given: " + why;

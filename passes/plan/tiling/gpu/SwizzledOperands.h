@@ -20,7 +20,7 @@ struct SwizzledLayout {
   GroupRoot root;                ///< the contraction's accesses
   std::string input;             ///< name of the tensor in the plan
   std::vector<int64_t> padded;   ///< padded sizes of the tensor
-  int64_t laneDim = 0, kDim = 0; ///< dims of the tensor that are N and K; all others have one point
+  int64_t nDim = 0, kDim = 0;    ///< dims of the tensor that are N and K; all others have one point
   SwizzledShape shape;
   int64_t atom = 1;      ///< elements per 16 bytes
   int64_t copyBytes = 0; ///< bytes of a bulk copy

@@ -93,7 +93,7 @@ func.func @heads_share_a_mask(%x: tensor<12x512x256xf32>, %mask: tensor<512x256x
 }
 
 // Tiles of a contraction with every number of threads: the one that is chosen is fastest, or has less L2 traffic.
-// CHECK: remark: chosen: sums, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB requested of L2
+// CHECK: remark: chosen: contraction, 96 blocks of 256 threads, tiles [128, 768, 128]: {{.*}} us, 1 waves, {{.*}} MB requested of L2
 func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512x3072xf32> {
   %c0 = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x3072xf32>
@@ -103,7 +103,7 @@ func.func @sums(%x: tensor<512x768xf16>, %w: tensor<768x3072xf16>) -> tensor<512
 }
 
 // Few rows: columns are cut into small tiles, so that there are enough blocks, and warps share K.
-// CHECK: remark: chosen: sums, {{[1-9][0-9][0-9]}} blocks of {{.*}} share the terms, tiles [4096, {{16|32}}]
+// CHECK: remark: chosen: contraction, {{[1-9][0-9][0-9]}} blocks of {{.*}} slices of K, tiles [4096, {{16|32}}]
 func.func @few_rows(%x: tensor<1x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<1x4096xf32> {
   %c0 = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<1x4096xf32>

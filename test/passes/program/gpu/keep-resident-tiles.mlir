@@ -13,15 +13,15 @@
 // CHECK-LABEL: tile.program @keeps_what_is_read_again
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<3x5x40xf32, global>, %[[AGAIN:.*]]: !tile.slice<3x200xf32, global>
 // CHECK-NOT: tile.resident
-// CHECK: %[[LEFT:.*]] = tile.alloc {tile.aligned_as = affine_map<(d0, d1) -> (d0 * 200 + d1 * 40)>, tile.kept = 0 : i64} : <1x1x40xf32, block>
+// CHECK: %[[LEFT:.*]] = tile.alloc {tile.aligned_as = affine_map<(d0, d1) -> (d0 * 200 + d1 * 40)>, tile.resident_tile = 0 : i64} : <1x1x40xf32, block>
 // CHECK: %[[V:.*]] = tile.load %[[X]] at
 // CHECK-NEXT: tile.store %[[V]], %[[LEFT]] at affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0 - s0, d1 - s1, d2)>
 // CHECK: tile.sync <grid>
-// CHECK: %[[FOUND:.*]] = tile.alloc {tile.aligned_as = affine_map<(d0, d1) -> (d0 * 200 + d1)>, tile.kept = 0 : i64} : <1x40xf32, block>
+// CHECK: %[[FOUND:.*]] = tile.alloc {tile.aligned_as = affine_map<(d0, d1) -> (d0 * 200 + d1)>, tile.resident_tile = 0 : i64} : <1x40xf32, block>
 // CHECK-NOT: %[[AGAIN]]
 // CHECK: tile.load %[[FOUND]] at affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1 - s1)>
 // CUT-LABEL: tile.program @keeps_what_is_read_again
-// CUT-NOT: tile.kept
+// CUT-NOT: tile.resident_tile
 // CUT: tile.load {{.*}} : <3x200xf32, global>
 tile.program @keeps_what_is_read_again outputs 2 {
 ^bb0(%x: !tile.slice<3x5x40xf32, global>, %again: !tile.slice<3x200xf32, global>, %p: !tile.slice<3x5xf32, global>,
@@ -62,7 +62,7 @@ tile.program @keeps_what_is_read_again outputs 2 {
 
 // If the first phase has a buffer for the tile already, that buffer stays resident, and no other is allocated.
 // CHECK-LABEL: tile.program @keeps_the_buffer_that_holds_it
-// CHECK: %[[HELD:.*]] = tile.alloc {{.*}}tile.kept = 0 : i64} : <1x40xf32, block>
+// CHECK: %[[HELD:.*]] = tile.alloc {{.*}}tile.resident_tile = 0 : i64} : <1x40xf32, block>
 // CHECK-NOT: tile.alloc
 // CHECK: tile.store %{{.*}}, %[[HELD]]
 // CHECK-NOT: tile.store %{{.*}}, %[[HELD]]
@@ -107,7 +107,7 @@ tile.program @keeps_the_buffer_that_holds_it outputs 2 {
 // 200 blocks with a tile of 120000 bytes each may not all be resident, because an SM has space for one: the second
 // phase reads the tensor again.
 // CHECK-LABEL: tile.program @reads_again_what_has_no_room
-// CHECK-NOT: tile.kept
+// CHECK-NOT: tile.resident_tile
 // WHY: remark: {{.*}}a tile that two phases read is read again: blocks would have 120576 bytes of shared memory, so that not all of them are sure to be resident
 tile.program @reads_again_what_has_no_room outputs 2 {
 ^bb0(%x: !tile.slice<200x30000xf32, global>, %p: !tile.slice<200xf32, global>, %y: !tile.slice<200x30000xf32, global>):

@@ -13,7 +13,7 @@
 // CHECK: micro_kernel = "mma_sync-16x8"
 // CHECK-NOT: tile.prefetch
 // CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.prefetch = ["lanes"]
+// CHECK: tile.compute {{.*}}tile.prefetch = ["rhs"]
 
 // CODE-LABEL: func.func @weights_of_the_next
 // CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
@@ -76,7 +76,7 @@ tile.program @weights_of_the_next outputs 1 {
 // CHECK: micro_kernel = "mma_sync-16x8"
 // CHECK-NOT: tile.prefetch
 // CHECK: tile.sync <grid>
-// CHECK: tile.prefetch = ["lanes"]
+// CHECK: tile.prefetch = ["rhs"]
 
 // CODE-LABEL: func.func @weights_before_the_barrier
 // CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
@@ -143,7 +143,7 @@ tile.program @weights_before_the_barrier outputs 2 {
 // The second copies its third step itself, before its own loop.
 // CHECK-LABEL: tile.program @few_steps_before
 // CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.prefetch = ["lanes"]
+// CHECK: tile.compute {{.*}}tile.prefetch = ["rhs"]
 
 // CODE-LABEL: func.func @few_steps_before
 // CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<256x64xf16, 1>

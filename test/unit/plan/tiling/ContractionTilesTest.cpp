@@ -10,9 +10,9 @@ namespace {
 
 class ContractionTilesTest : public PlanFixture {
 protected:
-  static std::string matmul(int64_t rows, int64_t terms, int64_t columns, const char *result = "f32") {
+  static std::string matmul(int64_t m, int64_t k, int64_t n, const char *result = "f32") {
     auto shape = [](int64_t a, int64_t b) { return "tensor<" + std::to_string(a) + "x" + std::to_string(b) + "x"; };
-    std::string a = shape(rows, terms) + "f32>", b = shape(terms, columns) + "f32>", y = shape(rows, columns);
+    std::string a = shape(m, k) + "f32>", b = shape(k, n) + "f32>", y = shape(m, n);
     y += std::string(result) + ">";
     return "func.func @matmul(%a: " + a + ", %b: " + b + ") -> " + y +
            " {\n  %zero = arith.constant dense<0.0> : " + y + "\n  %y = linalg.matmul ins(%a, %b : " + a + ", " + b +
@@ -52,7 +52,7 @@ TEST_F(ContractionTilesTest, blocks_are_as_large_as_fit) {
 
 // If one register block has all rows, each panel is read once. If it comes from the private outer cache, K is whole;
 // from further away, it is read a few rows at a time.
-TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_terms) {
+TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_of_k) {
   EXPECT_EQ(termsOf(matmul(5, 1024, 192)), 0);
   EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 8);
 }

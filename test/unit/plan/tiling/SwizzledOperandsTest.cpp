@@ -16,7 +16,7 @@ protected:
   TileImagesTest() { h200 = *lookupTarget("cuda:h200"); }
 
   /// A product of f16 by a weight or by an argument.
-  static std::string product(int64_t rows, int64_t terms, int64_t lanes, bool isWeight = true) {
+  static std::string product(int64_t m, int64_t k, int64_t n, bool isWeight = true) {
     return llvm::formatv(R"(
 "util.global"() <{{initial_value = #stream.parameter.named<"model"::"w"> : tensor<{1}x{2}xf16>, sym_name = "w",
                   sym_visibility = "private", type = tensor<{1}x{2}xf16>}> : () -> ()
@@ -29,7 +29,7 @@ func.func @product(%a: tensor<{0}x{1}xf16>, %b: tensor<{1}x{2}xf16>) -> tensor<{
                      outs(%z : tensor<{0}x{2}xf32>) -> tensor<{0}x{2}xf32>
   return %p : tensor<{0}x{2}xf32>
 })",
-                         rows, terms, lanes, isWeight ? "w" : "b");
+                         m, k, n, isWeight ? "w" : "b");
   }
 
   static TensorPlan *laidOut(Plan &plan) {
@@ -86,7 +86,8 @@ TEST_F(TileImagesTest, ALayoutIsThatOfTheTiles) {
   TensorGraph graph = parse(product(2048, 1024, 2048));
   Plan plan = makePlan(graph, h200);
   laidOut(plan)->layout.back().arguments = {4};
-  EXPECT_NE(whyNotLaidOut(plan, graph, h200).find("it is not that of its tiles' images"), std::string::npos);
+  EXPECT_NE(whyNotLaidOut(plan, graph, h200).find("it is not the swizzled layout that its tiles need"),
+            std::string::npos);
 }
 
 TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
@@ -99,9 +100,9 @@ TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
 }
 
 /// 128 x 256 accumulators of 256 threads, in steps of K = 64 of f16.
-GemmTiling tilingOf(int64_t lanes) {
+GemmTiling tilingOf(int64_t n) {
   Target target = *lookupTarget("cuda:h200");
-  GemmTile tile{128, lanes, 1024, 2, 2};
+  GemmTile tile{128, n, 1024, 2, 2};
   return *chooseGemmTiling(tile, 256, *warpgroupKernel(target, {"f16", "f16", "f32"}));
 }
 

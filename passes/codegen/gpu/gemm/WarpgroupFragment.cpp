@@ -20,48 +20,50 @@ using namespace tilewright;
 namespace {
 constexpr int64_t kLanes = 32, kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
 
-class WarpgroupShare : public AccumulatorFragment, ShareInputs {
+class WarpgroupFragment : public AccumulatorFragment, FragmentInputs {
 public:
-  explicit WarpgroupShare(const ShareInputs &inputs) : ShareInputs(inputs), builder(frame.builder), loc(frame.loc) {
+  explicit WarpgroupFragment(const FragmentInputs &inputs)
+      : FragmentInputs(inputs), builder(frame.builder), loc(frame.loc) {
     Value lane = frame.modulo(frame.thread, kLanes);
     Value warp = frame.modulo(frame.divide(frame.thread, kLanes), kRows / kWarpRows);
     Value group = frame.divide(frame.thread, threadsOfStep(kernel));
     this->lane = lane;
-    groupRow = frame.multiply(frame.divide(group, tiling.laneUnits), tiling.ownRows);
-    warpRow = frame.add(groupRow, frame.multiply(warp, kWarpRows));
-    groupLane = frame.multiply(frame.modulo(group, tiling.laneUnits), tiling.ownLanes);
-    firstRow = frame.add(warpRow, frame.divide(lane, 4));
-    firstLane = frame.add(groupLane, frame.multiply(frame.modulo(lane, 4), run = 2));
-    rowBits = 3 | (tiling.laneUnits - 1) * threadsOfStep(kernel);
-    for (int64_t row = 0; row < tiling.ownRows; row += kRows)
-      for (int64_t column = 0; column < tiling.ownLanes; column += kColumns)
+    groupM = frame.multiply(frame.divide(group, tiling.nUnits), tiling.ownM);
+    warpM = frame.add(groupM, frame.multiply(warp, kWarpRows));
+    groupN = frame.multiply(frame.modulo(group, tiling.nUnits), tiling.ownN);
+    firstM = frame.add(warpM, frame.divide(lane, 4));
+    firstN = frame.add(groupN, frame.multiply(frame.modulo(lane, 4), run = 2));
+    rowBits = 3 | (tiling.nUnits - 1) * threadsOfStep(kernel);
+    for (int64_t row = 0; row < tiling.ownM; row += kRows)
+      for (int64_t column = 0; column < tiling.ownN; column += kColumns)
         for (int64_t half : {0, 1})
           for (int64_t next : {0, 1})
-            places.push_back({row + half * kMatrix, column + next});
+            offsets.push_back({row + half * kMatrix, column + next});
   }
 
   /// Pins the accumulators in registers, even if they begin as constants: the optimiser would write those after the
   /// fence.
-  SmallVector<Value> begin(ValueRange sums) override { return sumsAsOfHere(builder, loc, sums); }
+  SmallVector<Value> begin(ValueRange accumulators) override {
+    return accumulatorsAsOfHere(builder, loc, accumulators);
+  }
 
-  SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
-    int64_t blocks = tiling.ownRows / kRows, own = tiling.sums / blocks;
+  SmallVector<Value> multiplyAdd(ValueRange accumulators, Value slot) override {
+    int64_t blocks = tiling.ownM / kRows, own = tiling.accumulators / blocks;
     auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), SmallVector<Type>(own, sum));
     SmallVector<Value> results;
     for (int64_t block = 0; block < blocks; ++block)
-      results.push_back(pack(sums.slice(block * own, own), type));
-    SmallVector<SmallVector<Value>> factors; // by K element and block; registers must be written before the fence
-    for (int64_t term = 0; rows.isInPlace() && term < tiling.step; term += kernel.depth)
+      results.push_back(pack(accumulators.slice(block * own, own), type));
+    SmallVector<SmallVector<Value>> operands; // by K element and block; registers must be written before the fence
+    for (int64_t k = 0; lhs.isInPlace() && k < tiling.step; k += kernel.depth)
       for (int64_t block = 0; block < blocks; ++block)
-        factors.push_back(loadRows(slot, block * kRows, term));
+        operands.push_back(loadLhs(slot, block * kRows, k));
     NVVM::WgmmaFenceAlignedOp::create(builder, loc);
-    for (int64_t term = 0; term < tiling.step; term += kernel.depth) {
-      Value right = describe(lanes, slot, groupLane, frame.constant(term));
+    for (int64_t k = 0; k < tiling.step; k += kernel.depth) {
+      Value right = describe(rhs, slot, groupN, frame.constant(k));
       for (auto [block, result] : llvm::enumerate(results))
-        result = rows.isInPlace()
-                     ? multiplyLoaded(factors[term / kernel.depth * blocks + block], right, result)
-                     : multiply(describe(rows, slot, frame.add(groupRow, block * kRows), frame.constant(term)), right,
-                                result);
+        result = lhs.isInPlace() ? multiplyLoaded(operands[k / kernel.depth * blocks + block], right, result)
+                                 : multiply(describe(lhs, slot, frame.add(groupM, block * kRows), frame.constant(k)),
+                                            right, result);
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
     wait(tiling.overlaps ? 1 : 0);
@@ -69,14 +71,14 @@ public:
     for (Value result : results)
       for (int64_t i = 0; i < own; ++i)
         next.push_back(LLVM::ExtractValueOp::create(builder, loc, result, i));
-    return tiling.overlaps ? next : sumsAsOfHere(builder, loc, next);
+    return tiling.overlaps ? next : accumulatorsAsOfHere(builder, loc, next);
   }
 
-  SmallVector<Value> finish(ValueRange sums) override {
+  SmallVector<Value> finish(ValueRange accumulators) override {
     if (!tiling.overlaps)
-      return sums;
+      return accumulators;
     wait(0);
-    return sumsAsOfHere(builder, loc, sums);
+    return accumulatorsAsOfHere(builder, loc, accumulators);
   }
 
 private:
@@ -92,7 +94,7 @@ private:
 
   /// Returns a matrix descriptor (PTX ISA, "Shared memory matrix layout"): address, distances in atoms of panels and of
   /// groups of 8 lines, and the swizzle, which is as wide as a line.
-  Value describe(ContractionOperand &operand, Value slot, Value point, Value term) {
+  Value describe(ContractionOperand &operand, Value slot, Value point, Value k) {
     constexpr int64_t kAtom = kAtomBytes, kWindow = 1 << 18;
     int64_t line = operand.lineBytes(), swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
     int64_t panel = operand.liesAlongK() ? 1 : operand.panelBytes() / kAtom; // 1 if there is only one panel
@@ -102,7 +104,7 @@ private:
     auto constant = [&](uint64_t value) {
       return arith::ConstantIntOp::create(builder, loc, static_cast<int64_t>(value), 64).getResult();
     };
-    Value address = LLVM::PtrToIntOp::create(builder, loc, word, operand.matrix(slot, point, term));
+    Value address = LLVM::PtrToIntOp::create(builder, loc, word, operand.matrix(slot, point, k));
     address = arith::AndIOp::create(builder, loc, address, constant(kWindow - 1));
     address = arith::ShRUIOp::create(builder, loc, address, constant(4));
     return arith::OrIOp::create(builder, loc, address, constant(fixed));
@@ -110,19 +112,19 @@ private:
 
   /// Loads the M operand: matrices 0 and 1 are the upper and lower rows of the first half of K, 2 and 3 those of the
   /// second half.
-  SmallVector<Value> loadRows(Value slot, int64_t row, int64_t term) {
+  SmallVector<Value> loadLhs(Value slot, int64_t row, int64_t k) {
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
-    Value point = frame.add(frame.add(warpRow, row), frame.multiply(odd, kMatrix));
-    Value place = frame.add(frame.multiply(upper, kernel.depth / 2), term);
-    bool transposed = !rows.liesAlongK();
-    (transposed ? place : point) = frame.add(transposed ? place : point, frame.modulo(lane, kMatrix));
-    return loadMatrices(builder, loc, rows.pointer(slot, point, place), transposed);
+    Value point = frame.add(frame.add(warpM, row), frame.multiply(odd, kMatrix));
+    Value first = frame.add(frame.multiply(upper, kernel.depth / 2), k);
+    bool transposed = !lhs.liesAlongK();
+    (transposed ? first : point) = frame.add(transposed ? first : point, frame.modulo(lane, kMatrix));
+    return loadMatrices(builder, loc, lhs.pointer(slot, point, first), transposed);
   }
 
   /// Emits wgmma with an M operand in registers as inline assembly, because the dialect has the instruction with
   /// descriptors only. Operands are numbered starting with the results.
-  Value multiplyLoaded(ArrayRef<Value> left, Value right, Value sums) {
-    auto type = cast<LLVM::LLVMStructType>(sums.getType());
+  Value multiplyLoaded(ArrayRef<Value> left, Value right, Value accumulators) {
+    auto type = cast<LLVM::LLVMStructType>(accumulators.getType());
     size_t count = type.getBody().size(), next = 2 * count;
     auto numbers = [&](size_t first, size_t many) {
       std::string text;
@@ -130,15 +132,14 @@ private:
         text += (i ? ", $" : "$") + std::to_string(first + i);
       return "{" + text + "}";
     };
-    std::string types = kernel.types.rows, code, constraints;
-    code = "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
-           std::to_string(tiling.ownLanes) + "k16.f32." + types + "." + types + " " + numbers(0, count) + ", " +
-           numbers(next, left.size()) + ", $" + std::to_string(next + left.size()) + ", p, 1, 1, " +
-           (lanes.liesAlongK() ? "0" : "1") + ";\n}\n";
+    std::string types = kernel.types.lhs, code, constraints;
+    code = "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(tiling.ownN) +
+           "k16.f32." + types + "." + types + " " + numbers(0, count) + ", " + numbers(next, left.size()) + ", $" +
+           std::to_string(next + left.size()) + ", p, 1, 1, " + (rhs.liesAlongK() ? "0" : "1") + ";\n}\n";
     SmallVector<Value> operands;
     for (size_t i = 0; i < count; ++i) {
       constraints += "=f,";
-      operands.push_back(LLVM::ExtractValueOp::create(builder, loc, sums, i));
+      operands.push_back(LLVM::ExtractValueOp::create(builder, loc, accumulators, i));
     }
     for (size_t i = 0; i < count; ++i)
       constraints += std::to_string(i) + ",";
@@ -161,30 +162,30 @@ private:
         .Default(NVVM::WGMMATypes::u8);
   }
 
-  Value multiply(Value left, Value right, Value sums) {
+  Value multiply(Value left, Value right, Value accumulators) {
     MLIRContext *context = builder.getContext();
-    auto factor = [&](const std::string &type) { return NVVM::WGMMATypesAttr::get(context, ptxType(type)); };
+    auto typeOf = [&](const std::string &type) { return NVVM::WGMMATypesAttr::get(context, ptxType(type)); };
     auto result = sum.isInteger() ? NVVM::WGMMATypes::s32 : NVVM::WGMMATypes::f32;
     auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
     auto layout = [&](ContractionOperand &operand, NVVM::MMALayout along, NVVM::MMALayout across) {
       return NVVM::MMALayoutAttr::get(context, operand.liesAlongK() ? along : across);
     };
     return NVVM::WgmmaMmaAsyncOp::create(
-        builder, loc, sums.getType(), sums, left, right,
-        NVVM::MMAShapeAttr::get(context, kRows, tiling.ownLanes, kernel.depth), factor(kernel.types.rows),
-        factor(kernel.types.lanes), NVVM::WGMMATypesAttr::get(context, result),
+        builder, loc, accumulators.getType(), accumulators, left, right,
+        NVVM::MMAShapeAttr::get(context, kRows, tiling.ownN, kernel.depth), typeOf(kernel.types.lhs),
+        typeOf(kernel.types.rhs), NVVM::WGMMATypesAttr::get(context, result),
         NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one, one,
-        layout(rows, NVVM::MMALayout::row, NVVM::MMALayout::col),
-        layout(lanes, NVVM::MMALayout::col, NVVM::MMALayout::row), NVVM::MMAIntOverflowAttr());
+        layout(lhs, NVVM::MMALayout::row, NVVM::MMALayout::col),
+        layout(rhs, NVVM::MMALayout::col, NVVM::MMALayout::row), NVVM::MMAIntOverflowAttr());
   }
 
   OpBuilder &builder;
   Location loc;
-  Value groupRow, groupLane; ///< offset of the warpgroup in the tile
-  Value warpRow, lane;       ///< offset of the warp in the tile; index of the thread in its warp
+  Value groupM, groupN; ///< offset of the warpgroup in the tile
+  Value warpM, lane;    ///< offset of the warp in the tile; index of the thread in its warp
 };
 } // namespace
 
-std::unique_ptr<AccumulatorFragment> tilewright::makeWarpgroupShare(const ShareInputs &inputs) {
-  return std::make_unique<WarpgroupShare>(inputs);
+std::unique_ptr<AccumulatorFragment> tilewright::makeWarpgroupFragment(const FragmentInputs &inputs) {
+  return std::make_unique<WarpgroupFragment>(inputs);
 }

@@ -70,7 +70,7 @@ class Dense:
         return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
-def in_images(
+def with_swizzled_weights(
     plan: Plan, *, tile: tuple[int, int], weight_is_first: bool = False, element_bytes: int = 2
 ) -> None:
     """Changes the only contraction of a plan to one of a warpgroup with these tiles, and its weight to swizzled
@@ -144,7 +144,7 @@ _CASES = {
 def test_products(case: str, element: str, tmp_path: Path) -> None:
     dense = replace(_CASES[case], element=element)
     plan = planned(dense.build())
-    in_images(plan, tile=(64, 128))
+    with_swizzled_weights(plan, tile=(64, 128))
     run(dense, plan, tmp_path)
     assert "cp.async.bulk.shared::cluster.global.mbarrier" in (tmp_path / "kernels.ptx").read_text()
 
@@ -183,7 +183,7 @@ def test_bytes_are_multiplied_exactly(tmp_path: Path) -> None:
     parameters = {"model": tmp_path / "model.irpa"}
     plan = tilewright.compile(_BYTES, "cuda:h200", parameters=parameters).plan
     assert plan is not None
-    in_images(plan, tile=(64, 64), weight_is_first=True, element_bytes=1)
+    with_swizzled_weights(plan, tile=(64, 64), weight_is_first=True, element_bytes=1)
     program = tilewright.compile(_BYTES, "cuda:h200", plan=plan, parameters=parameters, dump_dir=tmp_path)
     ran = simulate_program(program, tmp_path, [x])
     assert ran.outputs is not None
@@ -194,7 +194,7 @@ def test_blocks_walk_several_tiles(tmp_path: Path) -> None:
     """The mbarriers of a tile are initialised again for the next one."""
     dense = Dense(shape=(256, 320, 256))
     plan = planned(dense.build())
-    in_images(plan, tile=(64, 128))
+    with_swizzled_weights(plan, tile=(64, 128))
     plan.kernels[0].groups[0].workgroups = 4
     run(dense, plan, tmp_path)
 
@@ -203,33 +203,33 @@ def test_copies_are_of_one_thread(tmp_path: Path) -> None:
     """One thread copies the same bytes for the same products, with fewer instructions."""
     dense = Dense(shape=(128, 128, 256))
     plan = planned(dense.build())
-    in_images(plan, tile=(64, 128))
-    images = run(dense, plan, tmp_path / "images")
+    with_swizzled_weights(plan, tile=(64, 128))
+    swizzled = run(dense, plan, tmp_path / "swizzled")
     for tensor in plan.kernels[0].groups[0].tensors:
         tensor.layout = []
     plain = run(dense, plan, tmp_path / "plain")
     steps, of_step = 4 * 2, 128 * 128 // 512  # for all blocks; warps copy 16 bytes a thread
-    assert plain.instructions.global_memory - images.instructions.global_memory == steps * (of_step - 1)
-    assert images.instructions.integer < plain.instructions.integer
-    assert images.instructions.tensor == plain.instructions.tensor
-    assert images.global_reads.bytes == plain.global_reads.bytes
+    assert plain.instructions.global_memory - swizzled.instructions.global_memory == steps * (of_step - 1)
+    assert swizzled.instructions.integer < plain.instructions.integer
+    assert swizzled.instructions.tensor == plain.instructions.tensor
+    assert swizzled.global_reads.bytes == plain.global_reads.bytes
 
 
-def test_the_planner_stores_images_by_itself(tmp_path: Path) -> None:
+def test_the_planner_stores_swizzled_weights_by_itself(tmp_path: Path) -> None:
     model = Dense(shape=(2048, 512, 2048)).build()
     text = tilewright.compile(model, "cuda:h200", dump_dir=tmp_path).explain()
-    assert re.search(r"operand 1 copied \d+ bytes at a time, from images of its tiles", text)
+    assert re.search(r"operand 1 copied \d+ bytes at a time, from a swizzled layout", text)
     check_warpgroups(tmp_path)
 
 
 def test_a_layout_of_other_tiles_is_an_illegal_plan() -> None:
     dense = Dense(shape=(128, 128, 256))
     plan = planned(dense.build())
-    in_images(plan, tile=(64, 128))
+    with_swizzled_weights(plan, tile=(64, 128))
     (weight,) = (tensor for tensor in plan.kernels[0].groups[0].tensors if tensor.layout)
     weight.layout[-1].arguments = [4]
     with pytest.raises(
-        PlanError, match="in1 in the layout that is given: it is not that of its tiles' images"
+        PlanError, match="in1 in the layout that is given: it is not the swizzled layout that its tiles need"
     ):
         tilewright.compile(dense.build(), "cuda:h200", plan=plan)
 
@@ -247,7 +247,7 @@ def test_a_layout_of_other_tiles_is_an_illegal_plan() -> None:
 def test_what_is_missing_is_found(missing: str, fault: str, tmp_path: Path) -> None:
     dense = Dense(shape=(64, 584, 128))
     plan = planned(dense.build())
-    in_images(plan, tile=(64, 128))
+    with_swizzled_weights(plan, tile=(64, 128))
     program = tilewright.compile(dense.build(), "cuda:h200", plan=plan, dump_dir=tmp_path)
     flow = describe_launches(tmp_path)
     text, count = re.subn(rf"\n.*{re.escape(missing)}.*(?=\n)", "", flow["kernels"])

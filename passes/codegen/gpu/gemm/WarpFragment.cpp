@@ -20,36 +20,36 @@ namespace {
 constexpr int64_t kLanes = 32, kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
 constexpr int64_t kColumnPair = 2 * kColumns; ///< columns of the N operand that one ldmatrix of four matrices loads
 
-class WarpShare : public AccumulatorFragment, ShareInputs {
+class WarpFragment : public AccumulatorFragment, FragmentInputs {
 public:
-  explicit WarpShare(const ShareInputs &inputs)
-      : ShareInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth), bytes(2 * kAtomBytes / depth),
-        splits(bytes == 1 && !lanes.liesAlongK()) {
+  explicit WarpFragment(const FragmentInputs &inputs)
+      : FragmentInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
+        bytes(2 * kAtomBytes / depth), splits(bytes == 1 && !rhs.liesAlongK()) {
     lane = frame.modulo(frame.thread, kLanes);
-    Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.rowUnits * tiling.laneUnits);
-    warpRow = frame.multiply(frame.divide(warp, tiling.laneUnits), tiling.ownRows);
-    warpLane = frame.multiply(frame.modulo(warp, tiling.laneUnits), tiling.ownLanes);
+    Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.mUnits * tiling.nUnits);
+    warpM = frame.multiply(frame.divide(warp, tiling.nUnits), tiling.ownM);
+    warpN = frame.multiply(frame.modulo(warp, tiling.nUnits), tiling.ownN);
     firstK = firstKOf(frame, tiling);
-    firstRow = frame.add(warpRow, frame.divide(lane, 4));
+    firstM = frame.add(warpM, frame.divide(lane, 4));
     run = splits ? 4 : 2;
-    firstLane = frame.add(warpLane, frame.multiply(frame.modulo(lane, 4), run));
-    rowBits = 3 | (tiling.laneUnits - 1) * kLanes;
-    for (int64_t row = 0; row < tiling.ownRows; row += kRows)
-      for (int64_t column = 0; column < tiling.ownLanes; column += run * kColumns / 2)
+    firstN = frame.add(warpN, frame.multiply(frame.modulo(lane, 4), run));
+    rowBits = 3 | (tiling.nUnits - 1) * kLanes;
+    for (int64_t row = 0; row < tiling.ownM; row += kRows)
+      for (int64_t column = 0; column < tiling.ownN; column += run * kColumns / 2)
         for (int64_t half : {0, 1})
           for (int64_t next = 0; next < run; ++next)
-            places.push_back({row + half * kMatrix, column + next});
+            offsets.push_back({row + half * kMatrix, column + next});
   }
 
-  SmallVector<Value> multiplyAdd(ValueRange sums, Value slot) override {
-    SmallVector<Value> next(sums);
+  SmallVector<Value> multiplyAdd(ValueRange accumulators, Value slot) override {
+    SmallVector<Value> next(accumulators);
     for (int64_t own = 0; own < tiling.ownK(); own += depth) {
-      Value term = frame.add(firstK, own);
+      Value k = frame.add(firstK, own);
       SmallVector<SmallVector<Value>> a, b;
-      for (int64_t row = 0; row < tiling.ownRows; row += kRows)
-        a.push_back(loadRows(slot, row, term));
-      for (int64_t column = 0; column < tiling.ownLanes; column += kColumnPair) {
-        SmallVector<Value> pair = loadColumns(slot, column, term);
+      for (int64_t row = 0; row < tiling.ownM; row += kRows)
+        a.push_back(loadLhs(slot, row, k));
+      for (int64_t column = 0; column < tiling.ownN; column += kColumnPair) {
+        SmallVector<Value> pair = loadRhs(slot, column, k);
         b.push_back({pair[0], pair[1]});
         b.push_back({pair[2], pair[3]});
       }
@@ -66,57 +66,55 @@ private:
 
   /// Loads the M operand: matrices 0 and 1 are the upper and lower rows of the first half of K, 2 and 3 those of the
   /// second half.
-  SmallVector<Value> loadRows(Value slot, int64_t row, Value term) {
-    Value point = frame.add(warpRow, row);
-    if (rows.isShifted() || (!rows.liesAlongK() && bytes != 2))
-      return gather(rows, slot, point, term, {{0, 0}, {kMatrix, 0}, {0, half()}, {kMatrix, half()}});
+  SmallVector<Value> loadLhs(Value slot, int64_t row, Value k) {
+    Value point = frame.add(warpM, row);
+    if (lhs.isShifted() || (!lhs.liesAlongK() && bytes != 2))
+      return gather(lhs, slot, point, k, {{0, 0}, {kMatrix, 0}, {0, half()}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
-    return load(rows, slot, frame.add(point, frame.multiply(odd, kMatrix)),
-                frame.add(frame.multiply(upper, half()), term));
+    return load(lhs, slot, frame.add(point, frame.multiply(odd, kMatrix)), frame.add(frame.multiply(upper, half()), k));
   }
 
   /// Loads the N operand: matrices 0 and 1 are the first and second half of K of the first columns, 2 and 3 those of
   /// the next columns.
-  SmallVector<Value> loadColumns(Value slot, int64_t column, Value term) {
-    Value point = frame.add(warpLane, column);
+  SmallVector<Value> loadRhs(Value slot, int64_t column, Value k) {
+    Value point = frame.add(warpN, column);
     if (splits)
-      return splitColumns(slot, point, term);
-    if (lanes.isShifted() || (!lanes.liesAlongK() && bytes != 2))
-      return gather(lanes, slot, point, term, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
+      return splitColumns(slot, point, k);
+    if (rhs.isShifted() || (!rhs.liesAlongK() && bytes != 2))
+      return gather(rhs, slot, point, k, {{0, 0}, {0, half()}, {kMatrix, 0}, {kMatrix, half()}});
     Value odd = frame.modulo(frame.divide(lane, kMatrix), 2), upper = frame.divide(lane, 2 * kMatrix);
-    return load(lanes, slot, frame.add(point, frame.multiply(upper, kMatrix)),
-                frame.add(frame.multiply(odd, half()), term));
+    return load(rhs, slot, frame.add(point, frame.multiply(upper, kMatrix)), frame.add(frame.multiply(odd, half()), k));
   }
 
   /// Loads four matrices. Each lane gives the address of a line of a matrix that begins at the given point and K
   /// element.
-  SmallVector<Value> load(ContractionOperand &operand, Value slot, Value point, Value term) {
+  SmallVector<Value> load(ContractionOperand &operand, Value slot, Value point, Value k) {
     bool transposed = !operand.liesAlongK();
-    (transposed ? term : point) = frame.add(transposed ? term : point, frame.modulo(lane, kMatrix));
-    SmallVector<Value> words =
-        loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), term), transposed);
+    (transposed ? k : point) = frame.add(transposed ? k : point, frame.modulo(lane, kMatrix));
+    SmallVector<Value> words = loadMatrices(builder, loc, operand.pointer(slot, held(operand, point), k), transposed);
     return llvm::map_to_vector(words, [&](Value word) { return asOperand(word); });
   }
 
   /// Maps rows that are not stored to rows of the tile, because their accumulators are not used.
   Value held(ContractionOperand &operand, Value point) {
-    return &operand == &rows && tiling.heldRows < tiling.rows ? frame.modulo(point, tiling.heldRows) : point;
+    return &operand == &lhs && tiling.heldM < tiling.m ? frame.modulo(point, tiling.heldM) : point;
   }
 
-  /// Gathers the lane's words, each holding K elements of one point, at the offsets `places` from the point and K
+  /// Gathers the lane's words, each holding K elements of one point, at the given `distances` from the point and K
   /// element.
-  SmallVector<Value> gather(ContractionOperand &operand, Value slot, Value point, Value term,
-                            ArrayRef<std::pair<int64_t, int64_t>> places) {
+  SmallVector<Value> gather(ContractionOperand &operand, Value slot, Value point, Value k,
+                            ArrayRef<std::pair<int64_t, int64_t>> distances) {
     point = frame.add(point, frame.divide(lane, 4));
-    term = frame.add(term, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
-    return llvm::map_to_vector(places, [&](std::pair<int64_t, int64_t> place) {
+    k = frame.add(k, frame.multiply(frame.modulo(lane, 4), kWord / bytes));
+    return llvm::map_to_vector(distances, [&](std::pair<int64_t, int64_t> distance) {
       if (operand.isShifted() && operand.liesAlongK())
         return asOperand(
-            operand.readWord(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second)));
+            operand.readWord(slot, held(operand, frame.add(point, distance.first)), frame.add(k, distance.second)));
       SmallVector<Value> elements;
       for (int64_t i = 0; i < kWord / bytes; ++i) {
-        Value own = operand.read(slot, held(operand, frame.add(point, place.first)), frame.add(term, place.second + i),
-                                 /*count=*/1);
+        Value own =
+            operand.read(slot, held(operand, frame.add(point, distance.first)), frame.add(k, distance.second + i),
+                         /*count=*/1);
         elements.push_back(vector::ExtractOp::create(builder, loc, own, 0));
       }
       Value packed =
@@ -129,13 +127,13 @@ private:
   /// Loads columns of bytes that are split into two blocks. A line of a matrix is one K element of 16 columns, in
   /// pairs. Of each four K elements that a lane needs, matrices 0 and 1 have two each, in lines that differ modulo 8
   /// and therefore do not conflict in banks. For this, half of the lanes swap the two matrices.
-  SmallVector<Value> splitColumns(Value slot, Value point, Value term) {
+  SmallVector<Value> splitColumns(Value slot, Value point, Value k) {
     Value line = frame.modulo(lane, kMatrix), matrix = frame.divide(lane, kMatrix);
     Value later = frame.modulo(frame.add(frame.divide(line, 4), frame.modulo(matrix, 2)), 2);
     Value own = frame.add(frame.multiply(frame.divide(line, 2), 4), frame.modulo(line, 2));
     own = frame.add(frame.add(own, frame.multiply(later, 2)), frame.multiply(frame.divide(matrix, 2), half()));
     SmallVector<Value> words =
-        loadMatrices(builder, loc, lanes.pointer(slot, point, frame.add(term, own)), /*transposed=*/true);
+        loadMatrices(builder, loc, rhs.pointer(slot, point, frame.add(k, own)), /*transposed=*/true);
     Value inOrder = frame.isBelow(frame.modulo(lane, 4), frame.constant(2));
     SmallVector<Value> even, odd;
     for (int64_t i : {0, 2}) {
@@ -158,9 +156,9 @@ private:
 
   /// Returns a word of shared memory with the type that the instruction takes.
   Value asOperand(Value word) {
-    if (rows.element().isF16())
+    if (lhs.element().isF16())
       return LLVM::BitcastOp::create(builder, loc, VectorType::get({2}, builder.getF16Type()), word);
-    if (!rows.element().isF32())
+    if (!lhs.element().isF32())
       return word;
     Value number = LLVM::BitcastOp::create(builder, loc, builder.getF32Type(), word);
     return NVVM::ConvertFloatToTF32Op::create(builder, loc, builder.getI32Type(), number, NVVM::FPRoundingMode::RNA,
@@ -178,35 +176,35 @@ private:
 
   /// Returns the index of a block's accumulator among all: four in a row if columns are split into two blocks.
   int64_t indexOf(int64_t i, int64_t j, int64_t part) const {
-    int64_t columns = tiling.ownLanes / kColumns, half = part / 2, next = part % 2;
+    int64_t columns = tiling.ownN / kColumns, half = part / 2, next = part % 2;
     return splits ? ((i * columns + j / 2 * 2) * 2 + half * 2) * 2 + next * 2 + j % 2
                   : (i * columns + j) * 4 + half * 2 + next;
   }
 
-  void multiplyBlock(ValueRange a, ValueRange b, int64_t i, int64_t j, MutableArrayRef<Value> sums) {
+  void multiplyBlock(ValueRange a, ValueRange b, int64_t i, int64_t j, MutableArrayRef<Value> accumulators) {
     auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), {sum, sum, sum, sum});
     SmallVector<Value> own;
     for (int64_t part = 0; part < 4; ++part)
-      own.push_back(sums[indexOf(i, j, part)]);
+      own.push_back(accumulators[indexOf(i, j, part)]);
     std::optional<NVVM::MMAIntOverflow> overflow;
     if (sum.isInteger())
       overflow = NVVM::MMAIntOverflow::wrapped;
     Value block =
         NVVM::MmaOp::create(builder, loc, type, a, b, own, ArrayRef<int64_t>{kRows, kColumns, depth}, std::nullopt,
-                            overflow, std::array{ptxType(kernel.types.rows), ptxType(kernel.types.lanes)},
+                            overflow, std::array{ptxType(kernel.types.lhs), ptxType(kernel.types.rhs)},
                             std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
     for (int64_t part = 0; part < 4; ++part)
-      sums[indexOf(i, j, part)] = LLVM::ExtractValueOp::create(builder, loc, block, part);
+      accumulators[indexOf(i, j, part)] = LLVM::ExtractValueOp::create(builder, loc, block, part);
   }
 
   OpBuilder &builder;
   Location loc;
   int64_t depth, bytes; ///< K elements per instruction; bytes per element of an operand
   bool splits;          ///< true if even and odd columns are split into two blocks
-  Value lane, warpRow, warpLane, firstK;
+  Value lane, warpM, warpN, firstK;
 };
 } // namespace
 
-std::unique_ptr<AccumulatorFragment> tilewright::makeWarpShare(const ShareInputs &inputs) {
-  return std::make_unique<WarpShare>(inputs);
+std::unique_ptr<AccumulatorFragment> tilewright::makeWarpFragment(const FragmentInputs &inputs) {
+  return std::make_unique<WarpFragment>(inputs);
 }

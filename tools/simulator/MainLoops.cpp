@@ -1,4 +1,4 @@
-#include "tools/simulator/SumLoops.h"
+#include "tools/simulator/MainLoops.h"
 #include "tools/simulator/KernelOps.h"
 
 #include "mlir/Analysis/CFGLoopInfo.h"
@@ -18,7 +18,7 @@ static bool carriesAccumulators(Block &header) {
          });
 }
 
-llvm::DenseSet<Block *> tilewright::simulator::findSumLoops(LLVM::LLVMFuncOp function) {
+llvm::DenseSet<Block *> tilewright::simulator::findMainLoops(LLVM::LLVMFuncOp function) {
   llvm::DenseSet<Block *> found;
   if (function.getBody().hasOneBlock())
     return found;
