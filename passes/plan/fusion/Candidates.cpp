@@ -211,10 +211,10 @@ private:
       consider(
           {SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
     sort(found);
-    consider(dispatchesOfIree(graph, all));
     // IREE's dispatches come first, so that they are always measured.
-    if (!found.empty())
-      std::rotate(found.begin(), found.end() - 1, found.end());
+    size_t cuts = found.size();
+    consider(dispatchesOfIree(graph, all));
+    std::rotate(found.begin(), found.begin() + cuts, found.end());
     return found;
   }
 
