@@ -32,11 +32,6 @@ class UnreadableError(CompileError):
     """MLIR 22 cannot read the output of IREE's newer MLIR, because a type or attribute is spelled differently."""
 
 
-_TOO_MANY_BYTES = re.compile(
-    r"a block needs (?P<needed>\d+) bytes of shared memory; target '.*' has (?P<there>\d+)"
-)
-"""Text of the error for code that uses more memory than the plan counted."""
-
 _LEAST_STEP = 2048  # bytes by which the limit is lowered at least, because each new plan takes seconds
 
 _EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
@@ -268,10 +263,10 @@ def _run_planning(
         try:
             return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
         except PassError as error:
-            refused = _TOO_MANY_BYTES.match(error.message)
-            if refused is None:
+            excess = error.numbers.get("excess_block_bytes")
+            if excess is None:
                 raise
-            block_bytes -= max(int(refused["needed"]) - int(refused["there"]), _LEAST_STEP)
+            block_bytes -= max(excess, _LEAST_STEP)
             if block_bytes <= 0:
                 raise
             options["block-bytes"] = str(block_bytes)
