@@ -20,8 +20,8 @@ import onnx
 import pytest
 import tilewright
 from conftest import make_model, value
-from iree import runtime
 from onnx import helper
+from parameter_files import archive, two_products
 from tilewright.runtime import held
 from tilewright.runtime.held import PIECE_BYTES, TICK_NS, HeldFile
 
@@ -325,22 +325,8 @@ def test_iree_run_module_runs_a_copy_under_another_name(saved: Path, case: Case,
 
 # Several scopes
 
-TWO_SCOPES = """
-util.global private @w = #stream.parameter.named<"a/../left"::"w"> : tensor<33x64xf32>
-util.global private @v = #stream.parameter.named<"right"::"w"> : tensor<33x64xf32>
-func.func @products(%x: tensor<6x33xf32>) -> (tensor<6x64xf32>, tensor<6x64xf32>) {
-  %w = util.global.load @w : tensor<33x64xf32>
-  %v = util.global.load @v : tensor<33x64xf32>
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<6x64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x64xf32>) -> tensor<6x64xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<6x33xf32>, tensor<33x64xf32>)
-      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
-  %z = linalg.matmul ins(%x, %v : tensor<6x33xf32>, tensor<33x64xf32>)
-      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
-  return %y, %z : tensor<6x64xf32>, tensor<6x64xf32>
-}
-"""
+SCOPES = ("a/../left", "right")
+TWO_SCOPES = two_products(*SCOPES)
 WEIGHTS_THEMSELVES = """
 util.global private @w = #stream.parameter.named<"a/../left"::"w"> : tensor<33x64xf32>
 util.global private @v = #stream.parameter.named<"right"::"w"> : tensor<33x64xf32>
@@ -350,14 +336,6 @@ func.func @weights() -> (tensor<33x64xf32>, tensor<33x64xf32>) {
   return %w, %v : tensor<33x64xf32>, tensor<33x64xf32>
 }
 """
-SCOPES = ("a/../left", "right")
-
-
-def archive(path: Path, array: Array) -> Path:
-    index = runtime.ParameterIndex()
-    index.add_buffer("w", np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-    index.create_archive_file(str(path))
-    return path
 
 
 class Scopes:
@@ -368,7 +346,7 @@ class Scopes:
         self.weights = {scope: random.standard_normal((33, 64)).astype(np.float32) for scope in SCOPES}
         self.x = random.standard_normal((6, 33)).astype(np.float32)
         self.given = {
-            scope: archive(folder / f"given-{number}.irpa", self.weights[scope])
+            scope: archive(folder / f"given-{number}.irpa", {"w": self.weights[scope]})
             for number, scope in enumerate(SCOPES)
         }
         self.program = tilewright.compile(TWO_SCOPES, threads=1, parameters=self.given)
