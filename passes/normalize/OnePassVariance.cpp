@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/Rounding.h"
+#include "passes/graph/StartValue.h"
 #include "passes/normalize/TwoPhaseReduction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -33,8 +34,8 @@ constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so t
 constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
 constexpr int64_t kSpareParts = 4; ///< factor over the needed number of parts from which a dim is cut, through a view
 
-/// `squares` adds up (x - b)^2 and `total` adds up x or its extension to a wider float. b depends on `total` and does not
-/// vary along the reduced dims.
+/// `squares` adds up (x - b)^2 and `total` adds up x or its extension to a wider float. b depends on `total` and does
+/// not vary along the reduced dims.
 struct SumOfSquares {
   linalg::GenericOp squares, total;
   Value x, b;
@@ -109,10 +110,7 @@ SmallVector<Operation *> readersBehindExtension(Value x) {
 bool isPlainSum(linalg::GenericOp sum) {
   if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
     return false;
-  APFloat zero(0.0f);
-  auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && fill &&
-         matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) && zero.isZero();
+  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && startsFromZero(sum);
 }
 
 /// Returns the sum of x or of its extension, over the same elements as `squares`, that b depends on. Null if there is
