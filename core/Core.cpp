@@ -115,7 +115,7 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
   FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, errors);
   if (failed(parsed)) {
     Diagnostics diagnostics = collector.take();
-    diagnostics.insert(diagnostics.begin(), PlainDiagnostic{"error", syntaxError, "", "", {}});
+    diagnostics.insert(diagnostics.begin(), PlainDiagnostic{"error", syntaxError, "", "", {}, {}});
     return {false, std::move(diagnostics)};
   }
   StringRef anchor = parsed->getOpAnchorName();

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -22,6 +23,7 @@ struct PlainDiagnostic {
   std::string location;  ///< location as describe() formats it
   std::string operation; ///< name of the op at fault; empty if the message names none
   std::vector<PlainDiagnostic> notes;
+  std::map<std::string, int64_t> numbers; ///< what a caller may act on, by name (passes/support/DiagnosticNumbers.h)
 };
 
 using Diagnostics = std::vector<PlainDiagnostic>;

@@ -1,6 +1,8 @@
 // Extracts the op at fault from the wording of MLIR's diagnostics.
 #include "core/Diagnostics.h"
 
+#include "passes/support/DiagnosticNumbers.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,7 +26,8 @@ static std::string severityName(DiagnosticSeverity severity) {
 
 static PlainDiagnostic toPlain(Diagnostic &diagnostic) {
   PlainDiagnostic plain{
-      severityName(diagnostic.getSeverity()), diagnostic.str(), describe(diagnostic.getLocation()), "", {}};
+      severityName(diagnostic.getSeverity()), diagnostic.str(), describe(diagnostic.getLocation()), "", {}, {}};
+  forEachNumber(diagnostic, [&](StringRef name, int64_t value) { plain.numbers[name.str()] = value; });
   // The op's name is taken from the wording of emitOpError, because a diagnostic has no pointer to the op.
   static const llvm::Regex named("^'([A-Za-z_][A-Za-z0-9_$]*\\.[A-Za-z0-9_.$]+)' op ");
   SmallVector<StringRef> groups;

@@ -100,6 +100,7 @@ private:
 };
 } // namespace
 
+// No lock is needed: a worker answers one request at a time, and calls this before it runs the passes of a request.
 void tilewright::notePassesIn(int file, int64_t offset, size_t bytes) {
   record = {file, offset, bytes};
   workHook = noteOp;

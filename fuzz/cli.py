@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from tilewright.cli.group import StandaloneCommand, common, duration, refuse_beside, renamed
+from tilewright.cli.group import (
+    StandaloneCommand,
+    common,
+    duration,
+    jobs_option,
+    one_target,
+    refuse_beside,
+    renamed,
+)
 from tilewright.errors import TilewrightError
 
 
@@ -15,7 +23,7 @@ from tilewright.errors import TilewrightError
 @click.option(
     "--seeds", default="0:256", show_default=True, metavar="A:B", help="Random graphs of these seeds."
 )
-@click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@one_target
 @click.option(
     "--device",
     metavar="sim:GPU",
@@ -28,7 +36,7 @@ from tilewright.errors import TilewrightError
     show_default=True,
     help="Draw from all operators, or from pads, windows, slices, concats and masks at odd sizes.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per core.")
+@jobs_option
 @click.option(
     "--seconds", type=float, callback=duration, help="Start no more graphs after this many seconds."
 )

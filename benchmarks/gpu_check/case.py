@@ -17,7 +17,8 @@ import onnx
 from iree import runtime
 from onnx import ModelProto, numpy_helper
 from tilewright.compare.drawing import random_inputs
-from tilewright.runtime.program import Metadata, Program
+from tilewright.runtime.metadata import Metadata
+from tilewright.runtime.program import Program
 from tilewright.runtime.stored import StoredWeights
 
 from benchmarks.gpu_check.sketch import relative_error

@@ -9,10 +9,8 @@ using namespace tilewright;
 namespace {
 /// Cycles of a shuffle until its result is there, and of a block's barrier without contention.
 constexpr double kShuffleCycles = 25, kBarrierCycles = 30;
-constexpr int64_t kSchedulers = 4; ///< per SM: each issues one instruction a cycle and owns a quarter of the registers
-/// Cycles of a scheduler per warp instruction, by class. The CUDA programming guide gives the throughput per SM and
-/// cycle: 128 light instructions, 32 memory accesses, 16 special functions.
-constexpr double kLightCycles = 1, kMemoryCycles = 4, kSpecialCycles = 8;
+/// Cycles of a scheduler per light and per special warp instruction, as for kMemoryCycles.
+constexpr double kLightCycles = 1, kSpecialCycles = 8;
 constexpr double kLoadsInFlight = 4; ///< loads of a thread in flight, from independent turns
 constexpr double kStartCycles = 500; ///< cycles to begin a block: parameters, indices, first addresses
 constexpr int64_t kRegisterUnit = 8; ///< granularity of a thread's register allocation

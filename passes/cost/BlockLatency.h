@@ -8,9 +8,15 @@
 
 namespace tilewright {
 
-/// Bytes of a thread's widest access, and the most elements one access takes. The planner counts with them and
-/// codegen/gpu/ThreadMapping emits such accesses.
-constexpr int64_t kAccessBytes = 16, kMostLanes = 8;
+/// Most elements that one access of a thread takes. The planner counts with such accesses, and
+/// program/gpu/ThreadMapping assigns them.
+constexpr int64_t kMostLanes = 8;
+
+/// Schedulers of an SM. Each issues one instruction a cycle and owns a quarter of the registers.
+constexpr int64_t kSchedulers = 4;
+/// Cycles of a scheduler per memory access of a warp. The CUDA programming guide gives the throughput per SM and cycle:
+/// 32 memory accesses, 128 light instructions, 16 special functions.
+constexpr double kMemoryCycles = 4;
 
 /// Bytes per cycle between the L2 and one SM.
 constexpr double kPortBytes = 64;

@@ -1,22 +1,13 @@
 // Compares the issue cycles of the warp instructions saved with the seconds the L2 takes for the padding.
 #include "passes/cost/BulkCopies.h"
 
+#include "passes/cost/BlockLatency.h"
+#include "passes/cost/ProductCost.h"
+#include "passes/target/AccessBytes.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace tilewright;
-
-namespace {
-constexpr double kSchedulers = 4, kMemoryCycles = 4; ///< per SM; per memory access, as in BlockLatency.cpp
-constexpr int64_t kLeastAsyncBytes = 4; ///< narrower elements are loaded into registers and stored from there
-} // namespace
-
-/// Returns the bandwidth of the innermost cache that all SMs share, which serves data that every block reads.
-static double bandwidthOf(const Target &target) {
-  for (const MemoryLevel &level : target.levels)
-    if (level.space == tile::Space::global)
-      return level.bandwidth;
-  return target.levels.back().bandwidth;
-}
 
 BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTiling &tiling, int64_t threads,
                                       const Target &target) {
@@ -30,6 +21,6 @@ BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTi
   double share = static_cast<double>(llvm::divideCeil(operand.tiles, target.cores)) / tiles;
   gain.savedSeconds =
       static_cast<double>(gain.copies - gain.waits) * share * kMemoryCycles / kSchedulers / target.gpu.clockHz;
-  gain.addedSeconds = gain.addedBytes * share * sms / bandwidthOf(target);
+  gain.addedSeconds = gain.addedBytes * share * sms / l2Bandwidth(target);
   return gain;
 }

@@ -3,6 +3,7 @@
 #include "passes/cost/GemmTiling.h"
 
 #include "passes/cost/BufferLines.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -10,7 +11,6 @@
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kAtomBytes = 16;          ///< bytes of one load from shared memory
 constexpr int64_t kPanelBytes = 128;        ///< bytes of a warpgroup's line, which is the line of the widest swizzle
 constexpr int64_t kSharedStepBytes = 64;    ///< bytes of a line per unit, if units slice K or are single threads
 constexpr int64_t kThreadAccumulators = 64; ///< leave registers for the operands

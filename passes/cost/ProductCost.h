@@ -43,7 +43,7 @@ constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
 /// Bytes that shared memory reads or writes per cycle.
 constexpr double kBankBytes = 128;
 
-/// Returns the bandwidth of the L2, in bytes per second.
+/// Returns the bandwidth in bytes per second of the L2, the innermost cache that all SMs share.
 double l2Bandwidth(const Target &target);
 
 } // namespace tilewright

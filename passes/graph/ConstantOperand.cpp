@@ -77,7 +77,7 @@ std::vector<bool> tilewright::layOutWeights(const TensorGraph &graph) {
   return layOut;
 }
 
-void tilewright::eraseUnused(Value value) {
+void tilewright::eraseUnusedProducers(Value value) {
   while (auto op = value.getDefiningOp<linalg::LinalgOp>()) {
     if (!op->use_empty() || op.getNumDpsInputs() != 1)
       return;

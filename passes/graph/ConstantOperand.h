@@ -27,8 +27,8 @@ bool isMadeOfParameters(mlir::Value tensor);
 /// Returns, for every expression, whether it only lays out parameters that `tile-store-weights` stores in that layout.
 std::vector<bool> layOutWeights(const TensorGraph &graph);
 
-/// Erases the ops that made a value that is no longer used.
-void eraseUnused(mlir::Value value);
+/// Erases the ops of one input, such as copies, that made a value that is no longer used.
+void eraseUnusedProducers(mlir::Value value);
 
 } // namespace tilewright
 

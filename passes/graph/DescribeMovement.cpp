@@ -17,7 +17,7 @@ LogicalResult refuse(std::string *reason, const Twine &why) {
   return failure();
 }
 
-bool isSupportedElement(Type type) {
+bool isKnownElement(Type type) {
   if (auto integer = dyn_cast<IntegerType>(type))
     return integer.isSignless() && integer.getWidth() <= 64;
   return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
@@ -31,7 +31,7 @@ LogicalResult checkTensor(Type type, std::string *reason) {
     return refuse(reason, "dynamic shape");
   if (tensor.getEncoding())
     return refuse(reason, "tensor with an encoding");
-  if (!isSupportedElement(tensor.getElementType()))
+  if (!isKnownElement(tensor.getElementType()))
     return refuse(reason, "unsupported element type");
   int64_t elements = 1;
   for (int64_t extent : tensor.getShape())

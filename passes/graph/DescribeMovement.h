@@ -9,7 +9,8 @@ namespace tilewright {
 /// Fails, and stores the reason if the caller wants it.
 llvm::LogicalResult refuse(std::string *reason, const llvm::Twine &why);
 
-bool isSupportedElement(mlir::Type type);
+/// Returns true if expressions may have elements of the type. Not all of them have code generation.
+bool isKnownElement(mlir::Type type);
 
 /// Succeeds if Tilewright can compute with the tensor: it is static, not empty, and of a known type.
 llvm::LogicalResult checkTensor(mlir::Type type, std::string *reason);

@@ -8,7 +8,9 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Contraction.h"
+#include "passes/graph/DescribeMovement.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -33,10 +35,11 @@ bool isSupportedMath(Operation *op) {
              math::RoundOp, math::RoundEvenOp, math::TruncOp, math::CopySignOp, math::FmaOp>(op);
 }
 
-bool isSupportedElement(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type))
-    return integer.isSignless() && llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth());
-  return isa<IndexType, Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+/// Returns true if code generation has elements of the type. Of the integers, it has bools and those of 1, 2, 4 and 8
+/// bytes.
+bool hasCodeGeneration(Type type) {
+  auto integer = dyn_cast<IntegerType>(type);
+  return isKnownElement(type) && (!integer || llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth()));
 }
 
 std::string spell(Type type) {
@@ -49,7 +52,7 @@ std::string whyNotInBody(Operation &op) {
   if (op.getNumRegions() != 0)
     return "the body holds " + op.getName().getStringRef().str() + ", which has a region";
   for (Type type : llvm::concat<Type>(SmallVector<Type>(op.getOperandTypes()), SmallVector<Type>(op.getResultTypes())))
-    if (!isSupportedElement(type))
+    if (!hasCodeGeneration(type))
       return "elements of type " + spell(type) + " have no code generation";
   if (isa<linalg::IndexOp, linalg::YieldOp, tile::IndexOp, tile::WithinOp, tile::YieldOp>(op))
     return "";
@@ -68,10 +71,6 @@ std::string whyNotInBody(Operation &op) {
                                                      !matchPattern(narrowed.getIn(), m_Constant()))
     return "rounding f64 to " + spell(narrowed.getType()) + " has no code generation";
   return "";
-}
-
-bool isQuasiProjection(AffineMap map) {
-  return llvm::all_of(map.getResults(), [](AffineExpr expr) { return isa<AffineDimExpr, AffineConstantExpr>(expr); });
 }
 
 /// Returns true for projections, including dims that are split into blocks.
@@ -113,11 +112,11 @@ std::string tilewright::whyNotEligible(const TensorExpr &expr) {
       return "a contraction without a micro kernel: " + why;
   // Pooling windows read each element many times; IREE tiles them as it does convolutions.
   if (expr.kind == ExprKind::reduction && !isa<tile::ExprOp>(expr.op) &&
-      llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isQuasiProjection(access.map); }))
+      llvm::any_of(expr.inputs, [](const TensorAccess &access) { return !isProjection(access.map); }))
     return "a reduction over windows, as in pooling";
   for (Type type :
        llvm::concat<Type>(SmallVector<Type>(expr.op->getOperandTypes()), SmallVector<Type>(expr.op->getResultTypes())))
-    if (!isSupportedElement(getElementTypeOrSelf(type)))
+    if (!hasCodeGeneration(getElementTypeOrSelf(type)))
       return "elements of type " + spell(getElementTypeOrSelf(type)) + " have no code generation";
   if (Block *body = expr.body())
     for (Operation &op : *body)

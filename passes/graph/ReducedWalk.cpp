@@ -4,6 +4,7 @@
 
 #include "dialects/tile/TileDialect.h"
 #include "passes/graph/Rounding.h"
+#include "passes/graph/StartValue.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -12,15 +13,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Returns the number that a reduction starts from, if it is a constant.
-FloatAttr startOf(const TensorExpr &expr) {
-  if (auto structured = dyn_cast<linalg::LinalgOp>(expr.op))
-    return dyn_cast_or_null<FloatAttr>(constantElement(structured.getDpsInits()[0]));
-  if (auto root = dyn_cast<tile::ExprOp>(expr.op))
-    return dyn_cast<FloatAttr>(root.getInits()[0]);
-  return {};
-}
-
 class WalkDecider {
 public:
   WalkDecider(ArrayRef<WalkedRoot> roots, int64_t dim,
@@ -98,10 +90,9 @@ private:
     if (static_cast<int64_t>(number) == walk.maximum)
       return;
     // Each block has its own sum, which is added to that of the blocks before.
-    FloatAttr start = startOf(*root.expr);
+    Type element = getElementTypeOrSelf(root.expr->op->getResult(0).getType());
     if (root.expr->op->getNumResults() != 1 || combiningKinds(*root.expr).front() != vector::CombiningKind::ADD ||
-        !start || !start.getValue().isZero() ||
-        isNarrowFloat(getElementTypeOrSelf(root.expr->op->getResult(0).getType())))
+        !startsFromZero(root.expr->op) || !isa<FloatType>(element) || isNarrowFloat(element))
       return refuse("a reduction along it is not a sum that starts from zero and stays unrounded");
     if (relation != Relation::sum)
       return;

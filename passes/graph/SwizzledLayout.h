@@ -5,6 +5,7 @@
 #define TILEWRIGHT_GRAPH_SWIZZLEDLAYOUT_H
 
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/target/AccessBytes.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
 #include <optional>
@@ -12,7 +13,7 @@
 namespace tilewright {
 
 /// Bytes that a swizzle moves as a unit, which are copied and read at once.
-inline constexpr int64_t kSwizzleAtomBytes = 16;
+inline constexpr int64_t kSwizzleAtomBytes = kAtomBytes;
 /// Period, in lines, of the widest swizzle (128 bytes), and therefore also of those of 64 and 32 bytes.
 inline constexpr int64_t kSwizzleLines = 8;
 

@@ -47,7 +47,7 @@ LogicalResult checkBody(Block &body, std::string *reason) {
       if ((dialect != "arith" && dialect != "math") || op.getNumRegions() != 0)
         return refuse(reason, "the body holds " + op.getName().getStringRef());
       for (Type type : op.getResultTypes())
-        if (!isSupportedElement(type))
+        if (!isKnownElement(type))
           return refuse(reason, "the body computes with an unsupported type");
     }
     for (Value operand : op.getOperands())

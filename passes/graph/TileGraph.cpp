@@ -1,5 +1,6 @@
 // Connections, and the memory cost of a propagated tile graph: Welder's SetConnect, MemFootprint and MemTraffic.
 #include "passes/graph/TilePropagation.h"
+#include "passes/support/BestFit.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
@@ -28,34 +29,9 @@ const ExprTile *TilePropagation::tileOf(unsigned expr) const {
 }
 
 int64_t memFootprint(const TilePropagation &tiles) {
-  struct Block {
-    int64_t offset, size;
-    unsigned last;
-  };
-  std::vector<const TensorTile *> order;
-  for (const TensorTile &tile : tiles.tensors)
-    order.push_back(&tile);
-  llvm::sort(order, [](const TensorTile *a, const TensorTile *b) {
-    return a->first != b->first ? a->first < b->first : a < b;
-  });
-  std::vector<Block> live; // sorted by offset
-  int64_t footprint = 0;
-  for (const TensorTile *tile : order) {
-    llvm::erase_if(live, [&](const Block &block) { return block.last < tile->first; });
-    int64_t best = -1, bestGap = 0, end = 0;
-    for (const Block &block : live) {
-      int64_t gap = block.offset - end;
-      if (gap >= tile->residentBytes && (best < 0 || gap < bestGap)) {
-        best = end;
-        bestGap = gap;
-      }
-      end = std::max(end, block.offset + block.size);
-    }
-    Block placed{best < 0 ? end : best, tile->residentBytes, tile->last};
-    live.insert(llvm::find_if(live, [&](const Block &block) { return block.offset > placed.offset; }), placed);
-    footprint = std::max(footprint, placed.offset + placed.size);
-  }
-  return footprint;
+  return placeByBestFit(llvm::map_to_vector(tiles.tensors, [](const TensorTile &tile) {
+           return LiveBuffer{tile.residentBytes, tile.first, tile.last};
+         })).end;
 }
 
 int64_t memTraffic(const TilePropagation &tiles) {

@@ -1,5 +1,6 @@
 #include "passes/normalize/AccumulatorInit.h"
 
+#include "passes/graph/StartValue.h"
 #include "passes/graph/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -7,14 +8,6 @@
 
 using namespace mlir;
 using namespace tilewright;
-
-bool tilewright::startsFromZero(linalg::LinalgOp op) {
-  TypedAttr start = constantElement(op.getDpsInits()[0]);
-  if (auto number = dyn_cast_or_null<FloatAttr>(start))
-    return number.getValue().isZero();
-  auto integer = dyn_cast_or_null<IntegerAttr>(start);
-  return integer && integer.getValue().isZero();
-}
 
 Value tilewright::zeros(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, Type element) {
   Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(element));

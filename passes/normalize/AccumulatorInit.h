@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// Returns true if the op's only result starts from zero everywhere.
-bool startsFromZero(mlir::linalg::LinalgOp op);
-
 /// Creates a tensor of zeros.
 mlir::Value zeros(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element);
 

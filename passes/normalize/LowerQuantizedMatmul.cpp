@@ -9,7 +9,7 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Form.h"
-#include "passes/graph/TensorExpr.h"
+#include "passes/graph/StartValue.h"
 #include "passes/normalize/AccumulatorInit.h"
 #include "passes/normalize/QuantizedOperand.h"
 #include "passes/normalize/WidenAccumulators.h"

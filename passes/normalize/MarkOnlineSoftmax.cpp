@@ -7,6 +7,7 @@
 #include "passes/graph/Form.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/ReducedWalk.h"
+#include "passes/graph/StartValue.h"
 #include "passes/graph/TensorGraph.h"
 #include "passes/target/TargetOrError.h"
 
@@ -32,12 +33,6 @@ bool isSubtractedFromOwn(const TensorExpr &expr) {
   auto op = dyn_cast<linalg::LinalgOp>(expr.op);
   return op && llvm::all_of(op.getBlock()->getOps<arith::SubFOp>(),
                             [&](arith::SubFOp difference) { return isBelowOwnMaximum(op, difference); });
-}
-
-bool startsAtZero(const TensorExpr &sum) {
-  auto op = dyn_cast<linalg::LinalgOp>(sum.op);
-  auto init = op ? dyn_cast_or_null<FloatAttr>(constantElement(op.getDpsInits()[0])) : FloatAttr();
-  return init && init.getValue().isZero();
 }
 
 /// Returns true if a contraction multiplies with values that depend on the exponentials point by point. A register
@@ -78,7 +73,7 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
     });
     if (follows && readsMaximum && !isSubtractedFromOwn(expr))
       return "";
-    if (relations[id] == Relation::sum && !startsAtZero(expr))
+    if (relations[id] == Relation::sum && !startsFromZero(expr.op))
       return "";
     summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
   }

@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/Rounding.h"
+#include "passes/graph/StartValue.h"
 #include "passes/normalize/TwoPhaseReduction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -33,7 +34,8 @@ constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so t
 constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
 constexpr int64_t kSpareParts = 4; ///< factor over the needed number of parts from which a dim is cut, through a view
 
-/// `squares` adds up (x - b)^2 and `total` adds up x. b depends on `total` and does not vary along the reduced dims.
+/// `squares` adds up (x - b)^2 and `total` adds up x or its extension to a wider float. b depends on `total` and does
+/// not vary along the reduced dims.
 struct SumOfSquares {
   linalg::GenericOp squares, total;
   Value x, b;
@@ -84,25 +86,42 @@ Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
   return input && generic.getMatchingIndexingMap(input).isIdentity() ? input->get() : Value();
 }
 
+/// Returns the tensor whose elements are extended to wider floats to give this one, or the tensor itself. Frontends
+/// extend narrow floats before they sum them.
+Value beforeExtension(Value tensor) {
+  linalg::GenericOp producer = elementwiseProducer(tensor);
+  auto extend = producer ? onlyOp<arith::ExtFOp>(producer) : arith::ExtFOp();
+  Value narrow = extend ? tensorReadAtItsIndex(producer, extend.getIn()) : Value();
+  return narrow ? narrow : tensor;
+}
+
+/// Returns the ops that read x or its extension.
+SmallVector<Operation *> readersBehindExtension(Value x) {
+  SmallVector<Operation *> readers;
+  for (Operation *user : x.getUsers()) {
+    readers.push_back(user);
+    if (user->getNumResults() == 1 && beforeExtension(user->getResult(0)) == x)
+      llvm::append_range(readers, user->getUsers());
+  }
+  return readers;
+}
+
 /// Returns true if the op only adds up the elements of its only input, from zero.
 bool isPlainSum(linalg::GenericOp sum) {
   if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
     return false;
-  APFloat zero(0.0f);
-  auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && fill &&
-         matchPattern(fill.getInputs()[0], m_ConstantFloat(&zero)) && zero.isZero();
+  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && startsFromZero(sum);
 }
 
-/// Returns the sum of x, over the same elements as `squares`, that b depends on. Null if there is none, so that b is
-/// known before x is read.
+/// Returns the sum of x or of its extension, over the same elements as `squares`, that b depends on. Null if there is
+/// none, so that b is known before x is read.
 linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
   SetVector<Operation *> behind;
   BackwardSliceOptions options;
   options.inclusive = true;
   if (failed(getBackwardSlice(b, &behind, options)))
     return {};
-  for (Operation *user : x.getUsers()) {
+  for (Operation *user : readersBehindExtension(x)) {
     auto sum = dyn_cast<linalg::GenericOp>(user);
     if (sum && behind.contains(user) && isPlainSum(sum) && sum.getResultTypes() == squares.getResultTypes() &&
         sum.getIndexingMaps() == squares.getIndexingMaps() && sum.getIteratorTypes() == squares.getIteratorTypes())
@@ -114,9 +133,9 @@ linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
 std::optional<SumOfSquares> match(linalg::GenericOp squares) {
   if (!isPlainSum(squares))
     return std::nullopt;
-  linalg::GenericOp square = elementwiseProducer(squares.getDpsInputs()[0]);
+  linalg::GenericOp square = elementwiseProducer(beforeExtension(squares.getDpsInputs()[0]));
   Value difference = square ? tensorReadAtItsIndex(square, squared(square)) : Value();
-  linalg::GenericOp subtraction = difference ? elementwiseProducer(difference) : linalg::GenericOp();
+  linalg::GenericOp subtraction = difference ? elementwiseProducer(beforeExtension(difference)) : linalg::GenericOp();
   auto subtract = subtraction ? onlyOp<arith::SubFOp>(subtraction) : arith::SubFOp();
   if (!subtract)
     return std::nullopt;
@@ -206,6 +225,7 @@ public:
   }
 
   void shift() {
+    sumWithoutExtension();
     SplitViews views;
     phases = buildTwoPhases(builder, total, split, views);
     element = getElementTypeOrSelf(phases.partial.getResult(0).getType());
@@ -231,6 +251,25 @@ public:
   }
 
 private:
+  /// Lets the sum extend each element itself if it reads the extension of x, so that all sums read x.
+  void sumWithoutExtension() {
+    Value extended = total.getDpsInputs()[0];
+    if (extended == what.x)
+      return;
+    auto narrow = linalg::GenericOp::create(
+        builder, loc, total.getResultTypes(), what.x, total.getDpsInits(), total.getIndexingMapsArray(),
+        total.getIteratorTypesArray(), [&](OpBuilder &at, Location, ValueRange values) {
+          Value wide = arith::ExtFOp::create(at, loc, values[1].getType(), values[0]);
+          linalg::YieldOp::create(at, loc, arith::AddFOp::create(at, loc, wide, values[1]).getResult());
+        });
+    total.replaceAllUsesWith(narrow);
+    total.erase();
+    total = narrow;
+    builder.setInsertionPoint(total);
+    if (extended.use_empty())
+      extended.getDefiningOp()->erase();
+  }
+
   void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr("two-moment variance")); }
 
   double countOfPart() { return static_cast<double>(count(total) / countParts(split)); }
@@ -310,7 +349,8 @@ private:
   }
 
   const SumOfSquares &what;
-  linalg::GenericOp squares, total;
+  linalg::GenericOp squares;
+  linalg::GenericOp total; ///< sums x itself, once `shift` has begun
   Location loc;
   OpBuilder builder;
   const ReductionSplit &split;

@@ -146,7 +146,8 @@ def OnePassVariance : Pass<"tile-one-pass-variance", "::mlir::func::FuncOp"> {
 
     Parts are taken along whole dims. The last of these dims is cut if whole dims
     would give many more parts than needed, unless an op computes x. Sums of narrow
-    floats are computed in f32 and rounded once. The pass leaves alone inputs that no
+    floats are computed in f32 and rounded once; that the graph extends narrow floats
+    before it sums them makes no difference. The pass leaves alone inputs that no
     dims divide into such parts, narrow floats on CPUs, and all other sums.
     See test/passes/normalize/one-pass-variance.mlir and one-pass-variance-narrow.mlir.
   }];

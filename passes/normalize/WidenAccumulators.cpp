@@ -3,6 +3,7 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/Rounding.h"
+#include "passes/graph/StartValue.h"
 #include "passes/normalize/AccumulatorInit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

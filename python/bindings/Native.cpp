@@ -7,6 +7,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -57,7 +58,8 @@ NB_MODULE(_native, m) {
       .def_ro("message", &PlainDiagnostic::message)
       .def_ro("location", &PlainDiagnostic::location)
       .def_ro("operation", &PlainDiagnostic::operation)
-      .def_ro("notes", &PlainDiagnostic::notes);
+      .def_ro("notes", &PlainDiagnostic::notes)
+      .def_ro("numbers", &PlainDiagnostic::numbers);
 
   nb::class_<OperationInfo>(m, "OperationInfo")
       .def_ro("name", &OperationInfo::name)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from tilewright.records.options import CompileOptions
     from tilewright.records.plan import Plan
     from tilewright.records.targets import MicroKernel, Target, known_targets, register_micro_kernel
-    from tilewright.runtime.program import Program, load
+    from tilewright.runtime.loading import load
+    from tilewright.runtime.program import Program
     from tilewright.simulator.device import SimulationReport, simulate
     from tilewright.tuning.tuner import Tuning, tune
     from tilewright.worker.process import keep_compilers
@@ -92,7 +93,7 @@ _LAZY = {
     "compile": "api.compilation",
     "keep_compilers": "worker.process",
     "known_targets": "records.targets",
-    "load": "runtime.program",
+    "load": "runtime.loading",
     "register_micro_kernel": "records.targets",
     "simulate": "simulator.device",
     "tune": "tuning.tuner",

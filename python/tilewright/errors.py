@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 
 class TilewrightError(Exception):
@@ -62,7 +62,11 @@ class IreeError(CompileError):
 
 
 class PassError(CompileError):
-    """One of Tilewright's own passes failed; `reproducer` is the command line that reproduces the failure."""
+    """One of Tilewright's own passes failed.
+
+    `reproducer` is the command line that reproduces the failure. `numbers` are those that a caller may act on, by name:
+    "excess_block_bytes" is the number of bytes by which a kernel exceeds the shared memory of its target.
+    """
 
     def __init__(
         self,
@@ -73,9 +77,11 @@ class PassError(CompileError):
         hint: str | None = None,
         details: str = "",
         reproducer: str | None = None,
+        numbers: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(message, operation=operation, location=location, hint=hint, details=details)
         self.reproducer = reproducer
+        self.numbers = dict(numbers or {})
 
 
 class PlanError(TilewrightError):

@@ -33,7 +33,9 @@ from fuzz.op_table import OpCase, op_table
 from fuzz.symbols import changeable_sizes, resized, with_symbols
 
 _CASES_PER_MODEL = 32
-_BEYOND = 61  # added to a size: the sum exceeds 64 and differs in parity
+_BEYOND = 61
+"""Number that is added to sizes. It is odd, so even sizes become odd and odd ones even. The largest changeable size of
+every case is at least 5, so it becomes one above 64."""
 _MOST_ELEMENTS = (
     600  # most elements of an input with an enlarged size, because sums of more would overflow their type
 )
@@ -123,6 +125,7 @@ def _beyond(case: OpCase) -> tuple[Array, ...]:
     small."""
     rng = np.random.default_rng(list(case.id.encode()))
     sizes = sorted(changeable_sizes(case))
+    assert sizes[-1] + _BEYOND > 64, f"all sizes of {case.id} are too small"
     every = resized(case, [(size, size + _BEYOND) for size in sizes], rng)
     is_op = all(array.ndim < 2 or array.size <= _MOST_ELEMENTS for array in every)
     is_contraction = any(

@@ -132,9 +132,6 @@ def test_gpu(tmp_path: Path) -> None:
     _check(outputs, x)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="tile-one-pass-variance does not see through the casts around a mean of bf16"
-)
 @pytest.mark.cpu_levels("cpu")
 @pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu_in_bf16(tmp_path: Path) -> None:

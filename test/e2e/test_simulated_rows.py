@@ -10,9 +10,9 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
+from simulated_products import by_warpgroups
 from test_attention import Attention
 from test_simulated_chains import check
-from test_simulated_contractions import by_warpgroups
 from tilewright.compare.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 

@@ -11,6 +11,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper, numpy_helper
+from saved_programs import LARGE, SMALL, Case, Scopes
 
 Array = np.ndarray[Any, Any]
 
@@ -90,3 +91,50 @@ def assert_no_leftovers(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
         assert [p.name for p in folder.iterdir() if p.suffix in (".vmfb", ".irpa", ".tmp")] == []
 
     yield check
+
+
+@pytest.fixture(scope="session")
+def large() -> Case:
+    return Case(*LARGE)
+
+
+@pytest.fixture(scope="session")
+def other_large() -> Case:
+    return Case(*LARGE)
+
+
+@pytest.fixture(scope="session")
+def small() -> Case:
+    return Case(*SMALL)
+
+
+@pytest.fixture(scope="session")
+def other_small() -> Case:
+    return Case(*SMALL)
+
+
+@pytest.fixture(params=["small", "large"])
+def case(request: pytest.FixtureRequest) -> Case:
+    made: Case = request.getfixturevalue(request.param)
+    return made
+
+
+@pytest.fixture
+def other(request: pytest.FixtureRequest, case: Case) -> Case:
+    """A program of the same model with other weights, whose files have the same sizes."""
+    made: Case = request.getfixturevalue("other_large" if case.w.shape[0] == LARGE[1] else "other_small")
+    return made
+
+
+@pytest.fixture
+def saved(case: Case, tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    return case.program.save(folder / "product.vmfb")
+
+
+@pytest.fixture
+def scopes(tmp_path: Path) -> Iterator[Scopes]:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    yield Scopes(folder)

@@ -283,7 +283,8 @@ class _Refusing:
         if len(self.pipelines) > self._times:
             return _run(worker, text, passes, dump_dir)
         raise PassError(
-            "a block needs 108928 bytes of shared memory; target 'cuda:rtx3090' has 101376: plan smaller tiles"
+            "a block needs 108928 bytes of shared memory; target 'cuda:rtx3090' has 101376: plan smaller tiles",
+            numbers={"excess_block_bytes": 108928 - 101376},
         )
 
 

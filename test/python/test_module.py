@@ -198,6 +198,22 @@ def test_a_failing_pass_tells_op_and_place_and_how_to_reproduce_it() -> None:
     assert error.value.message in again.stderr
 
 
+def test_a_failing_pass_tells_numbers_that_a_caller_can_act_on() -> None:
+    text = """
+    tile.program @too_much_shared_memory outputs 1 {
+    ^bb0(%x: !tile.slice<64xf32, global>):
+      tile.parallel [64] tiles [64] workgroups 1 {
+      tile.walk {
+      ^bb0(%i: index):
+        %b = tile.alloc at 0 : !tile.slice<30000xf32, block>
+      }
+      }
+    }"""
+    with pytest.raises(tilewright.PassError, match="a block needs 120000 bytes") as error:
+        Module.parse(text).run("builtin.module(tile-convert-to-gpu{target=sm_86})")
+    assert error.value.numbers == {"excess_block_bytes": 120000 - 101376}
+
+
 def test_the_ir_after_every_pass_goes_to_a_folder(tmp_path: Path) -> None:
     Module.parse(SOFTMAX).run("builtin.module(func.func(tile-raise,tile-compose))", dump_directory=tmp_path)
     assert {path.name.partition("_tile-")[2] for path in tmp_path.rglob("*.mlir")} >= {"raise.mlir"}

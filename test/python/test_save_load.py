@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright.runtime.program import signed
+from tilewright.runtime.description import signed
 
 Array = np.ndarray[Any, Any]
 

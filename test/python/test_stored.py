@@ -11,26 +11,11 @@ import onnx
 import pytest
 import tilewright
 from conftest import make_model, value
-from iree import runtime
 from onnx import TensorProto, helper
+from parameter_files import archive, read_archive, two_products
 from tilewright.runtime.stored import StoredWeights
 
 Array = np.ndarray[Any, Any]
-
-
-def archive(path: Path, parameters: dict[str, Array]) -> Path:
-    index = runtime.ParameterIndex()
-    for name, array in parameters.items():
-        index.add_buffer(name, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-    index.add_splat("splat", b"\1\2", 12)
-    index.create_archive_file(str(path))
-    return path
-
-
-def read(path: Path) -> dict[str, Any]:
-    index = runtime.ParameterIndex()
-    index.load(str(path))
-    return dict(index.items())
 
 
 def parameter(name: str, *shape: int) -> dict[str, Any]:
@@ -46,7 +31,7 @@ def stored(recipe: dict[str, Any], *, unused: list[str] | None = None, name: str
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     first = np.arange(15, dtype=np.uint16).reshape(3, 5)
-    return archive(tmp_path / "model.irpa", {"a": first, "b": first + 100})
+    return archive(tmp_path / "model.irpa", {"a": first, "b": first + 100}, splats={"splat": (b"\1\2", 12)})
 
 
 def test_every_step_moves_elements(source: Path, tmp_path: Path) -> None:
@@ -58,7 +43,7 @@ def test_every_step_moves_elements(source: Path, tmp_path: Path) -> None:
     recipe = {"step": "transpose", "of": [recipe], "order": [1, 0, 2], "shape": [2, 3, 6]}
     files = stored(recipe, unused=["a"]).write({"model": source, "other": Path("other.irpa")}, tmp_path)
     expected = np.pad(np.concatenate([a, a + 100], 1), [(0, 0), (1, 1)]).reshape(3, 2, 6).transpose(1, 0, 2)
-    entries = read(files["model"])
+    entries = read_archive(files["model"])
     assert sorted(entries) == ["b", "packed", "splat"]
     np.testing.assert_array_equal(np.frombuffer(entries["packed"].file_view, np.uint16), expected.reshape(-1))
     np.testing.assert_array_equal(np.frombuffer(entries["b"].file_view, np.uint16), a.reshape(-1) + 100)
@@ -71,7 +56,7 @@ def test_every_step_moves_elements(source: Path, tmp_path: Path) -> None:
 def test_a_splat_can_be_packed(source: Path, tmp_path: Path) -> None:
     recipe = {"step": "transpose", "of": [parameter("splat", 2, 3)], "order": [1, 0], "shape": [3, 2]}
     files = stored(recipe).write({"model": source}, tmp_path)
-    assert bytes(read(files["model"])["packed"].file_view) == b"\1\2" * 6
+    assert bytes(read_archive(files["model"])["packed"].file_view) == b"\1\2" * 6
 
 
 @pytest.mark.parametrize(
@@ -130,7 +115,7 @@ def test_packed_weights_replace_plain_ones(target: str, tmp_path: Path) -> None:
     w = random(33, 71)
     program = tilewright.compile(product({"w": w}), target, threads=1)
     loaded = tilewright.load(program.save(tmp_path / "product.vmfb"))
-    names = list(read(tmp_path / "product.irpa"))
+    names = list(read_archive(tmp_path / "product.irpa"))
     assert len(names) == 1 and names[0].startswith("w/packed-")
     x = random(6, 33)
     np.testing.assert_allclose(loaded(x)[0], x @ w, rtol=1e-4, atol=1e-4)
@@ -139,7 +124,7 @@ def test_packed_weights_replace_plain_ones(target: str, tmp_path: Path) -> None:
 def test_a_weight_that_is_read_as_it_is_stays_too(tmp_path: Path) -> None:
     w, x, z = random(33, 71), random(6, 33), random(33, 71)
     program = tilewright.compile(product({"w": w}, shared=True), threads=1)
-    names = sorted(read(program.parameter_paths["model"]))
+    names = sorted(read_archive(program.parameter_paths["model"]))
     assert len(names) == 2 and names[0] == "w" and names[1].startswith("w/packed-")
     y, total = program(x, z)
     np.testing.assert_allclose(y, x @ w, rtol=1e-4, atol=1e-4)
@@ -149,7 +134,7 @@ def test_a_weight_that_is_read_as_it_is_stays_too(tmp_path: Path) -> None:
 def test_weights_that_share_an_input_are_one_parameter(tmp_path: Path) -> None:
     weights = {name: random(33, 71) for name in ("v", "w")}
     path = tilewright.compile(product(weights), threads=1).save(tmp_path / "product.vmfb")
-    (name,) = read(tmp_path / "product.irpa")
+    (name,) = read_archive(tmp_path / "product.irpa")
     assert name.startswith("v/packed-2x")
     x = random(6, 33)
     for output, array in zip(tilewright.load(path)(x), weights.values(), strict=True):
@@ -162,29 +147,11 @@ def test_one_parameter_may_be_made_of_several_files(tmp_path: Path) -> None:
         "mine": archive(tmp_path / "mine.irpa", {"w": mine}),
         "yours": archive(tmp_path / "yours.irpa", {"w": yours}),
     }
-    program = tilewright.compile(TWO_FILES, threads=1, parameters=paths)
-    (name,) = read(program.parameter_paths["mine"]).keys() - {"splat"}
+    program = tilewright.compile(two_products("mine", "yours"), threads=1, parameters=paths)
+    (name,) = read_archive(program.parameter_paths["mine"])
     assert name.startswith("w/packed-2x")
     for output, array in zip(program(x), (mine, yours), strict=True):
         np.testing.assert_allclose(output, x @ array, rtol=1e-4, atol=1e-4)
-
-
-TWO_FILES = """
-util.global private @w = #stream.parameter.named<"mine"::"w"> : tensor<33x64xf32>
-util.global private @v = #stream.parameter.named<"yours"::"w"> : tensor<33x64xf32>
-func.func @product(%x: tensor<6x33xf32>) -> (tensor<6x64xf32>, tensor<6x64xf32>) {
-  %w = util.global.load @w : tensor<33x64xf32>
-  %v = util.global.load @v : tensor<33x64xf32>
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<6x64xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x64xf32>) -> tensor<6x64xf32>
-  %y = linalg.matmul ins(%x, %w : tensor<6x33xf32>, tensor<33x64xf32>)
-      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
-  %z = linalg.matmul ins(%x, %v : tensor<6x33xf32>, tensor<33x64xf32>)
-      outs(%init : tensor<6x64xf32>) -> tensor<6x64xf32>
-  return %y, %z : tensor<6x64xf32>, tensor<6x64xf32>
-}
-"""
 
 
 def test_the_parameter_file_of_the_user_is_left_alone(tmp_path: Path) -> None:
@@ -193,7 +160,7 @@ def test_the_parameter_file_of_the_user_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     program = tilewright.compile(MLIR, threads=1, parameters={"mine": path})
     assert path.read_bytes() == before
-    assert sorted(read(program.parameter_paths["mine"]))[-1].startswith("w/packed-")
+    assert sorted(read_archive(program.parameter_paths["mine"]))[-1].startswith("w/packed-")
     np.testing.assert_allclose(program(x)[0], x @ w, rtol=1e-4, atol=1e-4)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree import runtime
+from parameter_files import archive
 from tilewright.frontends.triangles import Triangles, mark_triangles
 
 
@@ -27,11 +27,8 @@ def test_one_element_out_of_place_is_none() -> None:
 
 
 def test_marks_the_loads_of_such_parameters_alone(tmp_path: Path) -> None:
-    archive = tmp_path / "model.irpa"
-    index = runtime.ParameterIndex()
-    index.add_buffer("mask", np.ascontiguousarray(_above(5, 7, 1)))
-    index.add_buffer("weight", np.arange(35, dtype=np.float32))
-    index.create_archive_file(str(archive))
+    weight = np.arange(35, dtype=np.float32)
+    path = archive(tmp_path / "model.irpa", {"mask": _above(5, 7, 1), "weight": weight})
 
     def text(of: str, mark: str) -> str:
         shape = "tensor<1x1x5x7xf32>"
@@ -43,5 +40,5 @@ def test_marks_the_loads_of_such_parameters_alone(tmp_path: Path) -> None:
 
     mark = " {tile.triangles = [1 : i64, 0x0000000000000000 : f64, 0xFFF0000000000000 : f64]}"
     before = text("mask", "") + text("weight", "")
-    assert mark_triangles(before, {"model": archive}) == text("mask", mark) + text("weight", "")
+    assert mark_triangles(before, {"model": path}) == text("mask", mark) + text("weight", "")
     assert mark_triangles(before, {}) == before

@@ -5,6 +5,7 @@
 
 #include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,7 +16,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr int64_t kLineBytes = 64; ///< bytes of a cache line
 /// Largest stride, in elements, at which loads and shuffles are faster than a gather.
 static constexpr int64_t kMostStrided = 4;
 
@@ -133,7 +133,7 @@ void NestMemory::prefetchNextOutputs() {
 }
 
 void NestMemory::prefetchLanes(Value memory, Type element, ArrayRef<Value> first, bool forWrite, unsigned locality) {
-  int64_t perLine = kLineBytes / elementBytes(element);
+  int64_t perLine = kCpuLineBytes / elementBytes(element);
   for (int64_t lane = 0; lane < lanes; lane += perLine) {
     SmallVector<Value> line(first);
     line.back() = add(line.back(), lane);

@@ -13,6 +13,10 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Bytes of a packed panel, which is on the stack and in L1 beside rows of lhs. A panel of this size has many steps
+/// before accumulators go back to memory.
+static constexpr int64_t kPanelBytes = 32 * 1024;
+
 void ContractionLoops::emit() {
   Value zero = constantIndex(0);
   for (Value &offset : offsets)
@@ -87,7 +91,7 @@ Type ContractionLoops::panelElement() { return depth == 1 ? element : storedRhs(
 /// Returns the most steps of a panel, for a nest with the given K.
 int64_t ContractionLoops::panelSteps(int64_t all) {
   int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
-  int64_t most = blocksK() ? llvm::divideCeil(panelK, depth) : panelBytes() / stepBytes;
+  int64_t most = blocksK() ? llvm::divideCeil(panelK, depth) : kPanelBytes / stepBytes;
   return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
 }
 

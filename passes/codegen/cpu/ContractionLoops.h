@@ -37,8 +37,6 @@ protected:
   /// or the steps of a register block one after another, which otherwise may be a page apart. It pays off only if the
   /// tile has enough rows.
   virtual bool packsPanels() = 0;
-  /// Returns the most bytes of a packed panel.
-  virtual int64_t panelBytes() = 0;
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
   virtual bool stopsBetweenPanels(int64_t k) = 0;
 

@@ -10,9 +10,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Bytes of a packed panel on the stack. A panel of this size has many steps before accumulators go back to memory.
-constexpr int64_t kPanelBytes = 32 * 1024;
-
 class TileBlocks : public ContractionLoops {
 public:
   TileBlocks(OpBuilder &builder, const ContractionNest &nest)
@@ -42,7 +39,6 @@ private:
            (keepsAccumulators() || hasOnePanel(compute.getSizes()[layout.dim]));
   }
 
-  int64_t panelBytes() override { return kPanelBytes; }
   bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
 
   // --- layout of the operands --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Emits register blocks whose accumulators are vectors. A step takes one instruction per accumulator, with an element
 // of lhs broadcast to all lanes.
 #include "passes/codegen/cpu/ContractionLoops.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,9 +18,7 @@ namespace {
 constexpr int64_t kBlocksToPack = 4;
 /// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
 constexpr int64_t kBlocksToCopy = 16;
-constexpr int64_t kPanelBytes = 32 * 1024;      ///< bytes of a packed panel, on the stack and in L1 beside rows of lhs
 constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< smallest panel whose first row block would wait for memory
-constexpr int64_t kLineBytes = 64;              ///< bytes of a cache line
 
 class VectorBlocks : public ContractionLoops {
 public:
@@ -50,7 +49,6 @@ private:
            distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, 1}) != panel;
   }
 
-  int64_t panelBytes() override { return kPanelBytes; }
   bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
 
   // --- prefetching -------------------------------------------------------------------------------------------------
@@ -78,7 +76,7 @@ private:
     int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.m], together);
     if (rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
       return;
-    int64_t lines = llvm::divideCeil(bytes, kLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
+    int64_t lines = llvm::divideCeil(bytes, kCpuLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
     int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
     Value row = arith::SubIOp::create(builder, loc, indices[contraction.m], offsets[contraction.m]);
     Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
@@ -94,7 +92,7 @@ private:
     if (!prefetch)
       return;
     Value slot = arith::DivUIOp::create(builder, loc, add(prefetch->slot, step), constantIndex(prefetch->slots));
-    int64_t perLine = kLineBytes / elementBytes(storedRhs());
+    int64_t perLine = kCpuLineBytes / elementBytes(storedRhs());
     Value element = arith::MulIOp::create(builder, loc, slot, constantIndex(prefetch->lines * perLine));
     for (int64_t line = 0; line < prefetch->lines; ++line) {
       SmallVector<Value> at(prefetch->panel);

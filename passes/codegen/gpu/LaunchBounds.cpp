@@ -11,6 +11,7 @@
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/ThreadMapping.h"
+#include "passes/support/DiagnosticNumbers.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -112,6 +113,9 @@ LogicalResult tilewright::checkBlockBytes(func::FuncOp function, const Target &t
   int64_t bytes = function->getAttrOfType<IntegerAttr>(kBlockBytesAttr).getInt();
   if (bytes <= target.blockBytes)
     return success();
-  return function.emitError("a block needs ") << bytes << " bytes of shared memory; target '" << target.name << "' has "
-                                              << target.blockBytes << ": plan smaller tiles";
+  InFlightDiagnostic error = function.emitError("a block needs ")
+                             << bytes << " bytes of shared memory; target '" << target.name << "' has "
+                             << target.blockBytes << ": plan smaller tiles";
+  attachNumber(*error.getUnderlyingDiagnostic(), kExcessBlockBytes, bytes - target.blockBytes);
+  return error;
 }

@@ -6,6 +6,7 @@
 #include "passes/graph/Rounding.h"
 #include "passes/plan/apply/ExprBuilder.h"
 #include "passes/plan/apply/Roundings.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -73,7 +74,7 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
         relax(body);
       if (allowsFastMath(getOperation()))
         allowFastMath(body);
-      eraseDead(body);
+      eraseUnused(body);
     }
   }
 };

@@ -62,11 +62,4 @@ tile::ExprOp buildExpr(OpBuilder &builder, Location loc, TypeRange results, cons
   return op;
 }
 
-void eraseDead(Block &body) {
-  SmallVector<Operation *> ops = llvm::map_to_vector(body.without_terminator(), [](Operation &op) { return &op; });
-  for (Operation *op : llvm::reverse(ops))
-    if (op->use_empty())
-      op->erase();
-}
-
 } // namespace tilewright

@@ -29,9 +29,6 @@ mlir::Value zeroOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type
 mlir::Value within(mlir::OpBuilder &builder, mlir::Location loc, mlir::IntegerSet set);
 mlir::Value index(mlir::OpBuilder &builder, mlir::Location loc, mlir::AffineMap map);
 
-/// Erases body ops without uses.
-void eraseDead(mlir::Block &body);
-
 /// Moves `body` into a new expression over `inputs`.
 tile::ExprOp buildExpr(mlir::OpBuilder &builder, mlir::Location loc, mlir::TypeRange results, const ExprInputs &inputs,
                        llvm::ArrayRef<int64_t> domain, llvm::ArrayRef<int64_t> reductions, mlir::ArrayAttr resultMaps,

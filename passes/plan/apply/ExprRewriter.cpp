@@ -10,6 +10,7 @@
 #include "passes/plan/apply/ExprBuilder.h"
 #include "passes/plan/apply/Roundings.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/EraseUnused.h"
 
 using namespace mlir;
 
@@ -130,7 +131,7 @@ FailureOr<tile::ExprOp> raise(OpBuilder &builder, const TensorExpr &expr, ValueR
       *reason = "the body or an accumulator starts from a computed value";
     return failure();
   }
-  eraseDead(*body);
+  eraseUnused(*body);
   return buildExpr(builder, op->getLoc(), op->getResultTypes(), inputs, expr.domain, expr.reductions,
                    builder.getAffineMapArrayAttr(expr.results), builder.getArrayAttr(inits), std::move(body));
 }
@@ -260,7 +261,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
     if (unrounded && isa<arith::ExtFOp>(op) && op.getOperand(0) == source.getArgument(input))
       extensions.push_back(copy);
   }
-  eraseDead(*body);
+  eraseUnused(*body);
   inputs.eraseUnused();
   llvm::erase_if(extensions, [&](Operation *extension) {
     return llvm::none_of(*body, [&](Operation &live) { return &live == extension; });
@@ -270,7 +271,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
       buildExpr(builder, loc, consumer.getResultTypes(), inputs, consumer.getDomain(), consumer.getReductions(),
                 consumer.getResultMaps(), consumer.getInits(), std::move(body));
   llvm::for_each(extensions, replaceByUnrounded);
-  eraseDead(fused.getBodyBlock());
+  eraseUnused(fused.getBodyBlock());
   fused.setInOrder(consumer.getInOrder());
   fused.setDimsAttr(consumer.getDimsAttr());
   fused.setTilingsAttr(consumer.getTilingsAttr());

@@ -2,6 +2,7 @@
 
 #include "passes/graph/Contraction.h"
 #include "passes/graph/OnlineSoftmax.h"
+#include "passes/graph/StartValue.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -166,7 +167,7 @@ private:
     if (!llvm::all_of(llvm::seq<int64_t>(0, expr.domain.size()),
                       [&](int64_t dim) { return isIndex(member, expr, dim); }))
       return refuse("one of its ops has a dim that no tensor has as a plain index, behind views");
-    if (member.sums && !startsAtZero(expr))
+    if (member.sums && !startsFromZero(expr.op))
       return refuse("one of its sums does not start from zero");
     Value result = expr.op->getResult(0);
     if (follows(id) && !ofMaximum)
@@ -195,11 +196,6 @@ private:
     return llvm::is_contained(written.getResults(), index) ||
            llvm::any_of(member.reads,
                         [&](const TensorAccess &access) { return llvm::is_contained(access.map.getResults(), index); });
-  }
-
-  static bool startsAtZero(const TensorExpr &sum) {
-    auto init = dyn_cast_or_null<FloatAttr>(constantElement(cast<linalg::LinalgOp>(sum.op).getDpsInits()[0]));
-    return init && init.getValue().isZero();
   }
 
   /// Checks that only members read values relative to a maximum, and that other ops read the sums behind all members.

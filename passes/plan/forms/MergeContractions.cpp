@@ -215,7 +215,7 @@ private:
       SmallVector<Value> inputs = opOf(id).getDpsInputs();
       opOf(id).erase();
       for (Value input : inputs)
-        eraseUnused(input);
+        eraseUnusedProducers(input);
     }
   }
 

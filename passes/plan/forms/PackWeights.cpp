@@ -242,7 +242,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     AffineMap map = packing.map();
     Value plain = expr.inputs[roles.rhsInput].tensor;
     replaceOperand(expr, roles.rhsInput, packed, map);
-    eraseUnused(plain);
+    eraseUnusedProducers(plain);
     ++this->packed;
   }
 };

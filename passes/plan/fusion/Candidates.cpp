@@ -21,7 +21,6 @@ namespace {
 constexpr size_t kMostTilings = 512; ///< most tilings that are predicted for one choice of scopes
 constexpr size_t kMostFlips = 8;     ///< most values whose scope is flipped
 constexpr unsigned kCutShare = 5;    ///< one in this many candidates cuts the subprogram
-constexpr int64_t kLanes = 64;       ///< tiles of a vector dim are multiples of this many elements
 
 using Edges = llvm::DenseMap<unsigned, EdgeChoice>;
 
@@ -159,7 +158,7 @@ private:
   /// vector dim, sizes are multiples of the register block's.
   std::vector<int64_t> sizesOf(const IterationSpace &space, int64_t dim) const {
     bool contracts = space.block.rows > 1;
-    int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kLanes;
+    int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kVectorTileUnit;
     int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
     std::vector<int64_t> sizes = {space.tiles[dim], extent};
     for (int64_t pieces = 2; pieces <= extent; pieces = pieces < 4 ? pieces + 1 : 2 * pieces) {
@@ -211,10 +210,10 @@ private:
       consider(
           {SmallVector<unsigned>(ArrayRef(all).take_front(at)), SmallVector<unsigned>(ArrayRef(all).drop_front(at))});
     sort(found);
-    consider(dispatchesOfIree(graph, all));
     // IREE's dispatches come first, so that they are always measured.
-    if (!found.empty())
-      std::rotate(found.begin(), found.end() - 1, found.end());
+    size_t cuts = found.size();
+    consider(dispatchesOfIree(graph, all));
+    std::rotate(found.begin(), found.begin() + cuts, found.end());
     return found;
   }
 

@@ -1,16 +1,14 @@
 #include "passes/plan/space/Work.h"
 
+#include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/target/AccessBytes.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace tilewright;
-
-static int64_t elementBytesOf(Value tensor) {
-  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
-}
 
 /// Returns an upper bound on the bytes of a tensor that are read at `points` points of a domain.
 static double touchedBytes(Value tensor, double points) {
@@ -48,7 +46,6 @@ constexpr double kReduceLanes = 64;         ///< horizontal reduction of one vec
 constexpr int64_t kMostStrided = 4;         ///< largest stride, in elements, that is not gathered
 constexpr int64_t kLeastTurned = 8;         ///< smallest lanes of a tile that is transposed in registers
 constexpr int64_t kLeastTurnedBytes = 2;    ///< smallest element bytes of such a tile
-constexpr int64_t kLineBytes = 64;
 
 /// Adds the cost of accesses that are not contiguous: elements gathered one by one, and cache lines that a tile only
 /// partly uses.
@@ -108,8 +105,8 @@ private:
     }
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
-    if (run < kLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
-      work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kLineBytes) / run - 1);
+    if (run < kCpuLineBytes && type.getDimSize(innermost) * elementBytesOf(tensor) > run)
+      work.blockBytes += touchedBytes(tensor, points) * (static_cast<double>(kCpuLineBytes) / run - 1);
   }
 
   bool isCpu() const { return space.threads == 0; }

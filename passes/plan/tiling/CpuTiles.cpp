@@ -3,19 +3,18 @@
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/TileSizes.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/LaneBytes.h"
 
 using namespace mlir;
 using namespace tilewright;
 
-constexpr int64_t kLanes = 64;             ///< tiles of a vector dim are multiples of this many elements
 constexpr int64_t kElementwiseTile = 4096; ///< elements of a tile along the vector dim if nothing is reduced
 constexpr int64_t kReducedTile = 256;      ///< elements along the vector dim otherwise, so accumulators stay in L1
 constexpr int64_t kRowsTile = 64;          ///< rows in the lanes of a register, so that each buffer stays in L1
 constexpr int64_t kSmallTile = 512;        ///< points below which a tile does not pay for its loop overhead
 constexpr int64_t kRunningTile = 2048;     ///< smallest tile if rows end in a chain of a maximum, an exp and a sum
 constexpr double kWorkgroupSeconds = 1e-6; ///< seconds below which a workgroup does not pay for its dispatch
-constexpr int64_t kLineBytes = 64;
 constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< K of blocks that tiles walk
 constexpr double kClearly = 0.95;                             ///< fraction of the time without walking
 constexpr size_t kWeighed = 12; ///< number of tilings, the fastest by arithmetic and traffic, whose movement is counted
@@ -25,7 +24,7 @@ constexpr double kNotHidden = 0.2; ///< fraction of the L1 fill time that multip
 constexpr double kRunSeconds = 50e-9;
 
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
-static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kLanes) {
+static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kVectorTileUnit) {
   if (extent <= limit)
     return extent;
   int64_t pieces = llvm::divideCeil(extent, limit);
@@ -176,7 +175,7 @@ void CpuTiles::chooseVectorTile() {
   bool reduces =
       llvm::any_of(space.roots, [&](const GroupRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
   int64_t limit = space.rowsInLanes ? kRowsTile : reduces ? kReducedTile : kElementwiseTile;
-  int64_t unit = space.rowsInLanes ? space.lanes : kLanes, extent = space.extents[space.vector];
+  int64_t unit = space.rowsInLanes ? space.lanes : kVectorTileUnit, extent = space.extents[space.vector];
   int64_t &tile = space.tiles[space.vector];
   tile = evenTile(extent, limit, unit);
   while (tile > unit && (!fits() || space.numTiles() < wantedWorkgroups())) {
@@ -215,8 +214,9 @@ void CpuTiles::fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor)
       continue;
     int64_t dim = unitStrideDim(map.getResult(position)), place = dim < 0 ? -1 : root.dims[dim];
     if (place >= 0 && isGrid(place) && place != space.vector)
-      space.tiles[place] = std::min(
-          space.extents[place], std::max(space.tiles[place], kLineBytes / tile::elementBytes(type.getElementType())));
+      space.tiles[place] =
+          std::min(space.extents[place],
+                   std::max(space.tiles[place], kCpuLineBytes / tile::elementBytes(type.getElementType())));
     return;
   }
 }

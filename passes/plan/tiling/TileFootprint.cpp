@@ -1,6 +1,7 @@
 #include "passes/plan/tiling/TileFootprint.h"
 
 #include "passes/cost/BufferedSlice.h"
+#include "passes/graph/ElementBytes.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/Work.h"
@@ -15,10 +16,6 @@ constexpr int64_t kWorkgroupStaging =
 constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache; a larger share of it does not stay cached
 
 static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
-
-static int64_t elementBytesOf(Value tensor) {
-  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
-}
 
 int64_t TileFootprint::bytes() const {
   int64_t bytes = isGpu() && contracts() ? liveBufferBytes(graph, space, walkPhases()) : resultBytes();

@@ -31,6 +31,9 @@ std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const Grou
 std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                            IterationSpace space, llvm::ArrayRef<int64_t> tiles, int64_t threads);
 
+/// Tiles of a vector dim are multiples of this many elements.
+inline constexpr int64_t kVectorTileUnit = 64;
+
 /// Seconds to start a tile: its pointers, and data that the caches do not hold yet.
 inline constexpr double kTileSeconds = 0.2e-6;
 

@@ -6,6 +6,7 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/cost/BlockLatency.h"
 #include "passes/graph/SwizzledLayout.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 

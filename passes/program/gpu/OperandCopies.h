@@ -4,13 +4,9 @@
 #define TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/AccessBytes.h"
 
 namespace tilewright {
-
-/// Greatest number of bytes that a thread copies at once.
-inline constexpr int64_t kAtomBytes = 16;
-/// Least number of bytes that cp.async copies.
-inline constexpr int64_t kLeastAsyncBytes = 4;
 
 /// Returns true if every tile has all points of the dim, and their number is a multiple of `count`.
 bool isWhole(tile::ComputeOp compute, int64_t dim, int64_t count);

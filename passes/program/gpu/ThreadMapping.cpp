@@ -11,6 +11,7 @@
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/TileCopy.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/target/AccessBytes.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -4,10 +4,9 @@
 #define TILEWRIGHT_PROGRAM_GPU_TILECOPY_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/AccessBytes.h"
 
 namespace tilewright {
-
-constexpr int64_t kSectorBytes = 32;
 
 /// Returns true if a tile of `sizes` of a dense tensor of `shape` is contiguous.
 bool isOneRun(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> sizes);

@@ -13,7 +13,7 @@ from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
-from tilewright.runtime.program import Metadata
+from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.session import read_interface
 from tilewright.runtime.state import check_in_place, check_state
 

@@ -11,8 +11,9 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.api.fallback import Restrictions, next_attempt, planned_parts
 from tilewright.errors import CompileError, ModelError, PassError, PlanError
@@ -27,15 +28,13 @@ from tilewright.runtime.stored import StoredWeights
 from tilewright.worker.doing import note_passes
 from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
+if TYPE_CHECKING:
+    from tilewright.tuning.lookup import TunedPlan
+
 
 class UnreadableError(CompileError):
     """MLIR 22 cannot read the output of IREE's newer MLIR, because a type or attribute is spelled differently."""
 
-
-_TOO_MANY_BYTES = re.compile(
-    r"a block needs (?P<needed>\d+) bytes of shared memory; target '.*' has (?P<there>\d+)"
-)
-"""Text of the error for code that uses more memory than the plan counted."""
 
 _LEAST_STEP = 2048  # bytes by which the limit is lowered at least, because each new plan takes seconds
 
@@ -82,17 +81,23 @@ def stitch(
     started = time.perf_counter()
     # The database's GPU plans were measured with grid barriers.
     if plan is None and tuning is not None and (targets[0].backend == "cpu" or grid_sync):
-        return _stitch_tuned(
+        from tilewright.tuning.lookup import tuned_plan
+        from tilewright.tuning.subprograms import Setting
+
+        again = partial(
+            stitch,
             text,
             worker=worker,
             targets=targets,
             directory=directory,
             numerics=numerics,
             scopes=scopes,
-            tuning=tuning,
             dump_dir=dump_dir,
             strict=strict,
         )
+        setting = Setting(target=targets[0], numerics=numerics)
+        tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
+        return _stitch_tuned(again, tuned, note, database=tuning, started=started)
     files = _write_targets(targets, directory)
     inputs = {"target": files[0]}
     if plan is not None:
@@ -194,47 +199,31 @@ def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
 
 
 def _stitch_tuned(
-    text: str,
+    stitch_with: Callable[..., Stitched],
+    tuned: TunedPlan | None,
+    note: str,
     *,
-    worker: Worker,
-    targets: Sequence[Target],
-    directory: Path,
-    numerics: NumericsMode,
-    scopes: Sequence[str],
-    tuning: Path,
-    dump_dir: Path | None,
-    strict: bool,
+    database: Path,
+    started: float,
 ) -> Stitched:
-    """Runs `stitch` with the tuning database; if it does not help, adds a note and plans without it."""
-    from tilewright.tuning.lookup import tuned_plan
-    from tilewright.tuning.subprograms import Setting
+    """Stitches with a tuned plan; if that does not help, adds a note and plans without it.
 
-    started = time.perf_counter()
-    common: dict[str, Any] = {
-        "worker": worker,
-        "targets": targets,
-        "directory": directory,
-        "numerics": numerics,
-        "scopes": scopes,
-        "dump_dir": dump_dir,
-        "strict": strict,
-    }
-    setting = Setting(target=targets[0], numerics=numerics)
-    tuned, note = tuned_plan(text, setting, database=tuning, worker=worker, folder=directory)
+    `stitch_with` is `stitch` with all arguments but the plan, and `started` the time at which the stage began.
+    """
     notes = [note] if note else []
     if tuned is not None:
         try:
-            stitched = stitch(text, plan=tuned.plan, **common)
+            stitched = stitch_with(plan=tuned.plan)
         except (PlanError, PassError) as error:
             notes.append(
-                f"compiled without measurements: {tuning} has a plan that does not fit ({error.message})"
+                f"compiled without measurements: {database} has a plan that does not fit ({error.message})"
             )
         else:
             raw = dict(stitched.report.raw)
             tuned.note(raw)
             seconds = time.perf_counter() - started
             return replace(stitched, report=Report.from_json(raw), seconds=seconds, notes=tuple(notes))
-    stitched = stitch(text, **common)
+    stitched = stitch_with()
     return replace(stitched, notes=(*notes, *stitched.notes))
 
 
@@ -268,10 +257,10 @@ def _run_planning(
         try:
             return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
         except PassError as error:
-            refused = _TOO_MANY_BYTES.match(error.message)
-            if refused is None:
+            excess = error.numbers.get("excess_block_bytes")
+            if excess is None:
                 raise
-            block_bytes -= max(int(refused["needed"]) - int(refused["there"]), _LEAST_STEP)
+            block_bytes -= max(excess, _LEAST_STEP)
             if block_bytes <= 0:
                 raise
             options["block-bytes"] = str(block_bytes)

@@ -107,6 +107,12 @@ def renamed(old: str, new: str) -> Callable[[Command], Command]:
     return click.option(old, name, hidden=True, expose_value=False, is_eager=True, callback=refuse)
 
 
+one_target = click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1), help="Number of processes; default: one per core."
+)
+
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

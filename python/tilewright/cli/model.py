@@ -74,7 +74,7 @@ def refuse_compiled(model: str, reason: str) -> None:
 def open_model(model: str, target: str, options: CompileOptions) -> Program:
     """Loads a compiled program, or compiles a model."""
     if Path(model).suffix == ".vmfb":
-        from tilewright.runtime.program import load
+        from tilewright.runtime.loading import load
 
         return load(model, threads=thread_choices(options.threads)[-1] if options.threads else None)
     return compile_model(model, target, options)

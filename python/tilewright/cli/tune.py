@@ -9,7 +9,15 @@ from typing import get_args
 
 import click
 
-from tilewright.cli.group import common, json_flag, read_standard_input, tell, timeout
+from tilewright.cli.group import (
+    common,
+    jobs_option,
+    json_flag,
+    one_target,
+    read_standard_input,
+    tell,
+    timeout,
+)
 from tilewright.cli.model import model_argument
 from tilewright.records.options import NumericsMode
 from tilewright.system.tuning_path import default_path
@@ -24,7 +32,7 @@ _DATABASE = click.option(
 
 @click.command()
 @click.argument("model", metavar="MODEL")
-@click.option("--target", default="cpu", show_default=True, help="Target name or JSON file.")
+@one_target
 @click.option(
     "--threads", type=click.IntRange(1, 64), help="Threads that programs may use; default: one per core."
 )
@@ -43,9 +51,7 @@ _DATABASE = click.option(
     show_default=True,
     help="Maximum number of plans to time.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Number of processes that compile; default: one per core."
-)
+@jobs_option
 @click.option("--entry", help="Function to tune, for MLIR with several functions.")
 @click.option(
     "--bundle",

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ class Diagnostic:
     category: str | None = None
     """The pass that emitted an optimisation remark; `outcome` is then "missed", "passed", "failed" or "analysis"."""
     outcome: str | None = None
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """Numbers that a caller may act on, by name."""
 
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location else ""
@@ -149,6 +152,7 @@ def _diagnostic(raw: _native.Diagnostic) -> Diagnostic:
         tuple(_diagnostic(note) for note in raw.notes),
         category=remark["category"] if remark else None,
         outcome=remark["outcome"].lower() if remark else None,
+        numbers=raw.numbers,
     )
 
 
@@ -160,6 +164,7 @@ def _pass_error(diagnostics: list[Diagnostic]) -> PassError:
         operation=first.operation,
         location=first.location,
         details="\n".join(str(d) for d in diagnostics),
+        numbers=first.numbers,
     )
 
 

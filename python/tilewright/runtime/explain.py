@@ -13,7 +13,7 @@ from tilewright.runtime.session import missing_features
 from tilewright.system.cores import spell_threads
 
 if TYPE_CHECKING:
-    from tilewright.runtime.program import Metadata
+    from tilewright.runtime.metadata import Metadata
     from tilewright.system.ptxas import KernelResources
 
 

@@ -49,7 +49,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], *, packages: Sequence[str]) -
         try:
             answer, result = find_handler(header["request"], packages)(header, blob)
         except PassError as error:
-            fields = ("message", "operation", "location", "details", "reproducer")
+            fields = ("message", "operation", "location", "details", "reproducer", "numbers")
             answer, result = {"ok": False, "pass_error": {name: getattr(error, name) for name in fields}}, b""
         except Exception as error:
             trace = traceback.format_exc()

@@ -11,7 +11,7 @@
 // ROWS16-SAME: out [16, 128] 8192 B
 
 // Loading the reduced dim of the matmul in steps needs less space and moves the same.
-// STEP: remark: 6144 tiles, footprint 29184 B, traffic 276824064 B;
+// STEP: remark: 6144 tiles, footprint 24576 B, traffic 276824064 B;
 
 // Alone, the last op reads both its operands.
 // APART: remark: 6144 tiles, footprint 24576 B, traffic 150994944 B; in [16, 128] 8192 B; in [16, 128] 8192 B; out [16, 128] 8192 B

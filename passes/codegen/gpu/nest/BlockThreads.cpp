@@ -3,6 +3,7 @@
 #include "passes/codegen/gpu/nest/BlockThreads.h"
 
 #include "passes/cost/BlockLatency.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

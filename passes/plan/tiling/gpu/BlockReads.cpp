@@ -1,17 +1,15 @@
 #include "passes/plan/tiling/gpu/BlockReads.h"
 
 #include "passes/cost/Clusters.h"
+#include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/Work.h"
+#include "passes/target/AccessBytes.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 static constexpr int64_t kCopyPadding = 64; ///< padding of a copied tile in bytes, at most
-
-static int64_t elementBytesOf(Value tensor) {
-  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
-}
 
 BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space)
     : space(space), touchedBytes(workOf(graph, space).globalBytes()) {

@@ -10,8 +10,6 @@ namespace tilewright {
 
 class BlockReads {
 public:
-  static constexpr int64_t kSectorBytes = 32; ///< smallest access to the L2, in bytes
-
   /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
   BlockReads(const TensorGraph &graph, const IterationSpace &space);
 

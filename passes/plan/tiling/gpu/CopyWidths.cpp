@@ -1,6 +1,8 @@
 #include "passes/plan/tiling/gpu/CopyWidths.h"
 
+#include "passes/graph/ElementBytes.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/target/AccessBytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -8,12 +10,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kWidestBytes = 16; ///< widest asynchronous copy
-
-int64_t elementBytesOf(Value tensor) {
-  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
-}
-
 /// Returns the number of elements that are contiguous and aligned to that number in every row; 1 if elements are not
 /// contiguous. An index may split a dim into rows.
 int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_t bytes) {
@@ -27,7 +23,7 @@ int64_t alignedElements(const TensorExpr &expr, const RootAccess &access, int64_
   int64_t inner = isCut ? pureDim(cut.getLHS()) : unitStrideDim(index);
   if (inner < 0)
     return 1;
-  int64_t most = kWidestBytes / bytes, row = type.getShape().back();
+  int64_t most = kAtomBytes / bytes, row = type.getShape().back();
   while (row % most != 0 || expr.domain[inner] % most != 0 || (isCut && piece.getValue() % most != 0))
     most /= 2;
   return most;
@@ -43,14 +39,14 @@ int64_t tilewright::copyBytes(const TensorGraph &graph, const GroupRoot &contrac
 bool tilewright::beginsInsideWords(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
   const RootAccess &access = contraction.accesses[operand];
   int64_t inner = dimOfLines(access.map), bytes = elementBytesOf(access.tensor);
-  return access.producer < 0 && 2 * bytes == kLeastCopyBytes && inner >= 0 &&
+  return access.producer < 0 && 2 * bytes == kLeastAsyncBytes && inner >= 0 &&
          graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
 }
 
 int64_t tilewright::pieceBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
   bool alongK =
       llvm::is_contained(graph.exprs()[contraction.expr].reductions, dimOfLines(contraction.accesses[operand].map));
-  return alongK ? kLeastCopyBytes : kWidestBytes;
+  return alongK ? kLeastAsyncBytes : kAtomBytes;
 }
 
 std::string tilewright::narrowCopies(const TensorGraph &graph, const GroupRoot &contraction, bool shifts, int64_t but) {
@@ -60,14 +56,14 @@ std::string tilewright::narrowCopies(const TensorGraph &graph, const GroupRoot &
     int64_t width = copyBytes(graph, contraction, number);
     if (shifts && beginsInsideWords(graph, contraction, number))
       width = pieceBytes(graph, contraction, number);
-    if (width >= kWidestBytes || static_cast<int64_t>(number) == but)
+    if (width >= kAtomBytes || static_cast<int64_t>(number) == but)
       continue;
     if (!text.empty())
       text += ", ";
     int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
     text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
-                          width < kLeastCopyBytes ? "element by element" : std::to_string(width) + " bytes at a time",
-                          row, type.getElementType(), kWidestBytes);
+                          width < kLeastAsyncBytes ? "element by element" : std::to_string(width) + " bytes at a time",
+                          row, type.getElementType(), kAtomBytes);
   }
   return text;
 }

@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// Bytes of the smallest asynchronous copy. Narrower elements are copied one by one by loads and stores.
-constexpr int64_t kLeastCopyBytes = 4;
-
 /// Returns the bytes of an operand that one copy moves. Lines that begin inside a word are not copied by words.
 int64_t copyBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);
 

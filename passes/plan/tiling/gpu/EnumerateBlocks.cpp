@@ -7,6 +7,7 @@
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockReads.h"
 #include "passes/plan/tiling/gpu/BlockShapes.h"
+#include "passes/target/AccessBytes.h"
 
 #include "llvm/ADT/SmallSet.h"
 #include <numeric>
@@ -19,7 +20,6 @@ constexpr int64_t kWarpLanes = 32;
 constexpr double kSpecialInstructions = 12; ///< light instructions of a transcendental function or a division
 constexpr int64_t kMostTurns = 32;          ///< vectors that a thread computes one after another, at most
 constexpr int64_t kScratchBytes = 4;        ///< bytes of a typical element in the scratch memory of reductions
-constexpr int64_t kLineBytes = 128;         ///< bytes that neighbouring threads should read contiguously
 
 /// The work of a nest at each of its points.
 struct NestPoints {
@@ -250,9 +250,9 @@ private:
       cutGrid(reads.orders().front(), 1);
       space.tiles[space.vector] = tile;
       int64_t run = columns * lanes * widest;
-      if (!whole && run < kLineBytes) {
-        discard(Composition::columns,
-                "neighbours would read " + std::to_string(run) + " bytes of a line of " + std::to_string(kLineBytes));
+      if (!whole && run < kGpuLineBytes) {
+        discard(Composition::columns, "neighbours would read " + std::to_string(run) + " bytes of a line of " +
+                                          std::to_string(kGpuLineBytes));
         continue;
       }
       sectorShare = whole ? 1 : sectorsOfRun(run);
@@ -354,7 +354,7 @@ private:
     candidates.push_back(std::move(now));
   }
 
-  static constexpr int64_t kBaseRegisters = 32, kSectorBytes = BlockReads::kSectorBytes;
+  static constexpr int64_t kBaseRegisters = 32;
 
   const TensorGraph &graph;
   const Target &target;

@@ -1,8 +1,10 @@
 #include "passes/plan/tiling/gpu/L2Traffic.h"
 
+#include "passes/graph/ElementBytes.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/BlockReads.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
+#include "passes/target/AccessBytes.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <numeric>
@@ -10,11 +12,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kSectorBytes = BlockReads::kSectorBytes, kWarpLanes = 32;
-
-static int64_t elementBytesOf(Value tensor) {
-  return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
-}
+static constexpr int64_t kWarpLanes = 32;
 
 /// Returns the average number of sectors of a run of `bytes` that begins at a random multiple of `grain`.
 static double sectorsOf(int64_t bytes, int64_t grain) {
@@ -151,7 +149,7 @@ double tilewright::l2TrafficOfOperand(const TensorGraph &graph, const IterationS
   bool shifted = isLhs ? tiling.lhsShifted : tiling.rhsShifted;
   if (shifted)
     width = pieceBytes(graph, contraction, operand);
-  bool single = width < kLeastCopyBytes;
+  bool single = width < kLeastAsyncBytes;
   int64_t longest = expr.reductions.empty() ? -1 : *llvm::max_element(expr.reductions, [&](int64_t a, int64_t b) {
     return expr.domain[a] < expr.domain[b];
   });

@@ -54,11 +54,11 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
   if (!kernel || !isOfWarpgroup(*kernel))
     return std::nullopt;
   PlannedProduct product{*root, *roles, *kernel, {}, block->sizes};
-  int64_t longest = 1;
+  int64_t longest = 1, loops = 0;
   for (int64_t dim : expr.reductions) {
     longest = std::max(longest, expr.domain[dim]);
     if (expr.domain[dim] > 1)
-      product.k = product.k < 0 ? dim : -1;
+      product.k = ++loops == 1 ? dim : -1;
   }
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(root->accesses[input].tensor.getType()).getElementType());

@@ -39,3 +39,28 @@ func.func @apart(%x: tensor<37xf32>, %y: tensor<41xf32>) -> (tensor<37xf32>, ten
   %b = linalg.exp ins(%y : tensor<41xf32>) outs(%f : tensor<41xf32>) -> tensor<41xf32>
   return %a, %b : tensor<37xf32>, tensor<41xf32>
 }
+
+// -----
+
+// IREE would launch one dispatch, which is no cut, so the cut that is predicted to be the fastest comes first: that at
+// the bytes, which are a quarter of the floats.
+// CHECK: "scope": "launch"
+// CHECK: "name": "fptosi_0"
+// CHECK: "name": "exp_sitofp_0"
+#id = affine_map<(i) -> (i)>
+func.func @fastest_cut_comes_first(%x: tensor<370001xf32>) -> tensor<370001xf32> {
+  %f = tensor.empty() : tensor<370001xf32>
+  %b = tensor.empty() : tensor<370001xi8>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<370001xf32>) outs(%b : tensor<370001xi8>) {
+  ^bb0(%u: f32, %o: i8):
+    %v = arith.fptosi %u : f32 to i8
+    linalg.yield %v : i8
+  } -> tensor<370001xi8>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%q : tensor<370001xi8>) outs(%f : tensor<370001xf32>) {
+  ^bb0(%u: i8, %o: f32):
+    %v = arith.sitofp %u : i8 to f32
+    linalg.yield %v : f32
+  } -> tensor<370001xf32>
+  %y = linalg.exp ins(%w : tensor<370001xf32>) outs(%f : tensor<370001xf32>) -> tensor<370001xf32>
+  return %y : tensor<370001xf32>
+}

@@ -1,0 +1,50 @@
+"""Checks that this machine's GPU can run a program."""
+
+from __future__ import annotations
+
+import re
+
+from tilewright.errors import ProgramError
+from tilewright.runtime.cuda import CudaDriver
+from tilewright.runtime.metadata import Metadata
+
+
+def refuse_smaller_gpu(metadata: Metadata) -> None:
+    """Raises `ProgramError` for a GPU that is too small or too old.
+
+    Otherwise the driver would report it in its own words, or a grid barrier would never open. Without a GPU, the
+    program still loads, so that it can be inspected.
+    """
+    needed = re.fullmatch(r"sm_(\d+)(\d)(a?)", metadata.capability)
+    if not needed:
+        return
+    try:
+        gpu = CudaDriver().describe()
+    except ProgramError:
+        return
+    least = (int(needed[1]), int(needed[2]))
+    if gpu.capability < least or (needed[3] and gpu.capability != least):
+        major, minor = gpu.capability
+        raise ProgramError(
+            f"its kernels need compute capability {needed[1]}.{needed[2]}{' and no newer' if needed[3] else ''}, "
+            f"but this GPU ({gpu.name}) has {major}.{minor}",
+            where=metadata.entry,
+            hint=f"compile it for target sm_{major}{minor}, or for both",
+        )
+    counted_on = (
+        (metadata.multiprocessors, gpu.multiprocessors, "multiprocessors"),
+        (metadata.multiprocessor_threads, gpu.multiprocessor_threads, "threads of each multiprocessor"),
+        (
+            metadata.multiprocessor_shared_bytes,
+            gpu.multiprocessor_shared_bytes,
+            "bytes of shared memory of each multiprocessor",
+        ),
+    )
+    for needs, has, what in counted_on:
+        if has < needs:
+            raise ProgramError(
+                f"the workgroups of its kernels wait for each other and count on {needs} {what}, "
+                f"but this GPU ({gpu.name}) has {has}",
+                where=metadata.entry,
+                hint="compile it for this GPU or a target file with as many, or with --no-grid-sync",
+            )

@@ -1,0 +1,91 @@
+"""Loading of saved programs."""
+
+from __future__ import annotations
+
+import os
+from operator import index
+from pathlib import Path
+from typing import SupportsIndex
+
+from tilewright.errors import ProgramError
+from tilewright.runtime.description import read_description
+from tilewright.runtime.file_names import beside, parameter_suffix
+from tilewright.runtime.gpu_fit import refuse_smaller_gpu
+from tilewright.runtime.held import HeldFile, hold_module, hold_weights
+from tilewright.runtime.metadata import Metadata
+from tilewright.runtime.program import Program
+from tilewright.runtime.session import read_interface
+from tilewright.system.cores import MOST_THREADS
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = True) -> Program:
+    """Loads what `Program.save` wrote.
+
+    A module is native code: load only what you would run. The weights and the description lie beside the module under
+    its own name, so the files can be copied and renamed together; where `path` is a link they may lie beside the file
+    that it points to. A .vmfb without its .json also loads, if it has no weights, but nothing is known about its
+    kernels.
+
+    Arguments:
+        path: Path of the .vmfb.
+        threads: Number of threads to run it on, instead of the number that it was compiled for.
+        verify: True to hash the weights, which ensures that they are those the module was compiled with. If False,
+            only their sizes are checked, and weights without a .json are accepted unchecked. The module and the
+            description are always verified.
+
+    Raises:
+        ProgramError: A file is missing, damaged, or not the one that was saved with the others; or this machine cannot
+            run the program.
+    """
+    given = Path(path)
+    if not given.is_file():
+        raise ProgramError("no such file", where=str(given), hint="give the path of a .vmfb")
+    if threads is not None and not (
+        isinstance(threads, SupportsIndex) and 1 <= index(threads) <= MOST_THREADS
+    ):
+        raise ProgramError(
+            f"threads={threads!r} is not possible",
+            hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
+        )
+    module = hold_module(given)
+    description = beside(module.path, ".json")
+    if not description.is_file():
+        return _load_bare(module, description, threads=threads or 1, verify=verify)
+    metadata, records = read_description(description)
+    other_module = f"it is not the module that {description.name} describes"
+    records.module.require(module, otherwise=other_module, verify=True)
+    weights = {}
+    for scope, record in records.parameters.items():
+        weights[scope] = hold_weights(beside(module.path, parameter_suffix(scope)))
+        other_weights = f"it does not contain the weights of {module.path.name}"
+        record.require(weights[scope], otherwise=other_weights, verify=verify)
+    if threads is not None and threads != metadata.threads:
+        metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
+    program = Program(module=module, parameters=weights, metadata=metadata)
+    if metadata.device == "local":
+        program.load()
+    else:
+        refuse_smaller_gpu(metadata)
+    return program
+
+
+def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: bool) -> Program:
+    weights = beside(module.path, parameter_suffix("model"))
+    parameters = {"model": weights} if weights.is_file() else {}
+    interface = read_interface(module, entry=None)
+    if parameters and verify:
+        raise ProgramError(
+            f"it is missing, so nothing says whether {weights.name} holds the weights of {module.path.name}",
+            where=str(description),
+            hint="put it beside the .vmfb, or give verify=False to tilewright.load",
+        )
+    metadata = Metadata(
+        target="unknown",
+        threads=threads,
+        entry=interface.entry,
+        signature=interface.signature,
+        notes=(f"{description.name} is missing, so nothing is known of its kernels",),
+    )
+    program = Program(module=module, parameters=parameters, metadata=metadata)
+    program.load()
+    return program

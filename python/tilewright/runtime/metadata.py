@@ -1,0 +1,109 @@
+"""What is known about a program besides its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilewright.iree.versions import PINNED_IREE
+from tilewright.records.encoding import check_kinds
+from tilewright.records.report import Report
+from tilewright.records.signature import Signature
+from tilewright.system.cores import MOST_THREADS
+from tilewright.system.ptxas import KernelResources
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Everything known about a program besides its code; saved beside it as JSON."""
+
+    target: str
+    threads: int
+    entry: str
+    signature: Signature | None
+    """None for a module without a description, about which nothing is known."""
+    device: str = "local"
+    """Where the program runs: "local" (on processors) or "cuda"."""
+    resources: Mapping[str, KernelResources] = field(default_factory=dict)
+    """Resources of each kernel on a GPU, if ptxas was available."""
+    capability: str = ""
+    """Compute capability of the oldest GPU that runs all kernels, such as "sm_80"."""
+    multiprocessors: int = 0
+    """Number of SMs that kernels whose workgroups wait for each other need; 0 if there are none."""
+    multiprocessor_threads: int = 0
+    """Resident threads that each of these SMs must have room for."""
+    multiprocessor_shared_bytes: int = 0
+    """Bytes of shared memory that each of these SMs must have."""
+    features: str = ""
+    """Processor features that the code needs, in LLVM's spelling: "+avx2,+fma"."""
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """Wider targets for which every kernel of ours has a variant, widest first, with the features that each needs."""
+    state: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that share the buffers of inputs, which are updated in place."""
+    report: Report = field(default_factory=Report)
+    plan: dict[str, Any] | None = None
+    iree_flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Notes on requests that the compiler could not fulfil."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Wall time of every step of the compilation, in seconds."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "device": self.device,
+            "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
+            "capability": self.capability,
+            "multiprocessors": self.multiprocessors,
+            "multiprocessor_threads": self.multiprocessor_threads,
+            "multiprocessor_shared_bytes": self.multiprocessor_shared_bytes,
+            "features": self.features,
+            "variants": dict(self.variants),
+            "threads": self.threads,
+            "entry": self.entry,
+            **(self.signature.to_json() if self.signature else {}),
+            "state": dict(self.state),
+            "notes": list(self.notes),
+            "seconds": dict(self.seconds),
+            "iree": PINNED_IREE,
+            "iree_flags": list(self.iree_flags),
+            "report": dict(self.report.raw),
+            "plan": self.plan,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Metadata:
+        return Metadata(
+            target=data["target"],
+            device=data.get("device", "local"),
+            resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
+            capability=data.get("capability", ""),
+            multiprocessors=data.get("multiprocessors", 0),
+            multiprocessor_threads=data.get("multiprocessor_threads", 0),
+            multiprocessor_shared_bytes=data.get("multiprocessor_shared_bytes", 0),
+            features=data.get("features", ""),
+            variants=data.get("variants", {}),
+            threads=data["threads"],
+            entry=data["entry"],
+            signature=Signature.from_json(data) if "inputs" in data else None,
+            state=data.get("state", {}),
+            report=Report.from_json(data.get("report", {})),
+            plan=data.get("plan"),
+            iree_flags=tuple(data.get("iree_flags", ())),
+            notes=tuple(data.get("notes", ())),
+            seconds=data.get("seconds", {}),
+        )
+
+
+def check_metadata(metadata: Metadata) -> None:
+    """Raises `ValueError` if a value has the wrong type, since JSON may hold anything anywhere."""
+    check_kinds(Metadata, metadata, "program")
+    if not 1 <= metadata.threads <= MOST_THREADS:
+        raise ValueError(f"{metadata.threads} threads")
+    if metadata.device == "local" and metadata.variants:
+        names = metadata.target.split(",")
+        if len(names) != len(metadata.variants) + 1:
+            raise ValueError(f"{len(metadata.variants)} variants, but targets {names}")
+    for spec in (*metadata.signature.inputs, *metadata.signature.outputs) if metadata.signature else ():
+        spec.numpy_dtype  # noqa: B018 - raises for an unknown name
