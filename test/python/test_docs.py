@@ -12,18 +12,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+GUIDE = ROOT / "docs" / "guide"
+DESIGN = ROOT / "docs" / "design"
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def test_pass_table_names_every_pass() -> None:
     contracts = "".join(path.read_text() for path in (ROOT / "passes").rglob("Passes.td"))
     defined = set(re.findall(r'Pass<"(tile-[a-z-]+)"', contracts))
-    listed = set(re.findall(r"^\| `(tile-[a-z-]+)`", (ROOT / "docs" / "passes.md").read_text(), re.MULTILINE))
+    listed = set(re.findall(r"^\| `(tile-[a-z-]+)`", (REFERENCE / "passes.md").read_text(), re.MULTILINE))
     assert listed == defined
 
 
 def test_figures_of_the_long_fuzzing_run_are_those_of_its_file() -> None:
-    text = (ROOT / "docs" / "testing.md").read_text()
-    found = re.search(r"\]\(\.\./(benchmarks/results/\S+-fuzz\.json)\): (.*?)\n\n", text, re.DOTALL)
+    text = (DESIGN / "testing.md").read_text()
+    found = re.search(r"\]\(\.\./\.\./(benchmarks/results/\S+-fuzz\.json)\): (.*?)\n\n", text, re.DOTALL)
     assert found is not None
     result = json.loads((ROOT / found[1]).read_text())
     names = ("graphs", "passed", "passed_and_counted", "ops_in_our_kernels", "ops_eligible")
@@ -34,7 +37,7 @@ def test_figures_of_the_long_fuzzing_run_are_those_of_its_file() -> None:
 
 
 def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "pipelines.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (GUIDE / "pipelines.md").read_text(), re.DOTALL)
     names: dict[str, object] = {}
     exec(blocks[0], names)
     printed = capsys.readouterr().out
@@ -58,7 +61,7 @@ def test_deploy_document_runs(tmp_path: Path) -> None:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         np.save(tmp_path / f"{value.name}.npy", np.ones(shape, dtype))
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", (GUIDE / "deploy.md").read_text(), re.DOTALL)
     tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for block in blocks[:-1]:
         commands = block.replace("tilewright compile", "python -m tilewright compile")
@@ -85,7 +88,7 @@ def test_a_program_of_ones_own_adds_a_micro_kernel(tmp_path: Path) -> None:
     """Follows extending.md alone: another project finds the compiler in its build folder."""
     if not (ROOT / "build" / "TilewrightConfig.cmake").exists():
         pytest.skip("no build for development at hand")
-    text = (ROOT / "docs" / "extending.md").read_text()
+    text = (GUIDE / "extending.md").read_text()
     text = text[text.index("In C++, a program that links the compiler") :]
     for language, name in (("cpp", "my-opt.cpp"), ("cmake", "CMakeLists.txt")):
         found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
@@ -116,7 +119,7 @@ def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "models").mkdir()
     onnx.save(build("bert-small"), str(tmp_path / "models" / "bert-small.onnx"))
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (GUIDE / "plans.md").read_text(), re.DOTALL)
     names: dict[str, object] = {}
     exec(blocks[0], names)
     exec(blocks[1], names)
@@ -126,7 +129,7 @@ def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_tour_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs its Python as one script, between the commands that make the model and compare."""
-    text = (ROOT / "docs" / "tour.md").read_text()
+    text = (GUIDE / "tour.md").read_text()
     make, compare = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -140,7 +143,7 @@ def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     from benchmarks.workloads import build
 
-    text = (ROOT / "docs" / "extending.md").read_text()
+    text = (GUIDE / "extending.md").read_text()
     dump, opt, *_ = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     onnx.save(build("bert-small"), str(tmp_path / "bert-small.onnx"))
     monkeypatch.chdir(tmp_path)
@@ -155,7 +158,7 @@ def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_simulator_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / "simulator.md").read_text()
+    text = (DESIGN / "simulator.md").read_text()
     exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
     assert "past the L2: 4096 bytes read, 4096 written" in capsys.readouterr().out
 

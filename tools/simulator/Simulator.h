@@ -1,5 +1,5 @@
 // The simulated device runs a GPU kernel in the NVVM dialect on the CPU. It counts events like hardware counters, and
-// finds errors that a GPU would not report. The interface has plain types only. docs/simulator.md defines every count
+// finds errors that a GPU would not report. The interface has plain types only. docs/design/simulator.md defines every count
 // and every fault.
 #ifndef TILEWRIGHT_SIMULATOR_SIMULATOR_H
 #define TILEWRIGHT_SIMULATOR_SIMULATOR_H
