@@ -1,4 +1,4 @@
-"""Runs suites of workloads on our compiler and its peers, and reports who is faster where (docs/benchmarks.md)."""
+"""Runs suites of workloads on our compiler and its peers and reports who is faster where (docs/guide/benchmarks.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs, builds and runs the tests: lit, gtest, and pytest with end-to-end numerics. Without --all it runs those that
-# a change must pass to land; --all adds the rest (docs/testing.md).
+# a change must pass to land; --all adds the rest (docs/design/testing.md).
 # Usage: scripts/test.sh [--all] [pytest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -18,7 +18,9 @@ _COUNTS = "counts"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="also run what is marked `full`: see docs/testing.md")
+    parser.addoption(
+        "--all", action="store_true", help="also run what is marked `full`: see docs/design/testing.md"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

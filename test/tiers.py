@@ -1,4 +1,4 @@
-"""The two tiers of tests: those that land, and those that only `--all` runs; see docs/testing.md.
+"""The two tiers of tests: those that land, and those that only `--all` runs; see docs/design/testing.md.
 
 Tests that do not land have the marker `full`, by hand or from here: tests for the other feature levels (`cpu_levels`)
 and, for a test with the marker `lands(one_in=n)`, all but every nth of its cases. At least one case of every test

@@ -1,6 +1,8 @@
 // Micro kernels: the code for one step of a contraction's register block (Chimera 5). A micro kernel is data and a
 // step; all of them share loops, packing, masks and remainders. Planning, packing and code generation choose through
-// the same registry, so they agree. registerMicroKernel() or a target's data add new ones: docs/extending.md.
+// the same registry, so they agree. registerMicroKernel() or a target's data add new ones: docs/guide/micro-kernels.md.
+//
+// "Rows" are M, "lanes" are N, "terms" are K and "sums" are the accumulators.
 #ifndef TILEWRIGHT_TARGET_MICROKERNEL_H
 #define TILEWRIGHT_TARGET_MICROKERNEL_H
 

@@ -77,7 +77,7 @@ def _function(record: dict[str, Any], records: dict[str, Any]) -> str:
     parameters = "".join(f", {option.parameter}" for option in options)
     parameters = f"module: Module, *{parameters}" if options else "module: Module"
     values = ", ".join(f'"{option.argument}": {option.name}' for option in options)
-    call = f'run_pass(module, "{record["argument"]}", anchor="{_anchor(record)}", options={{{values}}})'
+    call = f'run_pass(module, "{record["argument"]}", anchor="{anchor_of(record)}", options={{{values}}})'
     return (
         f"def {_snake(record['!name'])}({parameters}) -> list[Diagnostic]:\n"
         + textwrap.indent(_docstring(record, options), "    ")
@@ -125,7 +125,7 @@ def _with_default(annotation: str, value: str) -> str:
     return f"{annotation} | None = None"
 
 
-def _anchor(record: dict[str, Any]) -> str:
+def anchor_of(record: dict[str, Any]) -> str:
     """Returns the name of the op that the pass runs on; a pass that takes any op runs on the module."""
     # The name of the base class says it, as in "::mlir::OperationPass<::mlir::func::FuncOp>".
     match = re.fullmatch(r"(?:::mlir::)?(?:OperationPass|InterfacePass)<(.*)>", record["baseClass"])

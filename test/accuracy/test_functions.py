@@ -1,6 +1,6 @@
 """Tests that every function keeps its stated error on a sample of f32, and that all special values are right.
 
-`measure.py` does the same for all of f32; docs/math.md has its table.
+`measure.py` does the same for all of f32; docs/reference/math.md has its table.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_judge_finds_a_wrong_function(name: str, other: str) -> None:
 
 def test_document_states_the_bounds_that_are_asserted() -> None:
     """The documented bounds are the asserted ones, and the documented largest errors over all f32 are within them."""
-    text = (Path(__file__).resolve().parents[2] / "docs" / "math.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "math.md").read_text()
     rows = re.findall(r"^\| (\w+)[^|]*\| ([\d.]+) ulp( of the argument)? \| ([\d.]+) \|", text, re.MULTILINE)
     stated = {name: (float(bound), bool(argument)) for name, bound, argument, _ in rows}
     assert stated == {f.name: (f.bound, f.of_argument) for f in FUNCTIONS.values()}

@@ -1,5 +1,5 @@
-"""Tests of the promises in docs/numerics.md for bf16 and f16: in strict mode, each op rounds as it would alone; by
-default, no result is further from float64 than that.
+"""Tests of the promises in docs/guide/numerics.md for bf16 and f16: in strict mode, each op rounds as it would alone;
+by default, no result is further from float64 than that.
 
 The reference evaluates op by op in NumPy and rounds each result to nearest even; for functions it uses our own kernels
 of one op.

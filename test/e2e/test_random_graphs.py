@@ -2,7 +2,7 @@
 
 A graph counts as a test of our code generation only if our kernels ran at least 90% of its eligible ops. This is
 judged twice: by the compiler's own report, and by what the program launches, where IREE's part must be tiny. `python
--m fuzz` judges any number of further graphs; see docs/testing.md.
+-m fuzz` judges any number of further graphs; see docs/design/testing.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tests of random graphs for GPUs on the simulated device: numbers as on CPUs, and no detector fires.
 
-The number of graphs is limited by time; `python -m fuzz --device sim:h200` judges more. See docs/testing.md.
+The number of graphs is limited by time; `python -m fuzz --device sim:h200` judges more. See docs/design/testing.md.
 """
 
 from __future__ import annotations

@@ -404,13 +404,13 @@ def test_plot_is_written(tmp_path: Path) -> None:
 
 
 def test_document_explains_every_field() -> None:
-    _, _, text = (ROOT / "docs" / "benchmarks.md").read_text().partition("## Fields of a row")
+    _, _, text = (ROOT / "docs" / "guide" / "benchmarks.md").read_text().partition("## Fields of a row")
     explained = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert {field.name for field in fields(Row)} == explained
 
 
 def _blocks_of_document() -> list[str]:
-    text = (ROOT / "docs" / "benchmarks.md").read_text()
+    text = (ROOT / "docs" / "guide" / "benchmarks.md").read_text()
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 

@@ -1,73 +1,36 @@
-"""The documents stay correct: their Python runs, and the pass table names every pass."""
+"""The documentation stays correct: its Python and its commands run, page by page, as a reader would run them."""
 
 from __future__ import annotations
 
-import json
+import ast
+import importlib.util
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import click
+import numpy as np
+import onnx
 import pytest
+import tilewright
+from doc_pages import ROOT, Block, blocks, pages, text_of
+from tilewright.cli.main import cli
 
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.workloads import build
 
-
-def test_pass_table_names_every_pass() -> None:
-    contracts = "".join(path.read_text() for path in (ROOT / "passes").rglob("Passes.td"))
-    defined = set(re.findall(r'Pass<"(tile-[a-z-]+)"', contracts))
-    listed = set(re.findall(r"^\| `(tile-[a-z-]+)`", (ROOT / "docs" / "passes.md").read_text(), re.MULTILINE))
-    assert listed == defined
-
-
-def test_figures_of_the_long_fuzzing_run_are_those_of_its_file() -> None:
-    text = (ROOT / "docs" / "testing.md").read_text()
-    found = re.search(r"\]\(\.\./(benchmarks/results/\S+-fuzz\.json)\): (.*?)\n\n", text, re.DOTALL)
-    assert found is not None
-    result = json.loads((ROOT / found[1]).read_text())
-    names = ("graphs", "passed", "passed_and_counted", "ops_in_our_kernels", "ops_eligible")
-    assert [int(number) for number in re.findall(r"\d+", found[2])] == [
-        *(result[name] for name in names),
-        result["rarest_operator"],
-    ]
-
-
-def test_pipeline_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "pipelines.md").read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(blocks[0], names)
-    printed = capsys.readouterr().out
-    # This is figure 4 of Souffle: one expression whose map is the composition of all three.
-    assert printed.count("tile.expr") == 1
-    assert "one-relies-on-one" in printed
-    assert re.search(r"\(d0, d1\) -> \(d1 \* 2, d0\)", printed)
-
-
-def test_deploy_document_runs(tmp_path: Path) -> None:
-    """Runs its commands one after another, as a shell would; the last one builds a wheel and has a script of its
-    own."""
-    import numpy as np
-    import onnx
-
-    from benchmarks.workloads import build
-
-    model = build("bert-small")
-    onnx.save(model, str(tmp_path / "bert-small.onnx"))
-    for value in model.graph.input:
-        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        np.save(tmp_path / f"{value.name}.npy", np.ones(shape, dtype))
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "deploy.md").read_text(), re.DOTALL)
-    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    for block in blocks[:-1]:
-        commands = block.replace("tilewright compile", "python -m tilewright compile")
-        ran = subprocess.run(
-            ["sh", "-ec", commands], cwd=tmp_path, env={**os.environ, **tools}, capture_output=True
-        )
-        assert ran.returncode == 0, ran.stderr.decode()
-    assert np.isfinite(np.load(tmp_path / "output.npy")).all()
-
+_RUN_WITH_ALL = (
+    "docs/guide/migrating.md",
+    "docs/guide/variants.md",
+    "docs/guide/gpu.md",
+    "docs/guide/processes.md",
+)
+"""Pages whose blocks take long and show little that other tests do not; `--all` runs them."""
 
 _MATMUL = """
 func.func @main(%a: tensor<17x23xf32>, %b: tensor<23x33xf32>) -> tensor<17x33xf32> {
@@ -81,11 +44,181 @@ func.func @main(%a: tensor<17x23xf32>, %b: tensor<23x33xf32>) -> tensor<17x33xf3
 """
 
 
+def _runs(page: str) -> bool:
+    return any(block.language in ("python", "sh") and not block.not_run for block in blocks(page))
+
+
+def _cases() -> list[Any]:
+    return [
+        pytest.param(page, marks=pytest.mark.full if page in _RUN_WITH_ALL else [])
+        for page in pages()
+        if _runs(page)
+    ]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that pages assume: a model, its inputs, MLIR, and what the compiler dumped of it."""
+    folder = tmp_path_factory.mktemp("workspace")
+    model = build("bert-small")
+    (folder / "models").mkdir()
+    for path in (folder / "bert-small.onnx", folder / "models" / "bert-small.onnx"):
+        onnx.save(model, str(path))
+    for value in model.graph.input:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        np.save(folder / f"{value.name}.npy", np.ones(shape, dtype))
+    (folder / "model.mlir").write_text(_MATMUL)
+    tilewright.compile(model, dump_dir=folder / "dump").save(folder / "bert-small.vmfb")
+    return folder
+
+
+@pytest.mark.parametrize("page", _cases())
+def test_a_page_runs(
+    page: str,
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Runs the blocks of a page in order, in one folder and one namespace."""
+    folder = tmp_path / "page"
+    shutil.copytree(workspace, folder)
+    monkeypatch.chdir(folder)
+    names: dict[str, object] = {}
+    if page == "README.md":
+        names = {name: np.load(f"{name}.npy") for name in ("hidden_states", "attention_mask")}
+    for block in blocks(page):
+        if not block.not_run:
+            _run(block, names, folder)
+    if page in _CLAIMS:
+        _CLAIMS[page](capsys.readouterr().out, folder)
+
+
+def _run(block: Block, names: dict[str, object], folder: Path) -> None:
+    if block.language == "sh":
+        _sh(block.text, folder)
+    elif block.language == "python" and block.raises:
+        with pytest.raises(getattr(tilewright, block.raises)):
+            exec(block.text, names)
+    elif block.language == "python":
+        exec(block.text, names)
+
+
+def _sh(command: str, folder: Path) -> None:
+    """Runs a block as a shell does, with the tools of this checkout on PATH."""
+    tools = folder / "tools"
+    if not tools.exists():
+        tools.mkdir()
+        (tools / "tilewright").write_text(f'#!/bin/sh\nexec {sys.executable} -m tilewright "$@"\n')
+        (tools / "tilewright").chmod(0o755)
+        (tools / "python").symlink_to(sys.executable)
+    path = [str(tools), str(ROOT / "build" / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
+    ran = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True)
+    assert ran.returncode == 0, ran.stdout.decode() + ran.stderr.decode()
+
+
+def _deployed(_printed: str, folder: Path) -> None:
+    assert np.isfinite(np.load(folder / "output.npy")).all()
+
+
+def _composed(printed: str, _folder: Path) -> None:
+    """This is figure 4 of Souffle: one expression whose map is the composition of all three."""
+    assert printed.count("tile.expr") == 1
+    assert "one-relies-on-one" in printed
+    assert re.search(r"\(d0, d1\) -> \(d1 \* 2, d0\)", printed)
+
+
+def _counted(printed: str, _folder: Path) -> None:
+    assert "past the L2: 4096 bytes read, 4096 written" in printed
+
+
+_CLAIMS: dict[str, Callable[[str, Path], None]] = {
+    "docs/guide/deploy.md": _deployed,
+    "docs/guide/pipelines.md": _composed,
+    "docs/guide/simulator.md": _counted,
+}
+"""What a page's blocks must have printed or written."""
+
+
+# Blocks that are not run
+
+
+@pytest.mark.parametrize("page", pages())
+def test_python_is_python(page: str) -> None:
+    for block in blocks(page):
+        if block.language == "python":
+            ast.parse(block.text)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_exist_with_their_options(page: str) -> None:
+    wrong = [
+        problem
+        for block in blocks(page)
+        if block.language == "sh"
+        for line in re.sub(r"\\\n\s*", "", block.text).splitlines()
+        if (problem := _problem(line))
+    ]
+    assert not wrong
+
+
+_TOOLS = {
+    "cd",
+    "cmake",
+    "ninja",
+    "pip",
+    "source",
+    "split",
+    "iree-run-module",
+    "iree-compile",
+    "tilewright-opt",
+    "python3",
+}
+
+
+def _problem(line: str) -> str:
+    """Returns what is wrong with a command, or "" if it could run."""
+    words = shlex.split(line, comments=True)
+    if not words:
+        return ""
+    words = words[words.index("&&") + 1 :] if words[0] == "cd" and "&&" in words else words
+    tool = words[0].removeprefix(".venv/bin/")
+    if tool == "tilewright":
+        return _problem_of_options(line, words[1:])
+    if tool == "python" and words[1] == "-m":
+        return "" if importlib.util.find_spec(words[2]) else f"no module {words[2]}: {line}"
+    if tool == "python":
+        return "" if (ROOT / words[1]).exists() else f"no file {words[1]}: {line}"
+    if tool.startswith(("scripts/", "examples/", "benchmarks/")):
+        return "" if os.access(ROOT / tool, os.X_OK) else f"no script {tool}: {line}"
+    return "" if tool in _TOOLS or tool.startswith("build/") else f"unknown command: {line}"
+
+
+def _problem_of_options(line: str, words: list[str]) -> str:
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        if words[0] not in command.commands:
+            return f"no command {words[0]}: {line}"
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    given = {word.partition("=")[0] for word in words if re.match(r"-{1,2}[a-z]", word)}
+    return f"no option {min(given - known)}: {line}" if given - known else ""
+
+
+# A project that uses the compiler
+
+
 def test_a_program_of_ones_own_adds_a_micro_kernel(tmp_path: Path) -> None:
-    """Follows extending.md alone: another project finds the compiler in its build folder."""
+    """Follows micro-kernels.md alone: another project finds the compiler in its build folder."""
     if not (ROOT / "build" / "TilewrightConfig.cmake").exists():
         pytest.skip("no build for development at hand")
-    text = (ROOT / "docs" / "extending.md").read_text()
+    text = text_of("docs/guide/micro-kernels.md")
     text = text[text.index("In C++, a program that links the compiler") :]
     for language, name in (("cpp", "my-opt.cpp"), ("cmake", "CMakeLists.txt")):
         found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
@@ -94,72 +227,6 @@ def test_a_program_of_ones_own_adds_a_micro_kernel(tmp_path: Path) -> None:
     (tmp_path / "model.mlir").write_text(_MATMUL)
     commands = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
     assert commands is not None
-    script = commands[1].replace("tilewright compile", "python -m tilewright compile")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["sh", "-ec", script],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "TILEWRIGHT": str(ROOT)},
-        capture_output=True,
-    )
-    assert ran.returncode == 0, ran.stdout.decode() + ran.stderr.decode()
+    _sh(f"export TILEWRIGHT={ROOT}\n{commands[1]}", tmp_path)
     assert "mul_then_add-" in (tmp_path / "plan.json").read_text()
     assert (tmp_path / "model.vmfb").stat().st_size > 0
-
-
-def test_plan_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onnx
-    import tilewright
-
-    from benchmarks.workloads import build
-
-    (tmp_path / "models").mkdir()
-    onnx.save(build("bert-small"), str(tmp_path / "models" / "bert-small.onnx"))
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(blocks[0], names)
-    exec(blocks[1], names)
-    with pytest.raises(tilewright.TilewrightError, match="does not fit extent"):
-        exec(blocks[2], names)
-
-
-def test_tour_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs its Python as one script, between the commands that make the model and compare."""
-    text = (ROOT / "docs" / "tour.md").read_text()
-    make, compare = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    _sh(make.replace("python ", f"{sys.executable} "), tmp_path, environment)
-    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
-    _sh(compare.replace("tilewright", f"{sys.executable} -m tilewright", 1), tmp_path, environment)
-
-
-def test_extending_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onnx
-
-    from benchmarks.workloads import build
-
-    text = (ROOT / "docs" / "extending.md").read_text()
-    dump, opt, *_ = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-    onnx.save(build("bert-small"), str(tmp_path / "bert-small.onnx"))
-    monkeypatch.chdir(tmp_path)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    _sh(dump.replace("tilewright", f"{sys.executable} -m tilewright", 1), tmp_path, environment)
-    _sh(
-        opt.replace("tilewright-opt", str(ROOT / "build" / "bin" / "tilewright-opt"), 1),
-        tmp_path,
-        environment,
-    )
-    exec("\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {})
-
-
-def test_simulator_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / "simulator.md").read_text()
-    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {})
-    assert "past the L2: 4096 bytes read, 4096 written" in capsys.readouterr().out
-
-
-def _sh(command: str, folder: Path, environment: dict[str, str]) -> None:
-    ran = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, capture_output=True)
-    assert ran.returncode == 0, ran.stderr.decode()

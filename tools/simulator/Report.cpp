@@ -1,4 +1,4 @@
-// Prints a report as JSON. docs/simulator.md explains the fields.
+// Prints a report as JSON. docs/guide/simulator.md explains the fields.
 #include "tools/simulator/Simulator.h"
 
 #include "llvm/Support/FormatVariadic.h"

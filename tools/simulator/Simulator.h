@@ -1,6 +1,6 @@
 // The simulated device runs a GPU kernel in the NVVM dialect on the CPU. It counts events like hardware counters, and
-// finds errors that a GPU would not report. The interface has plain types only. docs/simulator.md defines every count
-// and every fault.
+// finds errors that a GPU would not report. The interface has plain types only. docs/guide/simulator.md defines every
+// count and every fault.
 #ifndef TILEWRIGHT_SIMULATOR_SIMULATOR_H
 #define TILEWRIGHT_SIMULATOR_SIMULATOR_H
 

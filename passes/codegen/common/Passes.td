@@ -27,7 +27,7 @@ def LowerMath : Pass<"tile-lower-math", "::mlir::ModuleOp"> {
     trunc, roundeven, sqrt, fma, copysign). An `scf.if` surrounds the code that
     only huge arguments of sine and cosine need. If the target has AVX-512 VL,
     its scaling by a power of two is an `llvm.call_intrinsic`. Any other `math`
-    op that remains is an error at the op. docs/math.md has the error of each
+    op that remains is an error at the op. docs/reference/math.md has the error of each
     function. Conversions to integers of less than 32 bits first convert to 32
     bits, so that a signed conversion of 128 to 255 to a byte gives the same
     bits on every processor.

@@ -1,5 +1,5 @@
 // Emits transcendental functions on f32 scalars and vectors as arith, math.fma and integer arithmetic on the bits. They
-// need no branches, no tables in memory and no libm. docs/math.md has the error of each function.
+// need no branches, no tables in memory and no libm. docs/reference/math.md has the error of each function.
 //
 // `Num` makes the emitting code read like the formula that it emits. Operands and results of a function have the same
 // shape.

@@ -13,7 +13,7 @@ namespace {
 constexpr llvm::StringLiteral kLoneMovement = "movement that no Tilewright kernel computes with";
 
 /// Time of an IREE dispatch on a CPU divided by the time of Tilewright's kernel for the same ops: the geometric mean of
-/// the 41 patterns of `stitch` that are one dispatch each (docs/benchmarks.md).
+/// the 41 patterns of `stitch` that are one dispatch each (docs/reference/results.md).
 constexpr double kTimesOfIreeOnCpu = 1.9;
 
 class SlowDropper : PlannerStep {

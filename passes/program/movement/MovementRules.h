@@ -1,5 +1,5 @@
 // PowerFusion's three rewrites of tile programs (section 5.1) as patterns, and their shared state. Each pattern
-// decreases a measure of its own, so that the greedy driver terminates: see docs/passes.md.
+// decreases a measure of its own, so that the greedy driver terminates: see docs/design/movement.md.
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_MOVEMENTRULES_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_MOVEMENTRULES_H
 

@@ -61,7 +61,7 @@ def compile(
         numerics: "default" leaves out roundings to bf16 and f16, accumulates these types in f32 and divides by
             multiplying with reciprocals; "strict" rounds, accumulates and divides as the model says.
         grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
-            device for themselves while they run; see docs/cuda.md.
+            device for themselves while they run; see docs/guide/gpu.md.
         tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which
             `tilewright.tune` fills; False is none.
         entry: Name of the function to compile, for MLIR with several functions.

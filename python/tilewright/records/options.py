@@ -38,9 +38,9 @@ class CompileOptions:
     """True if the compilation fails instead of leaving ops unfused, or to IREE, because one of our passes fails on
     them, and instead of dropping kernels because IREE fails with them."""
     numerics: NumericsMode = "default"
-    """How freely kernels may compute; see docs/numerics.md."""
+    """How freely kernels may compute; see docs/guide/numerics.md."""
     grid_sync: bool = True
-    """True if GPU kernels may synchronise the whole grid; docs/cuda.md says what this requires of the device."""
+    """True if GPU kernels may synchronise the whole grid; docs/guide/gpu.md says what this requires of the device."""
     tuning: Path | None = field(default_factory=default_path)
     """The database of measured plans; None: no measurements are used."""
     entry: str | None = None
@@ -49,7 +49,7 @@ class CompileOptions:
     """Parameter archives (.irpa) that MLIR input refers to, by scope."""
 
     state: Mapping[str, str] = field(default_factory=dict)
-    """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/state.md."""
+    """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/guide/state.md."""
 
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""

@@ -64,7 +64,7 @@ class TensorPlan:
 
 @dataclass
 class Numerics:
-    """The effect of fusion and forms on the numbers of an op; see docs/numerics.md."""
+    """The effect of fusion and forms on the numbers of an op; see docs/guide/numerics.md."""
 
     accumulation: str = ""
     """Type of the accumulator, one per result ("f32, i64"); "" for a result without reduction."""

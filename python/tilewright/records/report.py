@@ -127,7 +127,7 @@ class GroupReport:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurement that chose a kernel's plan, and the margin of the choice; see docs/tuning.md."""
+    """The measurement that chose a kernel's plan, and the margin of the choice; see docs/guide/tuning.md."""
 
     seconds: float
     """Seconds of the subprogram: the kernel, or all kernels that it was cut into."""

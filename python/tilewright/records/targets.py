@@ -60,7 +60,7 @@ class GpuLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class MicroKernel:
-    """A user-defined step of a contraction's register block: see docs/extending.md.
+    """A user-defined step of a contraction's register block: see docs/guide/micro-kernels.md.
 
     The step adds `depth` successive products to each lane of a vector of accumulators.
     """

@@ -4,7 +4,7 @@
     report.check()  # raises if the kernel has a bug
     print(report.global_reads.sectors, report.dram_bytes_read)
 
-docs/simulator.md says what each count is and what is found.
+docs/guide/simulator.md says what each count is and what is found.
 """
 
 from __future__ import annotations

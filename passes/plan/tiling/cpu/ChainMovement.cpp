@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Fraction of a cache that a block may occupy. In simulations, larger blocks evict lines in use (docs/block-order.md).
+/// Fraction of a cache that a block may occupy. In simulations, larger blocks evict lines in use (docs/design/block-order.md).
 constexpr double kShareOfCache = 0.75;
 constexpr int64_t kLeastK = 32; ///< K of the smallest block; loading and storing accumulators then takes a tenth of the
                                 ///< time of its multiplications
