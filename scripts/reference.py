@@ -132,9 +132,9 @@ _OP_PAGES = {
 _DIALECT = """# The tile dialect
 {introduction}
 
-The [rationale](../../dialects/tile/README.md) follows one example through all levels. Tile programs consist of [loops
-and kernels](dialect-program.md) and of [movement](dialect-movement.md); [attributes and types](dialect-types.md) have a
-page of their own.
+[The dialect by example](../../dialects/tile/README.md) shows all levels, and its [rationale](../design/dialect.md) says
+why. Tile programs consist of [loops and kernels](dialect-program.md) and of [movement](dialect-movement.md);
+[attributes and types](dialect-types.md) have a page of their own.
 
 ## Ops of the planned graph
 
