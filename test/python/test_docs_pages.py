@@ -64,7 +64,7 @@ def test_the_site_has_every_page() -> None:
 
 
 def test_the_site_is_built(tmp_path: Path) -> None:
-    pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: scripts/setup.sh test docs")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=ROOT,
