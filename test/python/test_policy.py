@@ -9,10 +9,9 @@ from typing import get_args
 import numpy as np
 import onnx
 import pytest
+import tilewright
 from click.testing import CliRunner
 from onnx import TensorProto, helper
-
-import tilewright
 from tilewright.cli.main import cli
 from tilewright.ir.opt import find_opt
 from tilewright.records.options import Policy

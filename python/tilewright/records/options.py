@@ -44,7 +44,7 @@ class CompileOptions:
     numerics: NumericsMode = "default"
     """How freely kernels may compute; see docs/guide/numerics.md."""
     policy: Policy = "greedy"
-    """How the compiler makes a plan; another policy than the default uses no measured plans."""
+    """How the compiler makes a plan: docs/design/planner.md. Measured plans are used with the default only."""
     grid_sync: bool = True
     """True if GPU kernels may synchronise the whole grid; docs/guide/gpu.md says what this requires of the device."""
     tuning: Path | None = field(default_factory=default_path)

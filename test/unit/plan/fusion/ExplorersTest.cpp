@@ -4,6 +4,7 @@
 
 #include "llvm/Support/FormatVariadic.h"
 #include <random>
+#include <thread>
 
 using namespace mlir;
 using namespace tilewright;
@@ -105,6 +106,21 @@ TEST_F(ExplorersTest, a_memo_changes_no_plan) {
       EXPECT_EQ(llvm::formatv("{0}", toJson(once)).str(), llvm::formatv("{0}", toJson(anew)).str()) << name;
       EXPECT_EQ(llvm::formatv("{0}", toJson(again)).str(), llvm::formatv("{0}", toJson(anew)).str()) << name;
     }
+}
+
+TEST_F(ExplorersTest, threads_may_share_a_memo) {
+  TensorGraph graph = parse(repeated(4));
+  GroupMemo memo;
+  std::vector<std::string> plans(4);
+  std::vector<std::thread> threads;
+  for (std::string &plan : plans)
+    threads.emplace_back([&] {
+      plan = llvm::formatv("{0}", toJson(*solve(FusionProblem(graph, target, {}, {}, memo)))).str();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &plan : plans)
+    EXPECT_EQ(plan, plans.front());
 }
 
 // An unknown op between two layers keeps their kernels apart, so from three layers on a further one brings nothing new.
