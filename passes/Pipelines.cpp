@@ -3,6 +3,7 @@
 #include "passes/Pipelines.h"
 #include "passes/Passes.h"
 #include "passes/iree/Variants.h"
+#include "passes/plan/space/GroupMemo.h"
 #include "passes/program/InjectFailure.h"
 
 #include "dialects/tile/TileDialect.h"
@@ -39,6 +40,7 @@ void tilewright::registerDialects(DialectRegistry &registry) {
                   cf::ControlFlowDialect, complex::ComplexDialect, func::FuncDialect, gpu::GPUDialect,
                   linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect,
                   scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
+  addGroupMemo(registry);
 }
 
 namespace {
@@ -67,6 +69,8 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
       llvm::cl::desc("instrument kernels to record addresses; IREE cannot run them then")};
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
                         llvm::cl::desc("join kernels by grid barriers, if the target has them")};
+  Option<std::string> policy{*this, "policy", llvm::cl::init("greedy"),
+                             llvm::cl::desc("planning policy: greedy, unfused or exhaustive")};
   Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
   ListOption<int64_t> unfused{*this, "unfused",
                               llvm::cl::desc("numbers in the plan of ops that share no kernel")};
@@ -293,6 +297,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
   form.cores = options.cores;
   form.blockBytes = options.blockBytes;
   form.numerics = options.numerics;
+  form.policy = options.policy;
   form.planIn = options.planIn;
   form.planOut = options.planOut;
   form.report = options.report;

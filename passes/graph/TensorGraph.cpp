@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Block.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -72,21 +73,23 @@ TensorGraph TensorGraph::build(Block &block) {
     }
 
   // Program order is a topological order, so one pass computes the closure.
-  llvm::DenseMap<Operation *, SmallVector<bool>> reach;
+  llvm::DenseMap<Operation *, llvm::BitVector> reach;
   for (Operation &op : block) {
-    SmallVector<bool> from(size, false);
+    llvm::BitVector from(size);
     forEachUse(op, [&](Value value) {
       Operation *definition = value.getDefiningOp();
       auto known = definition ? reach.find(ancestorIn(block, definition)) : reach.end();
       if (known == reach.end())
         return;
-      for (size_t i = 0; i < size; ++i)
-        from[i] = from[i] || known->second[i];
+      from |= known->second;
       if (int64_t index = graph.indexOf(known->first); index >= 0)
-        from[index] = true;
+        from.set(index);
     });
-    if (graph.indexOf(&op) >= 0)
-      graph.reach_.push_back(from);
+    if (graph.indexOf(&op) >= 0) {
+      SmallVector<bool> &all = graph.reach_.emplace_back(size, false);
+      for (unsigned index : from.set_bits())
+        all[index] = true;
+    }
     reach[&op] = std::move(from);
   }
   return graph;

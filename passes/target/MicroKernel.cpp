@@ -18,6 +18,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::vector<MicroKernel> kernels = builtinMicroKernels(); ///< the last ones are preferred
+  size_t registrations = 0;
 };
 
 Registry &registry() {
@@ -123,7 +124,13 @@ std::string tilewright::registerMicroKernel(MicroKernel kernel) {
   std::lock_guard<std::mutex> lock(registry().mutex);
   erase_if(registry().kernels, [&](const MicroKernel &other) { return isSame(kernel, other); });
   registry().kernels.push_back(std::move(kernel));
+  ++registry().registrations;
   return "";
+}
+
+size_t tilewright::numMicroKernelRegistrations() {
+  std::lock_guard<std::mutex> lock(registry().mutex);
+  return registry().registrations;
 }
 
 std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, const ProductTypes &types,

@@ -10,6 +10,9 @@ namespace tilewright {
 std::vector<MicroKernel> allMicroKernels(const Target &target, const ProductTypes &types, RhsLayout layout,
                                          bool strict);
 
+/// Returns how often micro kernels were registered in this process. What was chosen before may change when it does.
+size_t numMicroKernelRegistrations();
+
 } // namespace tilewright
 
 #endif

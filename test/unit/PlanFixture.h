@@ -5,7 +5,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/plan/scopes/ChooseScopes.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,7 +46,10 @@ protected:
     part.exprs = allOf(graph);
     for (auto &[edge, choice] : chooseScopes(graph, part.exprs, /*threadOnly=*/false))
       part.scopes[edge] = choice.scope;
-    return findIterationSpace(graph, part, target, reason);
+    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
+    if (reason)
+      *reason = space.why().reason;
+    return space ? std::optional(std::move(*space)) : std::nullopt;
   }
 
   mlir::MLIRContext context;

@@ -8,8 +8,7 @@
 #include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/apply/Roundings.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
-#include "passes/plan/fusion/PlanRestrictions.h"
+#include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
@@ -362,7 +361,13 @@ private:
     options.gridSync = gridSync;
     options.numerics = *symbolizeNumericsMode(numerics);
     PlanRestrictions restrictions{fuse, {unfused.begin(), unfused.end()}, {left.begin(), left.end()}};
-    FailureOr<Plan> plan = planIn.empty() ? makePlan(graph, planned, options, restrictions) : readPlan(function);
+    FailureOr<Plan> plan = failure();
+    if (!planIn.empty())
+      plan = readPlan(function);
+    else if (OrDeclined<Plan> made = solve(FusionProblem(graph, planned, options, restrictions)))
+      plan = std::move(*made);
+    else
+      return function.emitError("no plan by policy '") << policy << "': " << made.why().reason;
     if (failed(plan))
       return failure();
     // The plan is written before it is verified, so that an illegal plan can be inspected.
@@ -433,8 +438,8 @@ private:
   }
 
   LogicalResult run() {
-    if (policy != "greedy")
-      return getOperation().emitError("unknown policy '") << policy << "'; known policies: greedy";
+    if (std::string why = whyUnknownPolicy(policy); !why.empty())
+      return getOperation().emitError(why);
     if (!symbolizeNumericsMode(numerics))
       return getOperation().emitError("unknown numerics '") << numerics << "'; choose default, strict or tf32";
     llvm::Expected<Target> found = lookupTarget(target);

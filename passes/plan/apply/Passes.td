@@ -30,7 +30,7 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
     Option<"blockBytes", "block-bytes", "int64_t", "0",
            "memory of a block in bytes that plans may use, if code needed more than predicted; 0: the target's">,
-    Option<"policy", "policy", "std::string", "\"greedy\"", "planning policy: greedy">,
+    Option<"policy", "policy", "std::string", "\"greedy\"", "planning policy: greedy, unfused or exhaustive">,
     Option<"takeSingles", "take-singles", "bool", "true", "take groups that IREE would run as one dispatch, too">,
     Option<"pack", "pack", "bool", "true", "pack small independent groups into one kernel">,
     Option<"gridSync", "grid-sync", "bool", "true",

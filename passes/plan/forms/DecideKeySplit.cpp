@@ -1,7 +1,7 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 
 #include "passes/plan/forms/SplitKeys.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,8 +1,8 @@
-#include "passes/plan/scopes/ChooseScopes.h"
+#include "passes/plan/scopes/PlanGroup.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
 
 #include "passes/graph/Contraction.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,7 +49,8 @@ public:
     TensorGraph graph = TensorGraph::build(function.front());
     if (multiplies(reduction)) // its tiles may be shared by blocks, which only a whole plan predicts
       return plannedSeconds(graph, target, options()).value_or(0);
-    std::optional<PlannedGroup> part = planGroup(graph, static_cast<unsigned>(graph.indexOf(reduction)), target);
+    OrDeclined<PlannedGroup> part =
+        planGroup(GroupProblem(graph, target), static_cast<unsigned>(graph.indexOf(reduction)));
     return part ? part->predicted.seconds : 0;
   }
 

@@ -90,11 +90,6 @@ private:
   /// Returns true if an elementwise op that depends on the result reads the input, or a tensor of the same size from
   /// which elementwise ops compute the input.
   static bool isReadBehind(linalg::LinalgOp op, Value input) {
-    llvm::SetVector<Operation *> behind;
-    behind.insert(op);
-    for (size_t i = 0; i < behind.size(); ++i)
-      for (Operation *user : behind[i]->getUsers())
-        behind.insert(user);
     llvm::SetVector<Value> sources;
     sources.insert(input);
     for (size_t i = 0; i < sources.size(); ++i)
@@ -102,10 +97,27 @@ private:
         for (Value source : cast<linalg::LinalgOp>(producer).getDpsInputs())
           if (elementsOf(source) == elementsOf(input))
             sources.insert(source);
-    return llvm::any_of(sources, [&](Value source) {
-      return llvm::any_of(source.getUsers(),
-                          [&](Operation *user) { return isElementwise(user) && behind.contains(user); });
-    });
+    llvm::SetVector<Operation *> readers;
+    for (Value source : sources)
+      for (Operation *user : source.getUsers())
+        if (isElementwise(user) && user->getBlock() == op->getBlock())
+          readers.insert(user);
+    return dependsAny(readers.getArrayRef(), op);
+  }
+
+  /// Returns true if one of the readers, which are ops of the same block, depends on the op. Only ops in front of the
+  /// last reader are looked at, so a model of many layers takes no longer for each.
+  static bool dependsAny(ArrayRef<Operation *> readers, Operation *op) {
+    if (readers.empty())
+      return false;
+    Operation *last = *llvm::max_element(readers, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+    llvm::SetVector<Operation *> behind;
+    behind.insert(op);
+    for (size_t i = 0; i < behind.size(); ++i)
+      for (Operation *user : behind[i]->getUsers())
+        if (Operation *own = op->getBlock()->findAncestorOpInBlock(*user); own && !last->isBeforeInBlock(own))
+          behind.insert(user);
+    return llvm::any_of(readers, [&](Operation *reader) { return behind.contains(reader); });
   }
 
   /// Returns why a block keeps the rows of the reduction, or an empty string if it does not.

@@ -7,6 +7,7 @@
 
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/grid/WritePlan.h"
+#include "passes/plan/scopes/PlanGroup.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/target/LaneBytes.h"
@@ -34,12 +35,12 @@ struct Candidate {
 class CandidateLister {
 public:
   CandidateLister(const TensorGraph &graph, const Target &target, const PlanOptions &options)
-      : graph(graph), target(target), options(options), all(graph.exprs().size()) {
+      : graph(graph), target(target), options(options), groups(graph, target), all(graph.exprs().size()) {
     std::iota(all.begin(), all.end(), 0);
   }
 
   std::vector<Plan> list(unsigned count) {
-    std::optional<PlannedGroup> own = planGroup(graph, all, target);
+    OrDeclined<PlannedGroup> own = planGroup(groups, all);
     if (!own)
       return {};
     std::vector<Candidate> fused = fusedCandidates(*own), cut = cutCandidates();
@@ -77,7 +78,7 @@ private:
   std::vector<Candidate> fusedCandidates(const PlannedGroup &own) const {
     std::vector<Candidate> found;
     for (auto [choice, edges] : llvm::enumerate(scopeChoices(own.edges)))
-      if (std::optional<PlannedGroup> part = planGroup(graph, all, target, edges))
+      if (OrDeclined<PlannedGroup> part = planGroupWith(graph, all, target, edges))
         for (PlannedGroup &tiled : tilings(*part))
           for (PlannedGroup &shared : sharings(tiled))
             found.push_back({{shared}, secondsOf(shared), choice});
@@ -222,7 +223,7 @@ private:
     for (const SmallVector<unsigned> &piece : pieces) {
       if (llvm::all_of(piece, [&](unsigned expr) { return isView(graph.exprs()[expr]); }))
         continue;
-      std::optional<PlannedGroup> part = planGroup(graph, piece, target);
+      OrDeclined<PlannedGroup> part = planGroup(groups, piece);
       if (!part)
         return std::nullopt;
       candidate.seconds += secondsOf(*part);
@@ -294,6 +295,7 @@ private:
   const TensorGraph &graph;
   const Target &target;
   const PlanOptions &options;
+  GroupProblem groups;
   std::vector<unsigned> all;
   std::vector<Plan> plans;
   std::set<std::string> known; ///< JSON of the plans that were added

@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_FUSION_CANDIDATES_H
 #define TILEWRIGHT_PLAN_FUSION_CANDIDATES_H
 
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 
 namespace tilewright {
 

@@ -1,6 +1,5 @@
 // Leaves to IREE the fusion groups that are not predicted to beat IREE alone on the same ops, and kernels that would
 // only stand between IREE's.
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -85,7 +84,7 @@ private:
     std::vector<PlannedGroup> dispatches;
     double bytes = 0;
     for (ArrayRef<unsigned> dispatch : alone) {
-      std::optional<PlannedGroup> planned = planGroup(graph, dispatch, target);
+      OrDeclined<PlannedGroup> planned = planGroup(groups, dispatch);
       if (!planned)
         return "";
       bytes += planned->predicted.bytes;
@@ -140,10 +139,14 @@ private:
 };
 } // namespace
 
-void tilewright::dropSlowGroups(PlannerState &state) { SlowDropper(state).dropSlow(); }
+PlanDraft tilewright::dropSlowGroups(const FusionProblem &problem, PlanDraft plan) {
+  SlowDropper(problem, plan).dropSlow();
+  return plan;
+}
 
-void tilewright::dropLoneKernels(PlannerState &state) {
-  SlowDropper dropper(state);
+PlanDraft tilewright::dropLoneKernels(const FusionProblem &problem, PlanDraft plan) {
+  SlowDropper dropper(problem, plan);
   dropper.leaveLoneSlices();
   dropper.leaveLoneDispatches();
+  return plan;
 }

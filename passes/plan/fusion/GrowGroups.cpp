@@ -1,7 +1,6 @@
 // Merges fusion groups along the edges of the graph, with all their readers at once, and with others that read the same
 // tensor. Groups merge if one iteration space serves them and one kernel is not predicted to be clearly slower. The
 // order of the merges is fixed, so plans are deterministic; a declined merge is tried again when a group has changed.
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -24,7 +23,8 @@ int64_t instructionsOf(const TensorExpr &expr) {
 
 class GroupGrower : PlannerStep {
 public:
-  explicit GroupGrower(PlannerState &state) : PlannerStep(state), versions(state.decisions.parts.size()) {}
+  GroupGrower(const FusionProblem &problem, PlanDraft &plan)
+      : PlannerStep(problem, plan), versions(plan.decisions.parts.size()) {}
 
   /// Merges along edges, in an order that keeps early merges from preventing better ones. A contraction merges with its
   /// readers before its operands: its readers find a finished tile, whereas every tile of columns reads whole rows of
@@ -145,10 +145,9 @@ private:
              "fewer ops in a row"};
       return false;
     }
-    std::string reason;
-    std::optional<PlannedGroup> merged = planGroup(graph, exprs, target, &reason);
+    OrDeclined<PlannedGroup> merged = planGroup(this->groups, exprs);
     if (!merged) {
-      why = {reason, "a target with more memory for a workgroup or more bindings"};
+      why = merged.why();
       return false;
     }
     // Separate kernels are priced with the bytes of all of them as working set: each finds in the caches what the
@@ -174,7 +173,7 @@ private:
         decisions.partOf[expr] = a;
       decisions.parts[group].reset();
     }
-    decisions.parts[a] = std::move(merged);
+    decisions.parts[a] = std::move(*merged);
     ++versions[a];
     return true;
   }
@@ -207,9 +206,10 @@ private:
 };
 } // namespace
 
-void tilewright::growGroups(PlannerState &state) {
-  GroupGrower grower(state);
+PlanDraft tilewright::growGroups(const FusionProblem &problem, PlanDraft plan) {
+  GroupGrower grower(problem, plan);
   grower.mergeAlongEdges();
   grower.mergeFans();
   grower.mergeSiblings();
+  return plan;
 }

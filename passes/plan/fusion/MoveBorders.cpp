@@ -1,6 +1,5 @@
 // Moves the borders of fusion groups that have finished growing. On a GPU, a transpose moves from the group that makes
 // it to the group that reads it if that is predicted to be faster. Reshapes at a border leave their group.
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -32,10 +31,13 @@ public:
         SmallVector<unsigned> rest(group->choice.exprs);
         llvm::erase(rest, expr);
         std::optional<PlannedGroup> trimmed;
-        if (!rest.empty() && !(trimmed = planGroup(graph, rest, target)))
-          break;
-        if (trimmed)
+        if (!rest.empty()) {
+          OrDeclined<PlannedGroup> planned = planGroup(groups, rest);
+          if (!planned)
+            break;
+          trimmed = std::move(*planned);
           trimmed->apartSeconds = group->apartSeconds;
+        }
         group = std::move(trimmed);
         leave(expr, kBorderView);
       }
@@ -75,14 +77,18 @@ private:
     SmallVector<unsigned> rest(from->choice.exprs), more(to->choice.exprs);
     llvm::erase(rest, expr);
     more.insert(llvm::lower_bound(more, expr), expr);
-    std::optional<PlannedGroup> without = rest.empty() ? std::nullopt : planGroup(graph, rest, target);
-    std::optional<PlannedGroup> with = without ? planGroup(graph, more, target) : std::nullopt;
+    if (rest.empty())
+      return;
+    OrDeclined<PlannedGroup> without = planGroup(groups, rest);
+    if (!without)
+      return;
+    OrDeclined<PlannedGroup> with = planGroup(groups, more);
     if (!with || !isBetter(*without, *with, *from, *to))
       return;
     without->apartSeconds = from->apartSeconds;
     with->apartSeconds = to->apartSeconds;
-    from = std::move(without);
-    to = std::move(with);
+    from = std::move(*without);
+    to = std::move(*with);
     decisions.partOf[expr] = reader;
   }
 
@@ -98,8 +104,12 @@ private:
 };
 } // namespace
 
-void tilewright::moveBorders(PlannerState &state) {
-  BorderMover mover(state);
-  mover.handTransposesOn();
-  mover.trimViews();
+PlanDraft tilewright::handTransposesOn(const FusionProblem &problem, PlanDraft plan) {
+  BorderMover(problem, plan).handTransposesOn();
+  return plan;
+}
+
+PlanDraft tilewright::trimViews(const FusionProblem &problem, PlanDraft plan) {
+  BorderMover(problem, plan).trimViews();
+  return plan;
 }

@@ -28,13 +28,14 @@ public:
           partition.merge(partition.groupOf(group->choice.exprs.front()), partition.groupOf(expr));
   }
 
-  /// Makes a kernel of every group, then merges pairs of kernels that may be packed.
-  void pack() {
+  void makeKernels() {
     for (unsigned index = 0; index < decisions.parts.size(); ++index)
       if (decisions.parts[index])
         decisions.kernels.push_back({index});
-    if (!options.pack)
-      return;
+  }
+
+  /// Merges pairs of kernels that may be packed.
+  void pack() {
     for (size_t a = 0; a < decisions.kernels.size(); ++a)
       for (size_t b = a + 1; b < decisions.kernels.size();) {
         if (!mayPack(decisions.kernels[a], decisions.kernels[b])) {
@@ -114,10 +115,20 @@ private:
 };
 } // namespace
 
-void tilewright::packGroups(PlannerState &state) {
-  GroupPacker packer(state);
+PlanDraft tilewright::makeKernels(const FusionProblem &problem, PlanDraft plan) {
+  GroupPacker packer(problem, plan);
   packer.regroup();
-  packer.pack();
+  packer.makeKernels();
+  return plan;
 }
 
-void tilewright::orderKernels(PlannerState &state) { GroupPacker(state).orderKernels(); }
+PlanDraft tilewright::packKernels(const FusionProblem &problem, PlanDraft plan) {
+  if (problem.options.pack)
+    GroupPacker(problem, plan).pack();
+  return plan;
+}
+
+PlanDraft tilewright::orderKernels(const FusionProblem &problem, PlanDraft plan) {
+  GroupPacker(problem, plan).orderKernels();
+  return plan;
+}

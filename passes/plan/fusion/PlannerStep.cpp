@@ -2,6 +2,7 @@
 #include "passes/plan/fusion/PlannerStep.h"
 
 #include "passes/graph/Eligibility.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -20,12 +21,17 @@ std::string tilewright::microseconds(double seconds) {
   return text;
 }
 
-PlannerState::PlannerState(const TensorGraph &graph, const Target &target, const PlanOptions &options,
-                           const PlanRestrictions &restrictions, Block &block)
-    : graph(graph), target(target), options(options), restrictions(restrictions), block(block),
-      partition(graph, block) {
-  decisions.reasons.resize(graph.exprs().size());
-  decisions.partOf.assign(graph.exprs().size(), -1);
+PlanDraft tilewright::runSteps(const FusionProblem &problem, PlanDraft plan, ArrayRef<PlanStep> steps) {
+  for (const PlanStep &step : steps) {
+    plan = step.run(problem, std::move(plan));
+    if (std::string why = plan.verify(problem.graph, problem.block()); !why.empty())
+      llvm::report_fatal_error(llvm::Twine("the planner's step '") + step.name + "' left an illegal plan: " + why);
+  }
+  return plan;
+}
+
+PlanDraft tilewright::runSteps(const FusionProblem &problem, ArrayRef<PlanStep> steps) {
+  return runSteps(problem, PlanDraft(problem.graph, problem.block()), steps);
 }
 
 bool PlannerStep::contracts(const PlannedGroup &group) const {
@@ -71,7 +77,7 @@ unsigned PlannerStep::groupOf(unsigned group) const {
 
 void PlannerStep::keepApart() {
   for (unsigned expr = 0; expr < graph.exprs().size(); ++expr)
-    if (!restrictions.fuse || restrictions.unfused.contains(expr))
+    if (restrictions.keepsApart(expr))
       partition.keepApart(expr);
 }
 

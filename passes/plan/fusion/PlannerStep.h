@@ -1,34 +1,34 @@
-// The steps of the greedy planner. PlannerState is what they share; each step reads and changes it. PlannerStep is the
-// base of their implementations and answers the questions about a fusion group that several of them ask.
+// The steps that explorers are made of. A step takes a draft of a plan by value and returns the next one; runSteps
+// verifies the draft after each. PlannerStep is the base of their implementations and answers the questions about a
+// fusion group that several of them ask.
 #ifndef TILEWRIGHT_PLAN_FUSION_PLANNERSTEP_H
 #define TILEWRIGHT_PLAN_FUSION_PLANNERSTEP_H
 
-#include "passes/plan/fusion/PlanRestrictions.h"
-#include "passes/plan/grid/WritePlan.h"
-#include "passes/plan/ir/Partition.h"
+#include "passes/plan/fusion/FusionProblem.h"
+#include "passes/plan/grid/PlanDraft.h"
 
 namespace tilewright {
 
-/// The planner's input and the decisions of the steps that have run.
-struct PlannerState {
-  PlannerState(const TensorGraph &graph, const Target &target, const PlanOptions &options,
-               const PlanRestrictions &restrictions, mlir::Block &block);
-
-  const TensorGraph &graph;
-  const Target &target;
-  const PlanOptions &options;
-  const PlanRestrictions &restrictions;
-  mlir::Block &block;
-  Partition partition;
-  Decisions decisions;
+/// A step and its name, for messages.
+struct PlanStep {
+  llvm::StringLiteral name;
+  PlanDraft (*run)(const FusionProblem &problem, PlanDraft plan);
 };
 
-/// Base class of the steps. A group is given by its number in `decisions.parts` or as a PlannedGroup.
+/// Runs the steps one after another and verifies the draft after each. An illegal draft is a fatal error that names the
+/// step.
+PlanDraft runSteps(const FusionProblem &problem, PlanDraft plan, llvm::ArrayRef<PlanStep> steps);
+
+/// Runs the steps on a draft that leaves all expressions.
+PlanDraft runSteps(const FusionProblem &problem, llvm::ArrayRef<PlanStep> steps);
+
+/// Base class of the steps: the problem, and the draft that the step changes. A group is given by its number in
+/// `decisions.parts` or as a PlannedGroup.
 class PlannerStep {
 public:
-  explicit PlannerStep(PlannerState &state)
-      : graph(state.graph), target(state.target), options(state.options), restrictions(state.restrictions),
-        block(state.block), partition(state.partition), decisions(state.decisions) {}
+  PlannerStep(const FusionProblem &problem, PlanDraft &plan)
+      : graph(problem.graph), target(problem.machine), options(problem.options), restrictions(problem.restrictions),
+        groups(problem.groups), block(problem.block()), partition(plan.partition), decisions(plan.decisions) {}
 
 protected:
   bool contracts(const PlannedGroup &group) const;
@@ -54,6 +54,7 @@ protected:
   const Target &target;
   const PlanOptions &options;
   const PlanRestrictions &restrictions;
+  const GroupProblem &groups;
   mlir::Block &block;
   Partition &partition;
   Decisions &decisions;
@@ -65,22 +66,26 @@ double roughness(double bytes);
 /// Formats a time for messages, such as "12.3 us".
 std::string microseconds(double seconds);
 
-// The steps, in the order in which they run; joinAtGrid (plan/grid) runs between packGroups and dropLoneKernels.
+// The steps, in the order in which the greedy explorer runs them; joinAtGrid (plan/grid) runs after packKernels.
 
 /// Starts a group with every expression that Tilewright may compute.
-void startGroups(PlannerState &state);
+PlanDraft startGroups(const FusionProblem &problem, PlanDraft plan);
 /// Merges groups along edges, and those that read a tensor in common.
-void growGroups(PlannerState &state);
-/// Hands transposes on to the groups that read them, and removes reshapes from the borders of groups.
-void moveBorders(PlannerState &state);
+PlanDraft growGroups(const FusionProblem &problem, PlanDraft plan);
+/// Hands transposes on to the groups that read them, on a GPU.
+PlanDraft handTransposesOn(const FusionProblem &problem, PlanDraft plan);
+/// Removes reshapes from the borders of groups.
+PlanDraft trimViews(const FusionProblem &problem, PlanDraft plan);
 /// Leaves groups to IREE that are not predicted to beat it.
-void dropSlowGroups(PlannerState &state);
-/// Makes a kernel of each group, and packs small independent ones into one kernel.
-void packGroups(PlannerState &state);
+PlanDraft dropSlowGroups(const FusionProblem &problem, PlanDraft plan);
+/// Makes a kernel of each group.
+PlanDraft makeKernels(const FusionProblem &problem, PlanDraft plan);
+/// Packs small independent kernels into one.
+PlanDraft packKernels(const FusionProblem &problem, PlanDraft plan);
 /// Leaves to IREE the kernels that are of no use by themselves.
-void dropLoneKernels(PlannerState &state);
+PlanDraft dropLoneKernels(const FusionProblem &problem, PlanDraft plan);
 /// Puts the kernels into launch order.
-void orderKernels(PlannerState &state);
+PlanDraft orderKernels(const FusionProblem &problem, PlanDraft plan);
 
 } // namespace tilewright
 

@@ -1,7 +1,7 @@
 // Prints the plan as remarks at the ops that it is about, for tests and for people.
 #include "passes/Passes.h"
 #include "passes/graph/GraphPass.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringExtras.h"

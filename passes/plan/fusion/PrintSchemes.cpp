@@ -1,8 +1,8 @@
 // Prints the composition schemes of each fusion group as remarks, for tests and for people.
 #include "passes/Passes.h"
-#include "passes/plan/scopes/ChooseScopes.h"
+#include "passes/plan/scopes/PlanGroup.h"
 #include "passes/graph/GraphPass.h"
-#include "passes/plan/fusion/GreedyPlanner.h"
+#include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/tiling/TileSizes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,7 +25,7 @@ private:
     SmallVector<unsigned> exprs;
     for (const OpPlan &op : part.ops)
       exprs.push_back(op.id);
-    std::optional<PlannedGroup> planned = planGroup(graph, exprs, machine);
+    OrDeclined<PlannedGroup> planned = planGroup(GroupProblem(graph, machine), exprs);
     if (!planned)
       return;
     Operation *last = graph.exprs()[exprs.back()].op;

@@ -1,6 +1,5 @@
 // Starts a fusion group with every expression that a Tilewright kernel may compute. Every other expression is left to
 // IREE, with the reason: it is not eligible, it is computed at load, or IREE folds it into a contraction of its own.
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
@@ -60,18 +59,21 @@ private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
   void startGroup(unsigned id) {
-    std::optional<PlannedGroup> group = planGroup(graph, id, target, &decisions.reasons[id]);
-    if (!group)
+    OrDeclined<PlannedGroup> group = planGroup(groups, id);
+    if (!group) {
+      decisions.reasons[id] = group.why().reason;
       return;
+    }
     decisions.partOf[id] = decisions.parts.size();
-    decisions.parts.push_back(std::move(group));
+    decisions.parts.push_back(std::move(*group));
   }
 };
 } // namespace
 
-void tilewright::startGroups(PlannerState &state) {
-  GroupStarter starter(state);
+PlanDraft tilewright::startGroups(const FusionProblem &problem, PlanDraft plan) {
+  GroupStarter starter(problem, plan);
   starter.keepApart();
   starter.classify();
   starter.leaveLastViews();
+  return plan;
 }

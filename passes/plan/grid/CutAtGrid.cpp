@@ -1,8 +1,8 @@
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/grid/CutAtGrid.h"
 
 #include "passes/plan/grid/BarrierCuts.h"
 #include "passes/plan/grid/GridReasons.h"
+#include "passes/plan/grid/KernelSignature.h"
 #include "passes/plan/grid/PlannedKernel.h"
 #include "passes/plan/grid/TrialGroups.h"
 
@@ -29,7 +29,7 @@ static std::optional<GroupCut> cutInPieces(const GridContext &context, ArrayRef<
                                            const BarrierCut &pieces) {
   GroupCut cut{{}, {}, SmallVector<unsigned>(kernel)};
   for (ArrayRef<unsigned> exprs : pieces) {
-    std::optional<PlannedGroup> planned = planGroup(context.graph, exprs, context.target);
+    OrDeclined<PlannedGroup> planned = planGroup(context.groups, exprs);
     if (!planned)
       return std::nullopt;
     cut.pieces.push_back(std::move(*planned));
@@ -56,12 +56,12 @@ static void place(const GroupCut &cut, TrialGroups &trial) {
 
 /// Returns the seconds of the kernel with the cut, or nothing if they are not below the cut's bound.
 static std::optional<double> secondsWith(const GridContext &context, const GroupCut &cut, Decisions &decisions) {
-  TrialGroups trial(context, decisions);
+  TrialGroups trial(decisions);
   place(cut, trial);
   if (countBindings(context.graph, decisions, cut.kernel, context.target) > context.target.maxBindings)
     return std::nullopt;
-  std::optional<PlannedKernel> planned = planKernel(context, cut.kernel, cut.bound);
-  return planned ? std::optional(planned->seconds()) : std::nullopt;
+  OrDeclined<PlannedKernel> planned = planKernel(context, cut.kernel, cut.bound);
+  return planned ? std::optional(planned->seconds) : std::nullopt;
 }
 
 /// Returns the cut with which the kernel takes the least time, or nothing if no cut is predicted to take less than
@@ -87,17 +87,50 @@ static std::optional<GroupCut> bestCut(const GridContext &context, ArrayRef<unsi
   return best;
 }
 
+namespace {
+/// Where the first kernel with a signature is cut.
+struct FirstCut {
+  double whole = 0;                         ///< seconds without the cut
+  std::optional<unsigned> own = {};         ///< place of the group that is cut, in the kernel; nothing: no cut
+  std::vector<SmallVector<unsigned>> pieces = {}; ///< places of their expressions in the group
+  double bound = 0, seconds = 0;            ///< of the cut
+};
+} // namespace
+
+static FirstCut cutAnew(const GridContext &context, ArrayRef<unsigned> parts, const KernelFrame &frame,
+                        Decisions &decisions) {
+  FirstCut first{predictedSeconds(context, parts)};
+  std::optional<GroupCut> cut = bestCut(context, parts, kWorthTheBytes * first.whole, decisions);
+  if (!cut)
+    return first;
+  first.own = frame.placeOf(cut->indices.back());
+  first.bound = cut->bound;
+  first.seconds = cut->seconds;
+  ArrayRef<unsigned> exprs = frame.groups[*first.own].exprs;
+  for (const PlannedGroup &piece : cut->pieces)
+    first.pieces.push_back(llvm::map_to_vector(
+        piece.choice.exprs, [&](unsigned expr) { return static_cast<unsigned>(llvm::find(exprs, expr) - exprs.begin()); }));
+  return first;
+}
+
 bool tilewright::cutOnePart(const GridContext &context, size_t kernel, Decisions &decisions) {
   SmallVector<unsigned> parts = decisions.kernels[kernel];
-  double whole = predictedSeconds(context, parts);
-  std::optional<GroupCut> cut = bestCut(context, parts, kWorthTheBytes * whole, decisions);
-  if (!cut)
+  KernelFrame frame;
+  MemoKey key = signatureOf(context, parts, frame);
+  const FirstCut *first = context.groups.memo().find<FirstCut>(key);
+  if (!first)
+    first = &context.groups.memo().keep<FirstCut>(std::move(key), cutAnew(context, parts, frame, decisions));
+  if (!first->own)
     return false;
-  TrialGroups chosen(context, decisions);
+  BarrierCut pieces;
+  for (ArrayRef<unsigned> places : first->pieces)
+    pieces.push_back(
+        llvm::map_to_vector(places, [&](unsigned place) { return frame.groups[*first->own].exprs[place]; }));
+  std::optional<GroupCut> cut = cutInPieces(context, parts, parts[*first->own], pieces);
+  TrialGroups chosen(decisions);
   place(*cut, chosen);
   chosen.keep();
-  sayCut(cut->indices, cut->seconds, whole, decisions);
-  // The kernel is planned again, since stages refer to the groups in their current positions.
-  carryOut(context, *planKernel(context, cut->kernel, cut->bound), kernel, decisions);
+  sayCut(cut->indices, first->seconds, first->whole, decisions);
+  carryOut(*planKernel(context, cut->kernel, first->bound), kernel, decisions);
   return true;
 }

@@ -4,18 +4,17 @@
 #define TILEWRIGHT_PLAN_GRID_GRIDCONTEXT_H
 
 #include "passes/plan/grid/WritePlan.h"
+#include "passes/plan/scopes/PlanGroup.h"
 
 namespace tilewright {
 
-class ResizedGroups;
-
 /// The state of one run of joinAtGrid. Steps read `decisions` through it and change the same object.
 struct GridContext {
+  const GroupProblem &groups;
   const TensorGraph &graph;
   const Target &target;
   const Decisions &decisions;
-  bool allowed;           ///< true if grid barriers are allowed
-  ResizedGroups &resized; ///< cache of resized groups, shared by all steps
+  bool allowed; ///< true if grid barriers are allowed
 
   /// Returns a fusion group by its index in the decisions. Kernels list these indices.
   const PlannedGroup &part(unsigned index) const { return *decisions.parts[index]; }

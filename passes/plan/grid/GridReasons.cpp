@@ -1,6 +1,5 @@
 #include "passes/plan/grid/GridReasons.h"
 
-#include "passes/plan/grid/GridStages.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -48,12 +47,9 @@ static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut)
                        apart);
 }
 
-Declined tilewright::notQuicker(const GridContext &context, const KernelPair &pair, const std::string &cut) {
-  std::string wouldChange = !context.allowed ? "scope grid allowed"
-                            : stagesOf(context, pair.parts())
-                                ? "a launch that costs more, or blocks that take less time"
-                                : "blocks of one size";
-  return {"scope launch and not grid: " + whyNotQuicker(pair, cut), wouldChange};
+Declined tilewright::notQuicker(const GridContext &context, const KernelPair &pair, const Declined &why) {
+  return {"scope launch and not grid: " + whyNotQuicker(pair, why.reason),
+          context.allowed ? why.wouldChange : "scope grid allowed"};
 }
 
 void tilewright::sayApart(const GridContext &context, const KernelPair &pair, const Declined &why,

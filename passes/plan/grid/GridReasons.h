@@ -22,8 +22,8 @@ struct KernelPair {
 
 /// Returns the reason that a joined kernel would have too many bindings.
 Declined tooManyBindings(int64_t bindings, const Target &target);
-/// Returns the reason that a joined kernel is not predicted to be faster. `cut` is the reason that planKernel gave.
-Declined notQuicker(const GridContext &context, const KernelPair &pair, const std::string &cut);
+/// Returns the reason that a joined kernel is not predicted to be faster. `why` is what planKernel said.
+Declined notQuicker(const GridContext &context, const KernelPair &pair, const Declined &why);
 
 void sayApart(const GridContext &context, const KernelPair &pair, const Declined &why, Decisions &decisions);
 

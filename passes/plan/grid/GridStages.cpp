@@ -1,6 +1,7 @@
 #include "passes/plan/grid/GridStages.h"
 
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/grid/KernelSignature.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -40,12 +41,13 @@ static bool describeContraction(const GridContext &context, const IterationSpace
     return false;
   stage.work = *work;
   stage.work.registers = std::max(stage.work.registers, kUnknownRegisters);
-  stage.seconds = [&graph, &target, &space, threads](double blocks, double together) {
-    return contractionSeconds(graph, target, space, threads, blocks, together);
+  auto own = std::make_shared<const IterationSpace>(space);
+  stage.seconds = [&graph, &target, own, threads](double blocks, double together) {
+    return contractionSeconds(graph, target, *own, threads, blocks, together);
   };
   stage.steps = sharedTiles(graph, target, space, threads).steps;
-  stage.sharedSeconds = [&graph, &target, &space, threads](double blocks, double together) {
-    return sharedSeconds(graph, target, space, threads, blocks, together);
+  stage.sharedSeconds = [&graph, &target, own, threads](double blocks, double together) {
+    return sharedSeconds(graph, target, *own, threads, blocks, together);
   };
   return true;
 }
@@ -80,9 +82,22 @@ std::optional<std::vector<GridStage>> tilewright::stagesOf(const GridContext &co
   return stages;
 }
 
+namespace {
+/// The prediction for the first kernel with a signature.
+struct FirstSeconds {
+  double seconds;
+};
+} // namespace
+
 double tilewright::predictedSeconds(const GridContext &context, ArrayRef<unsigned> parts) {
+  KernelFrame frame;
+  MemoKey key = signatureOf(context, parts, frame);
+  if (const FirstSeconds *first = context.groups.memo().find<FirstSeconds>(key))
+    return first->seconds;
   std::optional<std::vector<GridStage>> stages = stagesOf(context, parts);
-  return stages ? partitionAtGridSync(*stages, context.target, {context.allowed, /*byCost=*/false}).seconds() : 0;
+  double seconds =
+      stages ? partitionAtGridSync(*stages, context.target, {context.allowed, /*byCost=*/false}).seconds() : 0;
+  return context.groups.memo().keep<FirstSeconds>(std::move(key), {seconds}).seconds;
 }
 
 std::optional<GridKernel> tilewright::joinStages(const GridContext &context, ArrayRef<GridStage> stages) {

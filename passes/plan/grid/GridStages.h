@@ -9,14 +9,12 @@
 namespace tilewright {
 
 /// Returns the stage of group `own` in a kernel of `parts`, with the tiles of `space` in blocks of `threads` threads.
-/// Returns nothing if such blocks cannot compute the tile of a contraction. The stage of a contraction keeps a
-/// reference to `space` and reads it when it is asked for times.
+/// Returns nothing if such blocks cannot compute the tile of a contraction.
 std::optional<GridStage> stageOf(const GridContext &context, unsigned own, llvm::ArrayRef<unsigned> parts,
                                  const IterationSpace &space, int64_t threads);
 
 /// Returns the stages of a kernel of these groups, all in blocks as large as the largest one. Returns nothing if such
-/// blocks cannot compute one of the groups. The stages refer to the groups' spaces, so they are valid until a group is
-/// replaced or moved.
+/// blocks cannot compute one of the groups.
 std::optional<std::vector<GridStage>> stagesOf(const GridContext &context, llvm::ArrayRef<unsigned> parts);
 
 /// Returns the predicted seconds of that kernel, or of several kernels if its blocks cannot all be resident; 0 if no

@@ -1,4 +1,3 @@
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/grid/JoinAtGrid.h"
 
 #include "passes/plan/grid/CutAtGrid.h"
@@ -16,8 +15,9 @@ namespace {
 /// Runs the steps one after another. This file decides which kernels are joined; the other steps have their own files.
 class GridJoiner {
 public:
-  GridJoiner(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions, bool allowed)
-      : partition(partition), decisions(decisions), context{graph, target, decisions, allowed, resized} {}
+  GridJoiner(const GroupProblem &groups, bool allowed, PlanDraft &plan)
+      : partition(plan.partition), decisions(plan.decisions),
+        context{groups, groups.graph, groups.target, decisions, allowed} {}
 
   void run() {
     llvm::sort(decisions.kernels, [&](ArrayRef<unsigned> a, ArrayRef<unsigned> b) { return first(a) < first(b); });
@@ -50,7 +50,7 @@ private:
   void keepTilesOfKernels() {
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
       if (std::optional<PlannedKernel> keeping = keepTiles(context, decisions.kernels[kernel]))
-        carryOut(context, *keeping, kernel, decisions);
+        carryOut(*keeping, kernel, decisions);
   }
 
   /// Applies stream-K to kernels that were not joined. For a phase of a larger kernel, planning that kernel has decided
@@ -86,7 +86,7 @@ private:
     if (views.empty())
       return tryJoin(kernel, reader, apart);
     Partition before = partition;
-    TrialGroups trial(context, decisions);
+    TrialGroups trial(decisions);
     if (llvm::all_of(views, [&](auto &own) { return takeViews(own.first, own.second, trial); }) &&
         tryJoin(kernel, reader, apart)) {
       trial.keep();
@@ -103,7 +103,7 @@ private:
     SmallVector<unsigned> exprs(context.part(own).choice.exprs);
     llvm::append_range(exprs, views);
     llvm::sort(exprs);
-    std::optional<PlannedGroup> with = planGroup(context.graph, exprs, context.target);
+    OrDeclined<PlannedGroup> with = planGroup(context.groups, exprs);
     if (!with)
       return false;
     with->apartSeconds = context.part(own).apartSeconds;
@@ -125,16 +125,15 @@ private:
       return false;
     }
     pair.repeats = repeats(pair.readers, pair.producers);
-    std::string cut;
-    std::optional<PlannedKernel> joined = planKernel(context, both, pair.repeats ? kWorthTheCode * apart : apart, &cut);
+    OrDeclined<PlannedKernel> joined = planKernel(context, both, pair.repeats ? kWorthTheCode * apart : apart);
     if (!joined) {
-      sayApart(context, pair, notQuicker(context, pair, cut), decisions);
+      sayApart(context, pair, notQuicker(context, pair, joined.why()), decisions);
       return false;
     }
-    sayJoined(context, pair, joined->seconds(), decisions);
+    sayJoined(context, pair, joined->seconds, decisions);
     partition.merge(groupOf(pair.producers), groupOf(pair.readers));
     decisions.kernels.erase(decisions.kernels.begin() + reader);
-    carryOut(context, *joined, kernel, decisions);
+    carryOut(*joined, kernel, decisions);
     return true;
   }
 
@@ -172,13 +171,12 @@ private:
 
   Partition &partition;
   Decisions &decisions;
-  ResizedGroups resized;
   GridContext context;
 };
 } // namespace
 
-void tilewright::joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
-                            bool allowed) {
-  if (target.gpu.guaranteedSms > 0)
-    GridJoiner(graph, target, partition, decisions, allowed).run();
+PlanDraft tilewright::joinAtGrid(const GroupProblem &groups, bool allowed, PlanDraft plan) {
+  if (groups.target.gpu.guaranteedSms > 0)
+    GridJoiner(groups, allowed, plan).run();
+  return plan;
 }

@@ -4,17 +4,16 @@
 #ifndef TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 #define TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 
-#include "passes/plan/grid/WritePlan.h"
-#include "passes/plan/ir/Partition.h"
+#include "passes/plan/grid/PlanDraft.h"
+#include "passes/plan/scopes/PlanGroup.h"
 
 namespace tilewright {
 
 /// Joins kernels that depend on each other with an edge at scope grid, if the target guarantees that all blocks are
 /// resident and the evaluator predicts that a barrier costs less than a launch (partitionAtGridSync). Reasons against
-/// it are recorded in `decisions.declined`. Changes nothing if the target has no grid barriers. If they are not
+/// it are recorded in the decisions. Changes nothing if the target has no grid barriers. If they are not
 /// allowed, that is the recorded reason.
-void joinAtGrid(const TensorGraph &graph, const Target &target, Partition &partition, Decisions &decisions,
-                bool allowed);
+PlanDraft joinAtGrid(const GroupProblem &groups, bool allowed, PlanDraft plan);
 
 } // namespace tilewright
 

@@ -10,29 +10,35 @@ namespace tilewright {
 /// Fraction of the present time that a kernel in other blocks may take at most.
 inline constexpr double kWorthOtherBlocks = 0.97;
 
-/// Groups, their replanned versions and their stages, in the same order. Stages refer to spaces of groups (see
-/// stagesOf), so the kernel must be carried out before any group changes, or be planned again.
-struct PlannedKernel {
+/// Groups as stages of one kernel: their versions for the kernel's block size and their stages, in the same order.
+struct StagedKernel {
   llvm::SmallVector<unsigned> parts;
-  std::vector<PlannedGroup> planned; ///< groups replanned for the kernel's block size
+  std::vector<PlannedGroup> planned;
   std::vector<GridStage> stages;
   GridKernel grid; ///< phases, with the blocks of each stage
-  std::vector<ResidentInput> residentInputs = {};
 
   double seconds() const { return grid.seconds; }
 };
 
+/// A kernel as it can be carried out: its groups in the order of its phases, with their blocks.
+struct PlannedKernel {
+  llvm::SmallVector<unsigned> parts;
+  std::vector<PlannedGroup> groups;
+  double seconds = 0;
+  std::vector<ResidentTile> residentInputs = {}; ///< with numbers of groups in the decisions
+};
+
 /// Plans one kernel of these groups if it is predicted to take at most `bound` seconds. It uses the groups' present
-/// blocks, or blocks of another size if the present ones are impossible or clearly slower. Otherwise it returns
-/// nothing; then `cut` has the reason if the present blocks cannot share a kernel.
-std::optional<PlannedKernel> planKernel(const GridContext &context, llvm::ArrayRef<unsigned> parts, double bound,
-                                        std::string *cut = nullptr);
+/// blocks, or blocks of another size if the present ones are impossible or clearly slower. If it declines because the
+/// present blocks cannot share a kernel, it says why; otherwise the reason is empty.
+OrDeclined<PlannedKernel> planKernel(const GridContext &context, llvm::ArrayRef<unsigned> parts, double bound);
 
-/// Gives a group the blocks that its stage has in the kernel.
-void giveBlocks(const GridContext &context, const PlannedKernel &kernel, unsigned stage, PlannedGroup &part);
+/// Returns the kernel with the blocks that each stage has in it.
+PlannedKernel finish(const GridContext &context, const StagedKernel &kernel,
+                     std::vector<ResidentTile> residentInputs = {});
 
-/// Makes the planned kernel the one with this index, with its groups in the order of its phases.
-void carryOut(const GridContext &context, const PlannedKernel &kernel, size_t index, Decisions &decisions);
+/// Makes the planned kernel the one with this index.
+void carryOut(const PlannedKernel &kernel, size_t index, Decisions &decisions);
 
 } // namespace tilewright
 

@@ -55,9 +55,9 @@ static void readFromBlock(IterationSpace &space, Value input, double bytes) {
 }
 
 /// Returns the inputs whose tiles are the same in both groups.
-static std::vector<ResidentInput> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
+static std::vector<ResidentTile> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
                                                  const ReusingPair &pair, const AlikeGroups &alike) {
-  std::vector<ResidentInput> residentInputs;
+  std::vector<ResidentTile> residentInputs;
   for (CommonInput input : pair.inputs) {
     if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
       continue;
@@ -70,7 +70,7 @@ static std::vector<ResidentInput> residentInputs(const GridContext &context, Arr
 
 /// Predicts that the reader reads the input from shared memory. Returns the bytes that a block keeps. Tiles that the
 /// writer does not already buffer for its own nests are added to its shared memory.
-static int64_t keepInput(const ResidentInput &resident, PlannedGroup &writer, PlannedGroup &reader) {
+static int64_t keepInput(const ResidentTile &resident, PlannedGroup &writer, PlannedGroup &reader) {
   Value written = writer.space.inputs[resident.writerInput], read = reader.space.inputs[resident.readerInput];
   double all = tensorBytes(read);
   int64_t placed = llvm::alignTo(resident.bytes + kResidentTilePadding, kResidentTilePadding);
@@ -99,15 +99,16 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
       inTilesAlike(context, parts[pair.writer], parts[pair.reader], pair.inputs.front(), block);
   if (!alike)
     return std::nullopt;
-  PlannedKernel kernel{SmallVector<unsigned>(parts), {}, {}, {}, residentInputs(context, parts, pair, *alike)};
+  StagedKernel kernel{SmallVector<unsigned>(parts), {}, {}, {}};
+  std::vector<ResidentTile> inputs = residentInputs(context, parts, pair, *alike);
   int64_t residentBytes = 0;
-  for (const ResidentInput &resident : kernel.residentInputs)
+  for (const ResidentTile &resident : inputs)
     residentBytes += keepInput(resident, alike->writer, alike->reader);
   for (auto [place, own] : llvm::enumerate(parts)) {
     bool writes = place == pair.writer, reads = place == pair.reader;
     std::optional<PlannedGroup> planned = writes  ? alike->writer
                                           : reads ? alike->reader
-                                                  : context.resized.find(context, own, block.threads, /*resident=*/0);
+                                                  : resizedGroup(context, own, block.threads, /*resident=*/0);
     if (!planned)
       return std::nullopt;
     GridStage &stage = kernel.stages.emplace_back(*stageOf(context, own, parts, planned->space, block.threads));
@@ -119,7 +120,7 @@ static std::optional<PlannedKernel> kernelThatKeeps(const GridContext &context, 
   if (!grid || !areFirst(*grid, pair))
     return std::nullopt;
   kernel.grid = std::move(*grid);
-  return kernel;
+  return finish(context, kernel, std::move(inputs));
 }
 
 static std::vector<ReusingPair> pairsThatMayKeep(const GridContext &context, ArrayRef<unsigned> parts) {
@@ -143,9 +144,9 @@ std::optional<PlannedKernel> tilewright::keepTiles(const GridContext &context, A
     const PlannedGroup &writer = context.part(parts[pair.writer]);
     for (const BlockCandidate &block : blockCandidates(context.graph, writer.choice, context.target, writer.space)) {
       std::optional<PlannedKernel> kernel = kernelThatKeeps(context, parts, pair, block);
-      if (!kernel || kernel->seconds() >= least)
+      if (!kernel || kernel->seconds >= least)
         continue;
-      least = kernel->seconds();
+      least = kernel->seconds;
       best = std::move(kernel);
     }
   }

@@ -51,16 +51,31 @@ static std::optional<BlockCandidate> quickestBlock(const GridContext &context, u
   return best < 0 ? std::nullopt : std::optional(blocks[best]);
 }
 
-const std::optional<PlannedGroup> &ResizedGroups::find(const GridContext &context, unsigned part, int64_t threads,
-                                                       int64_t resident, int64_t most) {
-  auto [entry, isNew] = known.try_emplace({part, threads, resident, most});
-  if (!isNew)
-    return entry->second;
-  if (std::optional<BlockCandidate> block = quickestBlock(context, part, threads, resident, most))
-    entry->second = inBlocks(context, part, *block);
-  return entry->second;
-}
+namespace {
+/// The fastest blocks of the first group with a signature.
+struct FirstResized {
+  GroupFrame frame;
+  std::optional<PlannedGroup> resized;
+};
+} // namespace
 
-void ResizedGroups::forget(unsigned part) {
-  known.erase(known.lower_bound({part, 0, 0, 0}), known.lower_bound({part + 1, 0, 0, 0}));
+std::optional<PlannedGroup> tilewright::resizedGroup(const GridContext &context, unsigned part, int64_t threads,
+                                                     int64_t resident, int64_t most) {
+  const PlannedGroup &group = context.part(part);
+  GroupFrame frame;
+  MemoKey key = context.groups.signatureOf(group.choice.exprs, frame);
+  appendChoices(key, frame, group);
+  key.append({threads, resident, most});
+  const FirstResized *first = context.groups.memo().find<FirstResized>(key);
+  if (!first) {
+    std::optional<BlockCandidate> block = quickestBlock(context, part, threads, resident, most);
+    first = &context.groups.memo().keep<FirstResized>(
+        std::move(key), {frame, block ? inBlocks(context, part, *block) : std::nullopt});
+  }
+  if (!first->resized)
+    return std::nullopt;
+  PlannedGroup resized = rebase(*first->resized, first->frame, frame);
+  resized.edges = group.edges;
+  resized.apartSeconds = group.apartSeconds;
+  return resized;
 }

@@ -25,8 +25,8 @@ std::optional<PlannedGroup> tilewright::inSharedTiles(const GridContext &context
   std::optional<GridKernel> grid = stages ? joinStages(context, *stages) : std::nullopt;
   if (!grid || !grid->phases.front().front().sharesTiles)
     return std::nullopt;
-  PlannedGroup shared = context.part(part);
-  giveBlocks(context, {{part}, {}, std::move(*stages), std::move(*grid)}, /*stage=*/0, shared);
+  PlannedKernel kernel = finish(context, {{part}, {context.part(part)}, std::move(*stages), std::move(*grid)});
+  PlannedGroup &shared = kernel.groups.front();
   double seconds = predictKernel(withPartials(context, shared), context.target).seconds;
   return seconds > kWorthOtherBlocks * context.part(part).predicted.seconds ? std::nullopt
                                                                             : std::optional(std::move(shared));

@@ -10,7 +10,6 @@ void TrialGroups::place(unsigned index, PlannedGroup part) {
     decisions.partOf[expr] = index;
   }
   replaced.push_back({index, std::exchange(decisions.parts[index], std::move(part))});
-  resized.forget(index);
 }
 
 /// Restores in reverse order, since a group may have been replaced twice.
@@ -19,9 +18,7 @@ TrialGroups::~TrialGroups() {
     return;
   for (const Moved &own : llvm::reverse(moved))
     decisions.partOf[own.expr] = own.part;
-  for (Replaced &own : llvm::reverse(replaced)) {
+  for (Replaced &own : llvm::reverse(replaced))
     decisions.parts[own.index] = std::move(own.part);
-    resized.forget(own.index);
-  }
   decisions.parts.resize(before);
 }

@@ -3,15 +3,14 @@
 #ifndef TILEWRIGHT_PLAN_GRID_TRIALGROUPS_H
 #define TILEWRIGHT_PLAN_GRID_TRIALGROUPS_H
 
-#include "passes/plan/grid/ResizedGroups.h"
+#include "passes/plan/grid/GridContext.h"
 
 namespace tilewright {
 
 /// Restores all replaced groups on destruction, unless keep() was called.
 class TrialGroups {
 public:
-  TrialGroups(const GridContext &context, Decisions &decisions)
-      : resized(context.resized), decisions(decisions), before(decisions.parts.size()) {}
+  explicit TrialGroups(Decisions &decisions) : decisions(decisions), before(decisions.parts.size()) {}
   ~TrialGroups();
   TrialGroups(const TrialGroups &) = delete;
   TrialGroups &operator=(const TrialGroups &) = delete;
@@ -30,7 +29,6 @@ private:
     int64_t part;
   };
 
-  ResizedGroups &resized;
   Decisions &decisions;
   size_t before; ///< number of groups before the trial
   std::vector<Replaced> replaced;

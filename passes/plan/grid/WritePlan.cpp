@@ -91,7 +91,7 @@ private:
       firstInput += decisions.parts[part]->space.inputs.size();
     }
     auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
-    for (const ResidentInput &resident : decisions.residentInputs)
+    for (const ResidentTile &resident : decisions.residentInputs)
       if (llvm::is_contained(members, resident.writer))
         kernel.residentTiles.push_back({placeOf(resident.writer), resident.writerInput, placeOf(resident.reader),
                                         resident.readerInput, resident.bytes});

@@ -2,22 +2,12 @@
 #ifndef TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 #define TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 
+#include "passes/plan/ir/Declined.h"
 #include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
 #include <map>
 
 namespace tilewright {
-
-/// The reason why an edge did not get an inner scope, and what would have to change.
-struct Declined {
-  std::string reason, wouldChange;
-};
-
-/// An input that blocks keep resident from one group to another of their kernel; see ResidentTile.
-struct ResidentInput {
-  unsigned writer, writerInput, reader, readerInput; ///< groups, and numbers of their inputs
-  int64_t bytes;
-};
 
 /// The reason why a reshape is left to IREE.
 inline constexpr llvm::StringLiteral kBorderView = "a reshape at the border of a kernel: a view, nothing to compute";
@@ -28,7 +18,7 @@ struct Decisions {
   std::vector<int64_t> partOf;                      ///< group of each expression; -1: left to IREE
   std::vector<std::string> reasons;                 ///< reason why each expression is left to IREE
   std::vector<llvm::SmallVector<unsigned>> kernels; ///< groups of each kernel, in launch order
-  std::vector<ResidentInput> residentInputs;
+  std::vector<ResidentTile> residentInputs; ///< with numbers of groups in `parts`
   std::map<std::pair<unsigned, unsigned>, Declined> declined;    ///< by producing and consuming group
   std::map<std::pair<unsigned, unsigned>, std::string> barriers; ///< reason for each grid barrier, keyed as above
 };

@@ -320,30 +320,24 @@ static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationS
   return "";
 }
 
-std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges,
-                                                std::string *reason) {
+OrDeclined<PlannedGroup> tilewright::planGroupWith(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                   const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges) {
   noteWork(graph.exprs()[exprs.back()].op);
   PlannedGroup part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);
   for (auto &[edge, choice] : part.edges)
     part.choice.scopes[edge] = choice.scope;
-  std::optional<IterationSpace> space = findIterationSpace(graph, part.choice, target, reason);
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, part.choice, target);
   if (!space)
-    return std::nullopt;
+    return space.why();
   part.space = std::move(*space);
-  if (std::string why = whyNoRegisterBlock(graph, part.space, target); !why.empty()) {
-    if (reason)
-      *reason = why;
-    return std::nullopt;
-  }
+  if (std::string why = whyNoRegisterBlock(graph, part.space, target); !why.empty())
+    return Declined{why, kRoomierTarget.str()};
   int64_t bindings = countBindings(part.space.inputs, part.space.outputs, [](Value) { return false; }, target);
-  if (bindings > target.maxBindings) {
-    if (reason)
-      *reason = std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings);
-    return std::nullopt;
-  }
+  if (bindings > target.maxBindings)
+    return Declined{std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings),
+                    kRoomierTarget.str()};
   part.work = workOf(graph, part.space);
   part.predicted = predictKernel(part.work, target);
   return part;
@@ -353,27 +347,29 @@ std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, Arra
 static std::optional<PlannedGroup> keepRepeated(const TensorGraph &graph, const PlannedGroup &part,
                                                const Target &target) {
   std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges = RepeatedValues(graph, part, target).kept();
-  std::optional<PlannedGroup> kept = edges ? planGroup(graph, part.choice.exprs, target, *edges) : std::nullopt;
+  if (!edges)
+    return std::nullopt;
+  OrDeclined<PlannedGroup> kept = planGroupWith(graph, part.choice.exprs, target, *edges);
   if (!kept || kept->predicted.seconds > (1 - kWorthwhile) * part.predicted.seconds)
     return std::nullopt;
-  return kept;
+  return std::move(*kept);
 }
 
-std::optional<PlannedGroup> tilewright::planGroup(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                const Target &target, std::string *reason) {
-  std::optional<PlannedGroup> part =
-      planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false), reason);
+OrDeclined<PlannedGroup> tilewright::planGroupAnew(const TensorGraph &graph, ArrayRef<unsigned> exprs,
+                                                   const Target &target) {
+  OrDeclined<PlannedGroup> part =
+      planGroupWith(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false));
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (keepsElementwise) {
-    std::optional<PlannedGroup> other =
-        planGroup(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true), part ? nullptr : reason);
-    if (other && (!part || other->predicted.seconds < part->predicted.seconds))
+    OrDeclined<PlannedGroup> other =
+        planGroupWith(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true));
+    if (!part || (other && other->predicted.seconds < part->predicted.seconds))
       part = std::move(other);
   }
   if (part)
     if (std::optional<PlannedGroup> kept = keepRepeated(graph, *part, target))
-      return kept;
+      return std::move(*kept);
   return part;
 }

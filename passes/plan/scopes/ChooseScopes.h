@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
 #define TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
 
+#include "passes/plan/ir/Declined.h"
 #include "passes/plan/space/PlannedGroup.h"
 
 namespace tilewright {
@@ -11,14 +12,13 @@ namespace tilewright {
 llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
                                                   bool threadOnly);
 
-/// Plans the expressions, which are in program order, as one group with the better of both scope choices. Returns
-/// nothing if no group is possible, and sets `reason`.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    std::string *reason = nullptr);
+/// Plans the expressions, which are in program order, as one group with the better of both scope choices. planGroup
+/// (PlanGroup.h) does so once for all equal groups.
+OrDeclined<PlannedGroup> planGroupAnew(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target);
 
 /// Plans the expressions as one group with the given scopes for all edges between them.
-std::optional<PlannedGroup> planGroup(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
-                                    llvm::DenseMap<unsigned, EdgeChoice> edges, std::string *reason = nullptr);
+OrDeclined<PlannedGroup> planGroupWith(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+                                       llvm::DenseMap<unsigned, EdgeChoice> edges);
 
 } // namespace tilewright
 

@@ -10,17 +10,12 @@ using namespace tilewright;
 
 static constexpr double kClearly = 0.95; ///< fraction of the time with contiguous elements in the lanes
 
-std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
-                                                             const Target &target, std::string *reason) {
-  auto refuse = [&](std::string why) -> std::optional<IterationSpace> {
-    if (reason)
-      *reason = std::move(why);
-    return std::nullopt;
-  };
+OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
+                                                          const Target &target) {
   int64_t lanes = target.backend == Backend::cpu ? target.vectorBytes / kLaneBytes : 1;
   std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, lanes);
   if (spaces.empty())
-    return refuse("the group falls into components that share neither edges nor inputs");
+    return Declined{"the group falls into components that share neither edges nor inputs", kRoomierTarget.str()};
   std::optional<IterationSpace> best;
   double least = std::numeric_limits<double>::infinity();
   std::string firstWhy;
@@ -35,5 +30,7 @@ std::optional<IterationSpace> tilewright::findIterationSpace(const TensorGraph &
       least = seconds;
     }
   }
-  return best ? std::move(best) : refuse(firstWhy);
+  if (best)
+    return std::move(*best);
+  return Declined{firstWhy, kRoomierTarget.str()};
 }

@@ -3,13 +3,16 @@
 #ifndef TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 #define TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 
+#include "passes/plan/ir/Declined.h"
 #include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
-/// Returns nothing if the expressions share no space or no tiles fit the target; then `reason` explains it.
-std::optional<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
-                                                 const Target &target, std::string *reason = nullptr);
+/// What would have to change for a group to be possible.
+inline constexpr llvm::StringLiteral kRoomierTarget = "a target with more memory for a workgroup or more bindings";
+
+/// Declines if the expressions share no space or no tiles fit the target.
+OrDeclined<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group, const Target &target);
 
 } // namespace tilewright
 

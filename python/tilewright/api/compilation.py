@@ -12,7 +12,7 @@ from tilewright.api.stages import run_stages
 from tilewright.errors import CompileError, temporary_files
 from tilewright.frontends import Model
 from tilewright.iree.versions import check_iree
-from tilewright.records.options import CompileOptions, NumericsMode
+from tilewright.records.options import CompileOptions, NumericsMode, Policy
 from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
@@ -35,6 +35,7 @@ def compile(
     plan: Plan | str | os.PathLike[str] | None = None,
     strict: bool = False,
     numerics: NumericsMode = "default",
+    policy: Policy = "greedy",
     grid_sync: bool = True,
     tuning: str | os.PathLike[str] | bool = True,
     entry: str | None = None,
@@ -60,6 +61,8 @@ def compile(
             passes fails on them, or leaves out kernels, because IREE fails on them.
         numerics: "default" leaves out roundings to bf16 and f16, accumulates these types in f32 and divides by
             multiplying with reciprocals; "strict" rounds, accumulates and divides as the model says.
+        policy: How the plan is made: "greedy" grows fusion groups as long as predictions improve, "unfused" gives every
+            op a kernel of its own, and "exhaustive" tries every partition of a model of at most ten ops.
         grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
             device for themselves while they run; see docs/guide/gpu.md.
         tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which
@@ -79,6 +82,7 @@ def compile(
         plan=Path(plan) if isinstance(plan, str | os.PathLike) else plan,
         strict=strict,
         numerics=numerics,
+        policy=policy,
         grid_sync=grid_sync,
         tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,

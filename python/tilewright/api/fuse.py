@@ -66,6 +66,7 @@ def _stitch(job: Job, front: Preprocessed, targets: Sequence[Target]) -> Stitche
             directory=job.folder,
             plan=options.plan,
             numerics=options.numerics,
+            policy=options.policy,
             grid_sync=options.grid_sync,
             scopes=tuple(front.parameters),
             tuning=options.tuning,

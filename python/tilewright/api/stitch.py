@@ -20,7 +20,7 @@ from tilewright.errors import CompileError, ModelError, PassError, PlanError
 from tilewright.ir.module import Module, write_reproducer
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.records.options import NumericsMode
+from tilewright.records.options import NumericsMode, Policy
 from tilewright.records.plan import Plan
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
@@ -63,6 +63,7 @@ def stitch(
     directory: Path,
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
+    policy: Policy = "greedy",
     grid_sync: bool = True,
     scopes: Sequence[str] = (),
     tuning: Path | None = None,
@@ -79,8 +80,9 @@ def stitch(
     whose decisions the plan uses where there are any.
     """
     started = time.perf_counter()
-    # The database's GPU plans were measured with grid barriers.
-    if plan is None and tuning is not None and (targets[0].backend == "cpu" or grid_sync):
+    # The database's plans are those of the default policy, and those for GPUs were measured with grid barriers.
+    measured = policy == "greedy" and (targets[0].backend == "cpu" or grid_sync)
+    if plan is None and tuning is not None and measured:
         from tilewright.tuning.lookup import tuned_plan
         from tilewright.tuning.subprograms import Setting
 
@@ -110,6 +112,7 @@ def stitch(
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
     options["numerics"] = numerics
+    options["policy"] = policy
     options["scopes"] = list(scopes)
     options["variants"] = [str(file) for file in files[1:]]
     if not grid_sync:
@@ -137,6 +140,10 @@ def stitch(
         except PassError as error:
             if plan is not None and error.message.startswith(("illegal plan", "plan '")):
                 raise PlanError(error.message, where=error.location) from error
+            if error.message.startswith("no plan by policy"):
+                raise PlanError(
+                    error.message, where=error.location, hint="the policy 'greedy' plans every model"
+                ) from error
             passes = pipeline(pass_text(name, tried))
             error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
             raise

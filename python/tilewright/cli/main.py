@@ -29,7 +29,7 @@ from tilewright.cli.run import arrays, print_outputs, run_comparison, run_simula
 from tilewright.cli.simulate import simulate
 from tilewright.cli.tune import tune, tuning
 from tilewright.errors import OutputError
-from tilewright.records.options import CompileOptions, NumericsMode
+from tilewright.records.options import CompileOptions, NumericsMode, Policy
 from tilewright.system.tuning_path import default_path
 from tilewright.system.version import package_version
 
@@ -74,6 +74,14 @@ def _compiling(command: Command) -> Command:
             "f32 matmuls on GPUs may multiply in tf32.",
         ),
         click.option(
+            "--policy",
+            type=click.Choice(get_args(Policy)),
+            default="greedy",
+            show_default=True,
+            help="How the plan is made; unfused: every op in a kernel of its own; exhaustive: the best partition of "
+            "at most ten ops.",
+        ),
+        click.option(
             "--no-grid-sync",
             is_flag=True,
             help="Use separate launches instead of grid barriers in GPU kernels.",
@@ -111,6 +119,7 @@ def _compiling(command: Command) -> Command:
         dump_dir: Path | None,
         strict: bool,
         numerics: NumericsMode,
+        policy: Policy,
         no_grid_sync: bool,
         database: Path | None,
         no_tuning: bool,
@@ -131,6 +140,7 @@ def _compiling(command: Command) -> Command:
             dump_dir=dump_dir,
             strict=strict,
             numerics=numerics,
+            policy=policy,
             grid_sync=not no_grid_sync,
             tuning=None if no_tuning else database or default_path(),
             entry=entry,

@@ -20,6 +20,10 @@ NumericsMode: TypeAlias = Literal["default", "strict", "tf32"]
 """How freely kernels may compute: "strict" rounds, accumulates and divides exactly as in the model; "tf32" allows tf32
 for f32 matmuls on GPUs."""
 
+Policy: TypeAlias = Literal["greedy", "unfused", "exhaustive"]
+"""How plans are made: "greedy" grows fusion groups as long as predictions improve; "unfused" gives every op a kernel of
+its own; "exhaustive" tries every partition of at most ten ops into kernels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOptions:
@@ -39,6 +43,8 @@ class CompileOptions:
     them, and instead of dropping kernels because IREE fails with them."""
     numerics: NumericsMode = "default"
     """How freely kernels may compute; see docs/guide/numerics.md."""
+    policy: Policy = "greedy"
+    """How the compiler makes a plan: docs/design/planner.md. Measured plans are used with the default only."""
     grid_sync: bool = True
     """True if GPU kernels may synchronise the whole grid; docs/guide/gpu.md says what this requires of the device."""
     tuning: Path | None = field(default_factory=default_path)
@@ -67,4 +73,8 @@ class CompileOptions:
         if self.numerics not in get_args(NumericsMode):
             raise CompileError(
                 f"numerics='{self.numerics}' is unknown", hint="choose 'default', 'strict' or 'tf32'"
+            )
+        if self.policy not in get_args(Policy):
+            raise CompileError(
+                f"policy='{self.policy}' is unknown", hint="choose 'greedy', 'unfused' or 'exhaustive'"
             )

@@ -23,12 +23,12 @@ std::string chooseContractionBlock(const TensorGraph &graph, const Target &targe
 
 /// Returns the work of a block with the tiles of the space and `threads` threads, or nothing if so many threads cannot
 /// compute it.
-std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Target &target, IterationSpace space,
+std::optional<BlockWork> contractionBlockWork(const TensorGraph &graph, const Target &target, const IterationSpace &space,
                                               int64_t threads);
 
 /// Returns the seconds in which `blocks` such blocks, `together` of them on each SM, compute all tiles one after
 /// another.
-double contractionSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
+double contractionSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t threads,
                           double blocks, double together);
 
 /// The tiles of a group, as workgroups can share them (stream-K).
@@ -36,11 +36,11 @@ struct SharedTiles {
   int64_t steps = 0;    ///< steps along K of a tile; 0: a workgroup cannot compute part of a tile
   int64_t rowBytes = 0; ///< bytes of the partial that a workgroup hands over
 };
-SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads);
+SharedTiles sharedTiles(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t threads);
 
 /// Returns the seconds in which `blocks` workgroups, `together` of them on each SM, share all tiles evenly. The barrier
 /// at which they wait for each other is not included.
-double sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
+double sharedSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t threads,
                      double blocks, double together);
 
 } // namespace tilewright

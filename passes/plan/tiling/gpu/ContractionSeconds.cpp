@@ -111,25 +111,25 @@ double BlockContractions::sharedSecondsWith(int64_t threads, double blocks, doub
 }
 
 std::optional<BlockWork> tilewright::contractionBlockWork(const TensorGraph &graph, const Target &target,
-                                                          IterationSpace space, int64_t threads) {
+                                                          const IterationSpace &space, int64_t threads) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; }).workWith(threads);
 }
 
-double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, IterationSpace space,
+double tilewright::contractionSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space,
                                       int64_t threads, double blocks, double together) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; })
       .secondsWith(threads, blocks, together);
 }
 
-SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &target, IterationSpace space,
+SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &target, const IterationSpace &space,
                                     int64_t threads) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; }).sharedWith(threads);
 }
 
-double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, IterationSpace space, int64_t threads,
+double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t threads,
                                  double blocks, double together) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; })

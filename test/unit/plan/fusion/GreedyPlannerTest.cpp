@@ -1,9 +1,6 @@
-// Tests of the greedy planner: it fuses and leaves the right ops, its plans are legal, and it never beats an exhaustive
-// search over the same choices.
+// Tests of the greedy planner: it fuses and leaves the right ops, and its plans are legal. ExplorersTest compares it
+// with the exhaustive search.
 #include "test/unit/PlanFixture.h"
-
-#include "passes/plan/scopes/ChooseScopes.h"
-#include "passes/plan/ir/Partition.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -187,79 +184,4 @@ func.func @move(%x: tensor<37x53xf32>) -> tensor<53x37xf32> {
   EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no Tilewright kernel computes with");
 }
 
-//===----------------------------------------------------------------------===//
-// Comparison with exhaustive search
-//===----------------------------------------------------------------------===//
-
-/// Finds the best predicted total over all partitions into groups, each planned as the greedy planner would plan it.
-class Exhaustive {
-public:
-  Exhaustive(const TensorGraph &graph, const Target &target) : graph(graph), target(target) { extend(0); }
-  double best = std::numeric_limits<double>::infinity();
-
-private:
-  void extend(unsigned expr) {
-    if (expr == graph.exprs().size())
-      return evaluate();
-    for (size_t part = 0; part < parts.size(); ++part) {
-      parts[part].push_back(expr);
-      extend(expr + 1);
-      parts[part].pop_back();
-    }
-    parts.push_back({expr});
-    extend(expr + 1);
-    parts.pop_back();
-  }
-
-  void evaluate() {
-    double total = 0;
-    Partition partition(graph, *graph.exprs()[0].op->getBlock());
-    for (const SmallVector<unsigned> &part : parts) {
-      std::optional<PlannedGroup> planned = planGroup(graph, part, target);
-      if (!planned)
-        return;
-      total += planned->predicted.seconds;
-      for (unsigned expr : part)
-        partition.merge(partition.groupOf(part.front()), partition.groupOf(expr));
-    }
-    if (total < best && partition.order())
-      best = total;
-  }
-
-  const TensorGraph &graph;
-  const Target &target;
-  std::vector<SmallVector<unsigned>> parts;
-};
-
-TEST_F(GreedyPlannerTest, never_beats_exhaustive_search) {
-  const char *tail = R"(
-  %s = linalg.reduce { arith.addf } ins(%a : tensor<ROWSx53xf32>) outs(%z : tensor<ROWSxf32>) dimensions = [1]
-  %sb = linalg.broadcast ins(%s : tensor<ROWSxf32>) outs(%e : tensor<ROWSx53xf32>) dimensions = [1]
-  %y = linalg.div ins(%a, %sb : tensor<ROWSx53xf32>, tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>
-  %w = linalg.add ins(%y, %x : tensor<ROWSx53xf32>, tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>
-  return %w : tensor<ROWSx53xf32>
-})";
-  for (std::string rows : {"3", "37", "5000"}) {
-    std::string source = std::string(R"(
-func.func @f(%x: tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32> {
-  %z = arith.constant dense<0.0> : tensor<ROWSxf32>
-  %e = tensor.empty() : tensor<ROWSx53xf32>
-  %a = linalg.exp ins(%x : tensor<ROWSx53xf32>) outs(%e : tensor<ROWSx53xf32>) -> tensor<ROWSx53xf32>)") +
-                         tail;
-    for (size_t at; (at = source.find("ROWS")) != std::string::npos;)
-      source.replace(at, 4, rows);
-    TensorGraph graph = parse(source);
-    PlanOptions options;
-    options.pack = false;
-    Plan plan = planFor(graph, options);
-    ASSERT_TRUE(plan.left.empty());
-    double total = 0;
-    for (const KernelPlan &kernel : plan.kernels)
-      for (const CostTerm &term : kernel.predicted)
-        total += term.name == "seconds" ? term.value : 0;
-    Exhaustive search(graph, target);
-    EXPECT_GE(total, search.best * (1 - 1e-9)) << rows;
-    EXPECT_LE(total, search.best * 1.25) << rows << ": greedy should be near the best on graphs this small";
-  }
-}
 } // namespace

@@ -84,7 +84,7 @@ protected:
     part.exprs = allOf(graph);
     for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
       part.scopes[edge] = tile::Scope::thread;
-    std::optional<IterationSpace> space = findIterationSpace(graph, part, target);
+    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
     EXPECT_TRUE(space);
     double points = 0;
     for (const Evaluation &evaluation : space->roots.front().evaluated)
@@ -125,7 +125,7 @@ TEST_F(RepeatedValuesTest, work_counts_what_is_computed_again) {
     llvm::DenseMap<unsigned, EdgeChoice> edges;
     for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
       edges[edge] = {tile::Scope::thread, true, ""};
-    std::optional<PlannedGroup> part = planGroup(graph, allOf(graph), target, edges);
+    OrDeclined<PlannedGroup> part = planGroupWith(graph, allOf(graph), target, edges);
     ASSERT_TRUE(part);
     EXPECT_GT(part->work.special, 0.9 * reading.times * graph.exprs()[0].domainSize()) << reading.name;
   }

@@ -1,0 +1,48 @@
+// The explorers: functions from a problem to a plan, each known to users by the name of its policy.
+#ifndef TILEWRIGHT_PLAN_FUSION_EXPLORERS_H
+#define TILEWRIGHT_PLAN_FUSION_EXPLORERS_H
+
+#include "passes/plan/fusion/FusionProblem.h"
+
+namespace tilewright {
+
+struct Explorer {
+  llvm::StringLiteral policy;
+  OrDeclined<Plan> (*explore)(const FusionProblem &problem);
+};
+
+/// Returns all explorers, the default first.
+llvm::ArrayRef<Explorer> explorers();
+
+/// Gives every expression that Tilewright may compute a kernel of its own.
+OrDeclined<Plan> exploreUnfused(const FusionProblem &problem);
+
+/// Grows fusion groups along the edges of the graph as long as one iteration space serves them and the prediction
+/// improves, leaves groups to IREE that are not predicted to beat it, packs small independent groups into one kernel
+/// (FusionStitching 4.1) and joins kernels by grid barriers. It is deterministic and does not search.
+OrDeclined<Plan> exploreGreedily(const FusionProblem &problem);
+
+/// Finds the partition into groups, each a kernel of its own, that is predicted to take the least time. It tries all of
+/// them, for graphs of at most kMostExhaustive expressions that Tilewright may compute. It shares no move and no
+/// pruning with other explorers, so tests compare these with it.
+OrDeclined<Plan> exploreExhaustively(const FusionProblem &problem);
+inline constexpr size_t kMostExhaustive = 10;
+
+/// Plans with the explorer that the options name. Declines if there is none of that name, if check() does, or if the
+/// explorer does.
+OrDeclined<Plan> solve(const FusionProblem &problem);
+
+/// Plans a graph, which may be empty, with an explorer that takes every problem.
+Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {},
+              const PlanRestrictions &restrictions = {});
+
+/// Returns why a policy is unknown, with the list of those there are, or an empty string.
+std::string whyUnknownPolicy(llvm::StringRef policy);
+
+/// Returns the predicted seconds of all kernels of that plan together, or nothing if it leaves arithmetic to IREE.
+std::optional<double> plannedSeconds(const TensorGraph &graph, const Target &target, const PlanOptions &options);
+std::optional<double> plannedSeconds(const TensorGraph &graph, const Plan &plan);
+
+} // namespace tilewright
+
+#endif

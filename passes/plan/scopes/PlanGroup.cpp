@@ -1,0 +1,36 @@
+#include "passes/plan/scopes/PlanGroup.h"
+
+#include "passes/plan/scopes/ChooseScopes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static GroupMemo *memoOf(const TensorGraph &graph) {
+  return graph.exprs().empty() ? nullptr : GroupMemo::of(graph.exprs().front().op->getContext());
+}
+
+GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target)
+    : graph(graph), target(target), own(memoOf(graph) ? nullptr : std::make_unique<GroupMemo>()),
+      known(own ? *own : *memoOf(graph)), signatures(std::make_unique<GroupSignatures>(graph, target, known)) {}
+
+GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target, GroupMemo &memo)
+    : graph(graph), target(target), known(memo), signatures(std::make_unique<GroupSignatures>(graph, target, memo)) {}
+
+namespace {
+/// The plan of the first group with a signature.
+struct FirstPlan {
+  GroupFrame frame;
+  OrDeclined<PlannedGroup> planned;
+};
+} // namespace
+
+OrDeclined<PlannedGroup> tilewright::planGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+  GroupFrame frame;
+  MemoKey signature = problem.signatureOf(exprs, frame);
+  const FirstPlan *first = problem.memo().find<FirstPlan>(signature);
+  if (!first)
+    first = &problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem.graph, exprs, problem.target)});
+  if (!first->planned)
+    return first->planned.why();
+  return rebase(*first->planned, first->frame, frame);
+}

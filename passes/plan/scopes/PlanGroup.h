@@ -1,0 +1,37 @@
+// Plans fusion groups, each once: equal groups, such as those of equal layers, share one plan through the memo.
+#ifndef TILEWRIGHT_PLAN_SCOPES_PLANGROUP_H
+#define TILEWRIGHT_PLAN_SCOPES_PLANGROUP_H
+
+#include "passes/plan/ir/Declined.h"
+#include "passes/plan/space/GroupSignature.h"
+
+namespace tilewright {
+
+/// A graph, the target that its groups are planned for, and what is already known about them. It refers to the graph
+/// and the target. One thread uses it at a time; several may share the memo.
+class GroupProblem {
+public:
+  /// Uses the memo of the graph's context, or one of its own if the context has none.
+  GroupProblem(const TensorGraph &graph, const Target &target);
+  GroupProblem(const TensorGraph &graph, const Target &target, GroupMemo &memo);
+
+  const TensorGraph &graph;
+  const Target &target;
+
+  /// Returns the signature of a group, whose expressions are in program order, and sets its frame.
+  MemoKey signatureOf(llvm::ArrayRef<unsigned> exprs, GroupFrame &frame) const { return signatures->of(exprs, frame); }
+  GroupMemo &memo() const { return known; }
+
+private:
+  std::unique_ptr<GroupMemo> own;
+  GroupMemo &known;
+  std::unique_ptr<GroupSignatures> signatures;
+};
+
+/// Plans the expressions, which are in program order, as one group with the better of both scope choices
+/// (planGroupAnew). Declines if no group is possible.
+OrDeclined<PlannedGroup> planGroup(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
+
+} // namespace tilewright
+
+#endif
