@@ -5,6 +5,7 @@ Each becomes matmuls and a Softmax. Tensors with heads have the shape [batch, he
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -166,7 +167,7 @@ def _attend_projected(
     heads, bounds = operation.attribute("num_heads"), np.cumsum([0, *sizes])
     query, key, value = (
         _split_heads(operation, operation.slice(projected, 2, int(begin), int(end)), heads)
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+        for begin, end in itertools.pairwise(bounds)
     )
     if operation.has(past):
         before = operation.inputs[past]

@@ -134,7 +134,7 @@ def _positions(operation: Operation, dim: _Dim) -> Array:
         case "half_pixel" | "pytorch_half_pixel":
             return (x + 0.5) / dim.scale - 0.5
         case unknown:
-            operation.refuse(f"the coordinate transformation {unknown} is not ONNX's")
+            return operation.refuse(f"the coordinate transformation {unknown} is not ONNX's")
 
 
 def _taps(operation: Operation, mode: str, positions: Array, dim: _Dim) -> tuple[Array, Array | None]:
