@@ -18,12 +18,15 @@ from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.compiler.tools.import_onnx import importer_externalization_overrides as externalization
 
+from tilewright.frontends.control_flow import ControlFlow
 from tilewright.frontends.rewrites.axes import check_axes
 from tilewright.frontends.rewrites.functions import inline_functions, spell_out_functions
 from tilewright.frontends.rewrites.legalize import legalize, rewrite_without_types
+from tilewright.frontends.rewrites.loop_types import has_loops, settle_loops
 from tilewright.frontends.rewrites.narrow_types import coded_types, use_codes
 from tilewright.frontends.rewrites.opsets import declare_opset, is_older, raise_opset
 from tilewright.frontends.rewrites.rule import is_stub
+from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
@@ -82,6 +85,7 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     """Checks a model, infers its types, and rewrites it in place to ops that IREE's importer takes and gets right."""
     declare_opset(model)
     inline_functions(model)
+    split_batches(model)
     rewrite_without_types(model)
     if is_older(model):
         _raise_opset(model)
@@ -130,14 +134,22 @@ def _raise_opset(model: onnx.ModelProto) -> None:
 
 
 def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
-    """Adds inferred value types to `model`; raises the errors of ONNX's checker."""
+    """Adds inferred value types to `model`, in bodies of loops, too; raises the errors of ONNX's checker."""
+    _infer_outside_loops(model, stubs)
+    while settle_loops(model):
+        _infer_outside_loops(model, stubs)
+
+
+def _infer_outside_loops(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
     probe = _with_stubs_as_inputs(model, stubs)
     if not all(output.type.tensor_type.HasField("shape") for output in probe.graph.output):
-        probe = onnx.shape_inference.infer_shapes(
-            probe
-        )  # the checker requires shapes that exporters may omit
+        # The checker requires shapes that exporters may omit.
+        probe = onnx.shape_inference.infer_shapes(probe)
+        while settle_loops(probe):
+            probe = onnx.shape_inference.infer_shapes(probe)
     onnx.checker.check_model(probe)
-    inferred = onnx.shape_inference.infer_shapes(probe)
+    # Dims that a loop carries are worth more effort: results are collected in place if their names are known.
+    inferred = onnx.shape_inference.infer_shapes(probe, data_prop=has_loops(model.graph))
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
     del model.graph.node[:]
@@ -176,9 +188,9 @@ _LOW_BITS = {onnx.TensorProto.UINT16: 16, onnx.TensorProto.UINT64: 64}
 """Integers that PyTorch lacks, and their bits."""
 
 
-class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
-    """IREE's importer with repairs: only stubs become parameters, keys are unique, and some ops are imported as torch
-    ops.
+class _Importer(externalization.IREENodeImporter, ControlFlow):  # type: ignore[misc]
+    """IREE's importer with repairs: only stubs become parameters, keys are unique, some ops are imported as torch
+    ops, and ops with bodies as `scf`.
 
     IREE maps both "a:b" and "a_b" to the same key, so one of them would silently get the weights of the other.
     """
@@ -186,6 +198,7 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.keys: dict[str, str] = {}
+        self._kept = []
 
     @classmethod
     def define_function(cls, *arguments: Any, **options: Any) -> _Importer:
@@ -193,7 +206,13 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         base = externalization.IREENodeImporter.define_function(*arguments, **options)
         base.__class__ = cls
         base.keys = {}
+        base._kept = []
         return base  # type: ignore[no-any-return]
+
+    def import_all(self, func: bool = True) -> None:  # noqa: FBT001, FBT002
+        super().import_all(func)
+        with ir.InsertionPoint.at_block_terminator(self._b), ir.Location.unknown():
+            self.release_kept()
 
     def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
         if isinstance(initializer, onnx.TensorProto) and not is_stub(initializer):
