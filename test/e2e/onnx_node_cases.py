@@ -68,10 +68,11 @@ def _with_constants(model: ModelProto, given: Sequence[Array]) -> tuple[ModelPro
     of them."""
     fixed = ModelProto()
     fixed.CopyFrom(model)
+    is_resize = any(node.op_type == "Resize" for node in model.graph.node)
     left: list[Array] = []
     del fixed.graph.input[:]
     for place, (value, array) in enumerate(zip(model.graph.input, given, strict=True)):
-        if place > 0 and array.dtype == np.int64:
+        if place > 0 and (array.dtype in (np.int32, np.int64) or (is_resize and array.ndim == 1)):
             fixed.graph.initializer.append(numpy_helper.from_array(array, value.name))
         else:
             fixed.graph.input.append(value)

@@ -224,23 +224,6 @@ def test_softplus() -> None:
     np.testing.assert_allclose(y, np.logaddexp(x.astype(np.float64), 0), rtol=1e-6)
 
 
-def test_peepholes_are_refused() -> None:
-    inputs = {
-        "x": normal(1, 2, 4),
-        "w": normal(1, 12, 4),
-        "r": normal(1, 12, 3),
-        "b": normal(1, 24),
-        "length": np.full(2, 1, np.int32),
-        "h": normal(1, 2, 3),
-        "c": normal(1, 2, 3),
-        "p": normal(1, 9),
-    }
-    node = helper.make_node("LSTM", list(inputs), ["", "y"], hidden_size=3, name="recurrent")
-    model = one_graph([node], inputs, {}, (TensorProto.FLOAT, (1, 2, 3)), opset=OPSET)
-    with pytest.raises(tilewright.ModelError, match="'recurrent': LSTM with peepholes"):
-        tilewright.compile(model)
-
-
 def test_remainders_of_floats() -> None:
     """The function is IREE's own, which kernels must not call."""
     node = helper.make_node("Mod", ["x", "by"], ["y"], fmod=1)

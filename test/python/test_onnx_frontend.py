@@ -195,7 +195,11 @@ def test_external_data_is_found_from_attributes_and_branches(tmp_path: Path) -> 
 
 def test_missing_external_data_of_half_bytes_is_named(tmp_path: Path) -> None:
     """ONNX's own reader, which unpacks them, raises errors of its own."""
-    model = adding({"w": np.zeros(SIZE, np.float32)})
+    nodes = [
+        helper.make_node("Cast", ["w"], ["numbers"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "numbers"], ["y"]),
+    ]
+    model = make_model(nodes, [value("x", [SIZE])], [value("y", [SIZE])], {"w": np.zeros(SIZE)}, opset=21)
     [tensor] = model.graph.initializer
     tensor.CopyFrom(onnx.TensorProto(name="w", dims=[SIZE], data_type=onnx.TensorProto.INT4))
     tensor.data_location = onnx.TensorProto.EXTERNAL

@@ -82,8 +82,6 @@ def test_the_largest_of_wider_integers(dtype: type) -> None:
 @pytest.mark.parametrize(
     ("op", "inputs", "dtype"),
     [
-        ("Div", "xx", TensorProto.UINT32),
-        ("Mod", "xx", TensorProto.UINT16),
         ("TopK", "xk", TensorProto.UINT64),
         ("ReduceL1", "x", TensorProto.UINT32),
         ("Pow", "xx", TensorProto.UINT8),
@@ -96,6 +94,25 @@ def test_what_cannot_keep_its_sign_is_refused(op: str, inputs: str, dtype: int) 
     with pytest.raises(tilewright.TilewrightError) as error:
         tilewright.compile(model)
     assert f"'halved': {op} of uint" in str(error.value) and "signed" in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_quotients_of_large_numbers(dtype: type) -> None:
+    """Half of the numbers and of the divisors are negative as signed integers."""
+    largest = np.iinfo(dtype).max
+    x = np.array([0, 7, largest // 2, largest // 2 + 1, largest - 1, largest], dtype)
+    left, right = (part.reshape(-1).copy() for part in np.meshgrid(x, x[1:]))
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [helper.make_node("Div", ["x", "z"], ["q"]), helper.make_node("Mod", ["x", "z"], ["r"])]
+    shape = [left.size]
+    model = make_model(
+        nodes,
+        [value("x", shape, kind), value("z", shape, kind)],
+        [value("q", shape, kind), value("r", shape, kind)],
+    )
+    quotient, rest = tilewright.compile(model, threads=1)(left, right)
+    np.testing.assert_array_equal(quotient, left // right)
+    np.testing.assert_array_equal(rest, left % right)
 
 
 def test_exponents_and_slopes_keep_their_sign() -> None:
@@ -124,13 +141,23 @@ def test_scattered_extrema_are_refused() -> None:
         tilewright.compile(model)
 
 
-@pytest.mark.parametrize("dtype", [TensorProto.FLOAT, TensorProto.UINT8])
-def test_places_of_maxima_are_refused(dtype: int) -> None:
-    """IREE counts them from the beginning of a plane."""
-    node = helper.make_node("MaxPool", ["x"], ["y", "i"], name="pool", kernel_shape=[2, 2])
-    outputs = [value("y", [1, 2, 3, 3], dtype), value("i", [1, 2, 3, 3], TensorProto.INT64)]
-    with pytest.raises(tilewright.TilewrightError, match="'pool'"):
-        tilewright.compile(make_model([node], [value("x", [1, 2, 4, 4], dtype)], outputs))
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_places_of_maxima_count_from_the_beginning_of_the_tensor(dtype: type) -> None:
+    """Zeros of bytes are as small as a padding of zeros would be."""
+    node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    outputs = [value("y", [1, 2, 4, 4], element), value("i", [1, 2, 4, 4], TensorProto.INT64)]
+    x = np.random.default_rng(0).permutation(32).reshape(1, 2, 4, 4).astype(dtype)
+    x[0, 1, :2, :2] = 0
+    largest, places = tilewright.compile(
+        make_model([node], [value("x", [1, 2, 4, 4], element)], outputs), threads=1
+    )(x)
+    for channel, row, column in np.ndindex(2, 4, 4):
+        window = x[0, channel, max(0, row - 1) : row + 1, max(0, column - 1) : column + 1]
+        assert largest[0, channel, row, column] == window.max()
+        first = np.unravel_index(window.argmax(), window.shape)
+        expected = channel * 16 + (max(0, row - 1) + first[0]) * 4 + max(0, column - 1) + first[1]
+        assert places[0, channel, row, column] == expected
 
 
 def test_branches_keep_signs_too() -> None:

@@ -144,9 +144,9 @@ def compare(
         proto = _onnx_proto(model)
         reference = None
         if proto is not None:
-            contenders += _onnx_runtime(model, program, checked, threads)
+            contenders += _onnx_runtime(model, program, checked, threads, say)
             say("computing the float64 reference")
-            reference = _float64(proto, checked)
+            reference = _float64(proto, checked, say)
         say("timing")
         results = {c.name: c.call() for c in contenders}
         turns = _time_in_turn(contenders, seconds=seconds)
@@ -277,8 +277,9 @@ def _onnx_proto(model: str | Path) -> Any | None:
 
 
 def _onnx_runtime(
-    model: str | Path, program: Program, arrays: Sequence[Array], threads: int
+    model: str | Path, program: Program, arrays: Sequence[Array], threads: int, say: Progress
 ) -> list[_Contender]:
+    """Returns ONNX Runtime with the model; nothing if it is not installed or does not take the model."""
     try:
         import onnxruntime
     except ImportError:
@@ -286,19 +287,27 @@ def _onnx_runtime(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of many kinds without a common base
+        say(f"ONNX Runtime does not take the model: {str(error).splitlines()[0]}")
+        return []
     assert program.signature is not None
     feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=True)}
     version = onnxruntime.__version__
     return [_Contender("ONNX Runtime", lambda: list(session.run(None, feeds)), detail=f"version {version}")]
 
 
-def _float64(proto: Any, arrays: Sequence[Array]) -> list[Array] | None:
+def _float64(proto: Any, arrays: Sequence[Array], say: Progress) -> list[Array] | None:
     try:
         from tilewright.compare import oracle
     except ImportError:
         return None
-    return oracle.float64_reference(proto, arrays)
+    try:
+        return oracle.float64_reference(proto, arrays)
+    except Exception as error:  # of many kinds, from two evaluators
+        say(f"no evaluator has the model in float64: {str(error).splitlines()[0]}")
+        return None
 
 
 def _time_in_turn(contenders: Sequence[_Contender], *, seconds: float) -> int:

@@ -15,7 +15,16 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+    version_converter,
+)
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
@@ -116,6 +125,10 @@ def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizatio
     return [np.asarray(result) for result in session.run(None, feeds)]
 
 
+_OPSET_OF_EVALUATOR = 21
+"""An opset of which onnx's evaluator has all operators."""
+
+
 def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Returns the outputs of the model computed in float64. Integer and bool outputs keep their type."""
     widened = widen(model)
@@ -124,7 +137,7 @@ def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]
         return run_double_onnx(widened, wide_inputs)
     try:
         return run_double_ort(widened, wide_inputs)
-    except (ort_errors.NotImplemented, ort_errors.InvalidGraph):
+    except (ort_errors.NotImplemented, ort_errors.InvalidGraph, ort_errors.Fail, ort_errors.InvalidArgument):
         # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has all of them.
         return run_double_onnx(widened, wide_inputs)
 
@@ -137,10 +150,15 @@ def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
 
 def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Runs a widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
-    evaluator = ReferenceEvaluator(widened, new_ops=[Erf, Gelu, Softplus, HardSigmoid, Elu])
     names = [value.name for value in widened.graph.input]
+    feeds = dict(zip(names, inputs, strict=True))
+    new_ops = [Erf, Gelu, Softplus, HardSigmoid, Elu]
     with np.errstate(all="ignore"):
-        results = evaluator.run(None, dict(zip(names, inputs, strict=True)))
+        try:
+            results = ReferenceEvaluator(widened, new_ops=new_ops).run(None, feeds)
+        except RuntimeError:  # the evaluator lacks older versions of some operators
+            newer = version_converter.convert_version(widened, _OPSET_OF_EVALUATOR)
+            results = ReferenceEvaluator(newer, new_ops=new_ops).run(None, feeds)
     return [np.asarray(result) for result in results]
 
 

@@ -162,8 +162,7 @@ def _check(tensor: onnx.TensorProto, *, where: str) -> None:
     raise ModelError(problem, where=where, hint="export the model again")
 
 
-# Types of which several elements share a byte, in ways that differ between ONNX, numpy and IREE. Such tensors stay
-# constants.
+# Types of which several elements share a byte in ONNX. Numpy has a byte for each, and so have parameters.
 _PACKED = frozenset(
     getattr(onnx.TensorProto, name)
     for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
@@ -172,7 +171,7 @@ _PACKED = frozenset(
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:
-    if tensor.data_type == onnx.TensorProto.STRING or tensor.data_type in _PACKED:
+    if tensor.data_type == onnx.TensorProto.STRING:
         return False
     elements = 1
     for dim in tensor.dims:
@@ -258,4 +257,4 @@ def _spec(value: dict[str, Any], *, name: str) -> TensorSpec:
             "its type has no numpy counterpart (sequences, maps, optionals and strings are not supported)",
             where=f"{name}, '{value['name']}'",
         )
-    return TensorSpec(value["name"], dtype.name, tuple(value["shape"]))
+    return TensorSpec(value["name"], dtype.name, tuple(value["shape"]), is_coded=value["is_coded"])

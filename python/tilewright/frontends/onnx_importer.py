@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,16 @@ from iree.compiler import ir
 from iree.compiler.extras import onnx_importer
 from iree.compiler.tools.import_onnx import importer_externalization_overrides as externalization
 
-from tilewright.errors import ModelError
+from tilewright.frontends.control_flow import ControlFlow
 from tilewright.frontends.rewrites.axes import check_axes
 from tilewright.frontends.rewrites.functions import inline_functions, spell_out_functions
-from tilewright.frontends.rewrites.miscomputed import spell_out_miscomputed
-from tilewright.frontends.rewrites.opsets import is_older, raise_opset
+from tilewright.frontends.rewrites.legalize import legalize, rewrite_without_types
+from tilewright.frontends.rewrites.loop_types import has_loops, settle_loops
+from tilewright.frontends.rewrites.narrow_types import coded_types, use_codes
+from tilewright.frontends.rewrites.opsets import declare_opset, is_older, raise_opset
+from tilewright.frontends.rewrites.rule import is_stub
+from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
-from tilewright.frontends.rewrites.shapes import fold_shapes
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
 
@@ -50,20 +54,8 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     Stubs become parameters in `scope`.
     """
     model = onnx.ModelProto.FromString(data)
-    inline_functions(model)
-    if is_older(model):
-        _raise_opset(model)
-    taken_out = [t for t in model.graph.initializer if _is_stub(t)]
-    _infer_shapes(model, taken_out)
-    check_axes(model)
-    for rewrite in (sum_in_f32, spell_out_functions):
-        if rewrite(model):
-            _infer_shapes(model, taken_out)
-    while fold_shapes(model):
-        _infer_shapes(model, taken_out)
-    for rewrite in (spell_out_miscomputed, keep_signs):
-        if rewrite(model):
-            _infer_shapes(model, taken_out)
+    coded = coded_types(model)
+    rewrite_model(model)
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=ir.Context()).operation
     parameters = externalization.ParamData(
@@ -84,25 +76,33 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
         listing=module.get_asm(large_elements_limit=32, assume_verified=True),
         function=model.graph.name,
         keys=importer.keys,
-        inputs=[_describe(v) for v in info.main_graph.input_map.values()],
-        outputs=[_describe(v) for v in info.main_graph.output_map.values()],
+        inputs=[_describe(v, coded) for v in info.main_graph.input_map.values()],
+        outputs=[_describe(v, coded) for v in info.main_graph.output_map.values()],
     )
 
 
-def _is_stub(tensor: onnx.TensorProto) -> bool:
-    if tensor.HasField("raw_data") or tensor.string_data:
-        return False
-    held = (
-        tensor.float_data,
-        tensor.int32_data,
-        tensor.int64_data,
-        tensor.double_data,
-        tensor.uint64_data,
-    )
-    elements = 1
-    for dim in tensor.dims:
-        elements *= dim
-    return elements > 0 and not any(held)
+def rewrite_model(model: onnx.ModelProto) -> None:
+    """Checks a model, infers its types, and rewrites it in place to ops that IREE's importer takes and gets right."""
+    declare_opset(model)
+    inline_functions(model)
+    split_batches(model)
+    rewrite_without_types(model)
+    if is_older(model):
+        _raise_opset(model)
+    taken_out = [t for t in model.graph.initializer if is_stub(t)]
+
+    def infer() -> None:
+        _infer_shapes(model, taken_out)
+
+    infer()
+    legalize(model, infer, is_of_onnx=False)
+    check_axes(model)
+    for rewrite in (use_codes, sum_in_f32, spell_out_functions):
+        if rewrite(model):
+            infer()
+    legalize(model, infer, is_of_onnx=True)
+    if keep_signs(model):
+        infer()
 
 
 def _with_stubs_as_inputs(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> onnx.ModelProto:
@@ -122,24 +122,34 @@ def _with_stubs_as_inputs(model: onnx.ModelProto, stubs: list[onnx.TensorProto])
 
 
 def _raise_opset(model: onnx.ModelProto) -> None:
-    raised = _with_stubs_as_inputs(model, [t for t in model.graph.initializer if _is_stub(t)])
+    raised = _with_stubs_as_inputs(model, [t for t in model.graph.initializer if is_stub(t)])
     raise_opset(raised)
     known = {t.name for t in raised.graph.initializer}
     raised.graph.initializer.extend(t for t in model.graph.initializer if t.name not in known)
     del raised.graph.input[:]
     raised.graph.input.extend(model.graph.input)
+    # Before version 4, a constant had to be an input, too, and the converter makes some that are none.
+    raised.ir_version = max(raised.ir_version, 4)
     model.CopyFrom(raised)
 
 
 def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
-    """Adds inferred value types to `model`; raises the errors of ONNX's checker."""
+    """Adds inferred value types to `model`, in bodies of loops, too; raises the errors of ONNX's checker."""
+    _infer_outside_loops(model, stubs)
+    while settle_loops(model):
+        _infer_outside_loops(model, stubs)
+
+
+def _infer_outside_loops(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None:
     probe = _with_stubs_as_inputs(model, stubs)
     if not all(output.type.tensor_type.HasField("shape") for output in probe.graph.output):
-        probe = onnx.shape_inference.infer_shapes(
-            probe
-        )  # the checker requires shapes that exporters may omit
+        # The checker requires shapes that exporters may omit.
+        probe = onnx.shape_inference.infer_shapes(probe)
+        while settle_loops(probe):
+            probe = onnx.shape_inference.infer_shapes(probe)
     onnx.checker.check_model(probe)
-    inferred = onnx.shape_inference.infer_shapes(probe)
+    # Dims that a loop carries are worth more effort: results are collected in place if their names are known.
+    inferred = onnx.shape_inference.infer_shapes(probe, data_prop=has_loops(model.graph))
     del model.graph.value_info[:]
     model.graph.value_info.extend(inferred.graph.value_info)
     del model.graph.node[:]
@@ -148,15 +158,39 @@ def _infer_shapes(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> None
     model.graph.output.extend(inferred.graph.output)
 
 
-def _describe(value: onnx.ValueInfoProto) -> dict[str, Any]:
+def _describe(value: onnx.ValueInfoProto, coded: Mapping[str, int]) -> dict[str, Any]:
+    """Describes a tensor of the signature; `coded` has the types of those that became bytes."""
     tensor = value.type.tensor_type
     shape = [d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor.shape.dim]
-    return {"name": value.name, "type": tensor.elem_type, "shape": shape}
+    return {
+        "name": value.name,
+        "type": coded.get(value.name, tensor.elem_type),
+        "shape": shape,
+        "is_coded": value.name in coded,
+    }
 
 
-class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
-    """IREE's importer with repairs: only stubs become parameters, keys are unique, and some ops are imported as torch
-    ops.
+_TORCH_INTEGERS = {
+    onnx.TensorProto.INT16: ("si16", 2),
+    onnx.TensorProto.UINT32: ("ui32", 28),
+}
+"""Integers to which IREE's importer has no cast: their names in types of the torch dialect, and PyTorch's numbers."""
+_TORCH_KINDS = {
+    onnx.TensorProto.FLOAT: "f32",
+    onnx.TensorProto.FLOAT16: "f16",
+    onnx.TensorProto.BFLOAT16: "bf16",
+    onnx.TensorProto.DOUBLE: "f64",
+    **{getattr(onnx.TensorProto, f"INT{bits}"): f"si{bits}" for bits in (8, 16, 32, 64)},
+    **{getattr(onnx.TensorProto, f"UINT{bits}"): f"ui{bits}" for bits in (8, 16, 32, 64)},
+}
+"""The names of element types in types of the torch dialect."""
+_LOW_BITS = {onnx.TensorProto.UINT16: 16, onnx.TensorProto.UINT64: 64}
+"""Integers that PyTorch lacks, and their bits."""
+
+
+class _Importer(externalization.IREENodeImporter, ControlFlow):  # type: ignore[misc]
+    """IREE's importer with repairs: only stubs become parameters, keys are unique, some ops are imported as torch
+    ops, and ops with bodies as `scf`.
 
     IREE maps both "a:b" and "a_b" to the same key, so one of them would silently get the weights of the other.
     """
@@ -164,6 +198,7 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.keys: dict[str, str] = {}
+        self._kept = []
 
     @classmethod
     def define_function(cls, *arguments: Any, **options: Any) -> _Importer:
@@ -171,10 +206,16 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         base = externalization.IREENodeImporter.define_function(*arguments, **options)
         base.__class__ = cls
         base.keys = {}
+        base._kept = []
         return base  # type: ignore[no-any-return]
 
+    def import_all(self, func: bool = True) -> None:  # noqa: FBT001, FBT002
+        super().import_all(func)
+        with ir.InsertionPoint.at_block_terminator(self._b), ir.Location.unknown():
+            self.release_kept()
+
     def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
-        if isinstance(initializer, onnx.TensorProto) and not _is_stub(initializer):
+        if isinstance(initializer, onnx.TensorProto) and not is_stub(initializer):
             value = onnx_importer.NodeImporter.import_initializer(self, initializer, extern_name)
             self._nv_map[extern_name or initializer.name] = value
             return value
@@ -198,6 +239,37 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         self._nv_map[node.output[0]] = _torch("aten.index_put", str(data.type), [data, chosen, rows, no])
         return True
 
+    def _handle_node_Cast(self, node: onnx.NodeProto) -> bool:
+        """Imports a cast to an integer type that IREE's importer leaves out.
+
+        Torch has a conversion to i16 and u32. To u16 and u64 it has none, so `rewrites.ops.cast` casts to signed
+        integers first, whose low bits are those of the result.
+        """
+        target = next(attribute.i for attribute in node.attribute if attribute.name == "to")
+        value = self._nv_map[node.input[0]]
+        if target in _TORCH_INTEGERS:
+            kind, number = _TORCH_INTEGERS[target]
+            dtype = _torch("constant.int", "!torch.int", [], value=ir.Attribute.parse(f"{number} : i64"))
+            self._nv_map[node.output[0]] = _torch(
+                "prims.convert_element_type", _with_element(value, kind), [value, dtype]
+            )
+        elif target in _LOW_BITS:
+            self._nv_map[node.output[0]] = _low_bits(value, _LOW_BITS[target])
+        else:
+            return False
+        return True
+
+    def _handle_node_BitCast(self, node: onnx.NodeProto) -> bool:
+        """Imports a BitCast, which IREE's importer lacks, as that of MLIR's arith dialect."""
+        value = self._nv_map[node.input[0]]
+        target = next(attribute.i for attribute in node.attribute if attribute.name == "to")
+        kind = _TORCH_KINDS[target]
+        source = str(value.type).rpartition(",")[2].rstrip(">")
+        plain, result = (name.lstrip("su") for name in (source, kind))
+        op = None if plain == result else "arith.extui" if plain == "i1" else "arith.bitcast"
+        self._nv_map[node.output[0]] = _through_builtin(value, op, plain, result, kind)
+        return True
+
     def _handle_node_Softplus(self, node: onnx.NodeProto) -> bool:
         """Imports Softplus with a floating-point threshold.
 
@@ -211,17 +283,6 @@ class _Importer(externalization.IREENodeImporter):  # type: ignore[misc]
         )
         self._nv_map[node.output[0]] = _torch("aten.softplus", str(x.type), [x, scale, threshold])
         return True
-
-    def _handle_node_MaxPool(self, node: onnx.NodeProto) -> bool:
-        """Refuses indices of maxima if the tensor has several planes: IREE counts from the beginning of the plane,
-        ONNX from that of the tensor."""
-        if len(node.output) > 1 and node.output[1] and self._shape(node.input[0])[:2] != [1, 1]:
-            raise ModelError(
-                "the second output of MaxPool, the indices of the maxima, is not supported",
-                where=f"'{node.name}'",
-                hint="find them by an ArgMax over windows in the model",
-            )
-        return False
 
     def _shape(self, name: str) -> list[int]:
         """Returns the shape of a value, or an empty list if it is not known."""
@@ -245,3 +306,33 @@ def _torch(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
     return ir.Operation.create(
         f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
     ).result
+
+
+def _with_element(value: Any, kind: str) -> str:
+    """Returns the type of a tensor of the torch dialect with other elements."""
+    return re.sub(r",\w+>$", f",{kind}>", str(value.type))
+
+
+def _low_bits(value: Any, bits: int) -> Any:
+    """Makes unsigned integers of the low bits of signed ones, i32 for u16 and i64 for u64."""
+    source = 64 if str(value.type).endswith("si64>") else 32
+    op = "arith.trunci" if source != bits else None
+    return _through_builtin(value, op, f"i{source}", f"i{bits}", f"ui{bits}")
+
+
+def _through_builtin(value: Any, op: str | None, source: str, target: str, kind: str) -> Any:
+    """Applies an op of MLIR's arith dialect to a tensor of the torch dialect.
+
+    `source` and `target` are the types of the elements before and after in arith, which has no signs, and `kind` is
+    that of the result in the torch dialect.
+    """
+    dims = re.search(r"\[(.*)\]", str(value.type))
+    sizes = "".join(f"{size}x" for size in dims[1].split(",")) if dims and dims[1] else ""
+
+    def create(name: str, result: str, operand: Any) -> Any:
+        return ir.Operation.create(name, results=[ir.Type.parse(result)], operands=[operand]).result
+
+    plain = create("torch_c.to_builtin_tensor", f"tensor<{sizes}{source}>", value)
+    if op is not None:
+        plain = create(op, f"tensor<{sizes}{target}>", plain)
+    return create("torch_c.from_builtin_tensor", _with_element(value, kind), plain)

@@ -55,6 +55,8 @@ class TensorSpec:
     shape: tuple[int | str | None, ...]
     is_scalar: bool = False
     """True for a plain number in the function's interface, as opposed to a tensor of rank 0."""
+    is_coded: bool = False
+    """True for a type of eight bits or fewer that the program takes as bytes with its bits, because IREE lacks it."""
 
     def __str__(self) -> str:
         dims = "x".join("?" if d is None else str(d) for d in self.shape)
@@ -65,11 +67,14 @@ class TensorSpec:
         return np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
+        coded = {"is_coded": True} if self.is_coded else {}
+        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), **coded}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> TensorSpec:
-        return TensorSpec(data["name"], data["dtype"], tuple(data["shape"]))
+        return TensorSpec(
+            data["name"], data["dtype"], tuple(data["shape"]), is_coded=data.get("is_coded", False)
+        )
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,11 @@ class Signature:
 
 
 def _checked(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) -> Array:
+    array = _checked_type(spec, value, sizes)
+    return array.view(np.uint8) if spec.is_coded else array
+
+
+def _checked_type(spec: TensorSpec, value: Any, sizes: dict[str, tuple[int, str]]) -> Array:
     if (
         type(value) is np.ndarray
         and value.shape == spec.shape

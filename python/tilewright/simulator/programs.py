@@ -17,7 +17,7 @@ from tilewright.errors import TargetError
 from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.records.signature import Array
+from tilewright.records.signature import Array, TensorSpec
 from tilewright.records.targets import Target
 from tilewright.runtime.stored import StoredWeights
 from tilewright.runtime.tensors import Invented, LaunchTensors
@@ -81,6 +81,10 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         else tensors.get(result["tensor"]).reshape(result["shape"])
         for result in described
     ]
+    if program.signature is not None:
+        # MLIR's integers have no sign, and types of fewer than eight bits are bytes there.
+        specs = program.signature.outputs
+        results = [_as_declared(array, spec) for array, spec in zip(results, specs, strict=True)]
     complete = bool(reports) and tensors.are_real(sorted(made_for_results))
     return SimulatedRun(
         kernels=tuple(l2.write_back(reports)),
@@ -88,6 +92,12 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         outputs=results if complete else None,
         invented=tuple(sorted(tensors.invented)),
     )
+
+
+def _as_declared(array: Array, spec: TensorSpec) -> Array:
+    """Returns a result with the type that the signature gives it."""
+    dtype = spec.numpy_dtype
+    return array if array.dtype.itemsize != dtype.itemsize else array.view(dtype)
 
 
 def simulated_target(device: str) -> str:

@@ -19,10 +19,12 @@ _MOST_NODES = 1_000_000
 """Most nodes of a model after expansion. A few tens of functions that each call the next one twice would exceed any
 memory."""
 
+_PREVIEW = "ai.onnx.preview"
 _UNKNOWN = [
     "AffineGrid",
     "Attention",
     "CausalConvWithState",
+    "LinearAttention",
     "NegativeLogLikelihoodLoss",
     "RMSNormalization",
     "RotaryEmbedding",
@@ -30,6 +32,13 @@ _UNKNOWN = [
     "SwiGLU",
     "Swish",
 ]
+_PREVIEWS = ["FlexAttention"]
+"""Ops of the domain `ai.onnx.preview` that ONNX defines by other ops."""
+
+
+def is_defined(node: onnx.NodeProto) -> bool:
+    """Returns True for an op of a preview that ONNX defines by other ops."""
+    return node.domain == _PREVIEW and node.op_type in _PREVIEWS
 
 
 def inline_functions(model: onnx.ModelProto) -> None:
@@ -76,12 +85,15 @@ def _called(nodes: Iterable[onnx.NodeProto]) -> Iterator[_Name]:
 def spell_out_functions(model: onnx.ModelProto) -> bool:
     """Expands functions of a model whose types have been inferred, in place; returns True if the model changed."""
     unknown = [
-        node for node in model.graph.node if node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx")
+        node
+        for node in model.graph.node
+        if (node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx")) or is_defined(node)
     ]
     if not unknown:
         return False
     for node in unknown:
-        _give_defaults(node, max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")))
+        domains = (_PREVIEW,) if node.domain == _PREVIEW else ("", "ai.onnx")
+        _give_defaults(node, max(o.version for o in model.opset_import if o.domain in domains))
     # The inliner knows the types of weights only if they are declared.
     declared = {value.name for value in [*model.graph.input, *model.graph.value_info]}
     model.graph.value_info.extend(
@@ -91,7 +103,7 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
     )
     # It also needs a type for an optional input that is omitted before one that is present.
     model.graph.value_info.append(helper.make_tensor_value_info("", onnx.TensorProto.UNDEFINED, None))
-    chosen = [("", name) for name in _UNKNOWN]
+    chosen = [("", name) for name in _UNKNOWN] + [(_PREVIEW, name) for name in _PREVIEWS]
     model.CopyFrom(inliner.inline_selected_functions(model, chosen, inline_schema_functions=True))
     _name_nodes(model)
     return True
@@ -100,7 +112,9 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
 def _give_defaults(node: onnx.NodeProto, opset: int) -> None:
     """Sets attributes that are omitted to their defaults, because the inliner would leave them without a value."""
     given = {attribute.name for attribute in node.attribute}
-    for name, attribute in defs.get_schema(node.op_type, opset, "").attributes.items():
+    for name, attribute in defs.get_schema(
+        node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain
+    ).attributes.items():
         if name not in given and attribute.default_value.name:
             node.attribute.append(attribute.default_value)
 

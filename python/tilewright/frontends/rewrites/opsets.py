@@ -9,10 +9,19 @@ from onnx import version_converter
 _OPSET = 17
 """The first opset that IREE's importer supports almost completely."""
 
+_OPSET_OF_NONE = 21
+"""The opset for a model without ops of ONNX."""
+
 
 def is_older(model: onnx.ModelProto) -> bool:
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     return bool(versions) and 0 < max(versions) < _OPSET
+
+
+def declare_opset(model: onnx.ModelProto) -> None:
+    """Declares ONNX's own ops, which rewrites make, in a model that has none of them."""
+    if not any(o.domain in ("", "ai.onnx") for o in model.opset_import):
+        model.opset_import.append(onnx.helper.make_opsetid("", _OPSET_OF_NONE))
 
 
 def raise_opset(model: onnx.ModelProto) -> None:

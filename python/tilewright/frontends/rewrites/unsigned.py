@@ -14,6 +14,8 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.errors import ModelError
+from tilewright.frontends.rewrites.graph import types_in
+from tilewright.frontends.rewrites.rule import Types, subgraphs
 
 _UNSIGNED: dict[int, str] = {
     TensorProto.UINT8: "uint8",
@@ -28,30 +30,17 @@ _WIDER: dict[int, int] = {
 }
 """For each unsigned type, a signed type that holds all of its values."""
 
-Types = dict[str, int]
-
 
 def keep_signs(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types have been inferred, in place; returns True if the model changed."""
     return _rewrite_graph(model.graph, types_in(model.graph))
 
 
-def _subgraphs(node: NodeProto) -> list[GraphProto]:
-    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
-
-
-def types_in(graph: GraphProto) -> Types:
-    """Returns the element type of every tensor whose type is known."""
-    values = [*graph.input, *graph.value_info, *graph.output]
-    types = {value.name: value.type.tensor_type.elem_type for value in values}
-    return types | {tensor.name: tensor.data_type for tensor in graph.initializer}
-
-
 def _rewrite_graph(graph: GraphProto, types: Types) -> bool:
     nodes: list[NodeProto] = []
     is_changed = False
     for node in graph.node:
-        for inner in _subgraphs(node):
+        for inner in subgraphs(node):
             is_changed |= _rewrite_graph(inner, types | types_in(inner))
         rewrite = _REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         operation = _Operation(graph, node, types)
@@ -94,7 +83,7 @@ class _Operation:
         copy.input[:], copy.output[:] = inputs, outputs
         return copy
 
-    def constant(self, array: np.ndarray[tuple[()], np.dtype[np.generic]], name: str) -> str:
+    def constant(self, array: np.ndarray[Any, Any], name: str) -> str:
         self._graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 
@@ -123,10 +112,45 @@ def _clip_by_bounds(operation: _Operation) -> list[NodeProto]:
 
 
 def _divide_wider(operation: _Operation) -> list[NodeProto]:
-    """Divides bytes in i32; other unsigned types are refused, because there is no cast back to them."""
-    if operation.kinds != [TensorProto.UINT8, TensorProto.UINT8]:
+    """Divides in a signed type that holds all values; u64 has none, and is divided in two steps."""
+    kind = operation.kinds[0]
+    if kind in _WIDER and operation.kinds == [kind, kind]:
+        return _in_type(operation, _WIDER[kind])
+    if operation.kinds != [TensorProto.UINT64, TensorProto.UINT64]:
         operation.refuse()
-    return _in_type(operation, TensorProto.INT32)
+    return _divide_halves(operation)
+
+
+def _divide_halves(operation: _Operation) -> list[NodeProto]:
+    """Divides u64: twice the quotient of half the dividend is the quotient, or one less.
+
+    The half and a divisor below 2^63 are not negative as i64. A larger divisor goes into the dividend once or not at
+    all.
+    """
+    nodes: list[NodeProto] = []
+
+    def make(op: str, *inputs: str, **attributes: Any) -> str:
+        nodes.append(operation.make(op, list(inputs), **attributes))
+        return str(nodes[-1].output[0])
+
+    def number(value: np.generic, name: str) -> str:
+        return operation.constant(np.asarray(value), f"{operation.node.output[0]}.{name}")
+
+    i64, u64 = TensorProto.INT64, TensorProto.UINT64
+    dividend, divisor = operation.node.input
+    one, zero = number(np.int64(1), "one"), number(np.int64(0), "zero")
+    half = make("Cast", make("BitShift", dividend, number(np.uint64(1), "bit"), direction="RIGHT"), to=i64)
+    signed, wide = make("Cast", divisor, to=i64), make("Cast", dividend, to=i64)
+    is_small = make("Greater", signed, zero)
+    small = make("Where", is_small, signed, one)
+    twice = make("Mul", make("Div", half, small), number(np.int64(2), "two"))
+    rest = make("Cast", make("Sub", wide, make("Mul", twice, small)), to=u64)
+    carry = make("Cast", make("GreaterOrEqual", rest, divisor), to=i64)
+    is_once = make("Cast", make("GreaterOrEqual", dividend, divisor), to=i64)
+    quotient = make("Where", is_small, make("Add", twice, carry), is_once)
+    if operation.node.op_type == "Mod":
+        quotient = make("Sub", wide, make("Mul", quotient, signed))
+    return [*nodes, operation.make("Cast", [quotient], operation.node.output[0], to=u64)]
 
 
 def _pool_in_floats(operation: _Operation) -> list[NodeProto]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from tilewright.frontends.rewrites.unsigned import Types, types_in
+from tilewright.frontends.rewrites.graph import types_in
+from tilewright.frontends.rewrites.rule import Types
 
 _NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 

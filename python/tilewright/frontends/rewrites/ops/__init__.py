@@ -1,0 +1,1 @@
+"""Rules, one file for each op or family; each file has a tuple `RULES`."""

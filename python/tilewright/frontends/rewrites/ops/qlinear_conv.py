@@ -1,0 +1,37 @@
+"""QLinearConv with a scale or zero point for each channel, as a convolution of dequantised operands."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from tilewright.frontends.rewrites.rule import Operation, Rule
+
+
+def _convolve_dequantised(operation: Operation) -> bool:
+    """Makes a convolution of the dequantised operands; the scale of a bias is the product of their scales."""
+    if not (operation.varies(4) or operation.varies(5)):
+        return False
+    image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
+    channels = [-1] + [1] * (len(operation.shape(3)) - 1)
+    if operation.varies(5):
+        zeros = operation.reshape(zeros, channels)
+    difference = operation.difference(weights, zeros)
+    steps = operation.reshape(scales, channels) if operation.varies(4) else scales
+    weights = operation.make("Mul", operation.cast(difference, TensorProto.FLOAT), steps)
+    factors = [operation.make("DequantizeLinear", image, image_scale, image_zero), weights]
+    if bias and bias[0]:
+        step = operation.make("Mul", scales, image_scale)
+        factors.append(operation.make("Mul", operation.cast(bias[0], TensorProto.FLOAT), step))
+    convolved = operation.make_with_attributes("Conv", *factors)
+    operation.finish("QuantizeLinear", convolved, scale, zero)
+    return True
+
+
+RULES = (
+    Rule(
+        "QLinearConv",
+        _convolve_dequantised,
+        "IREE uses only one of the scales or zero points",
+        forms="a scale or zero point for each channel",
+    ),
+)

@@ -1,0 +1,68 @@
+"""ScatterElements with max, min or mul, as a reduction of all updates that hit an element.
+
+Each element of the result is compared with the index of each update in its line along the axis.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tilewright.frontends.rewrites.rule import Operation, Rule
+
+_MOST_PAIRS = 1 << 26
+"""Most pairs of an element and an update, which are compared one by one."""
+
+
+def _reduce_hits(operation: Operation) -> bool:
+    how = operation.attribute("reduction", b"none").decode()
+    if how not in ("max", "min", "mul"):
+        return False
+    shape, updated, axis = (
+        operation.static_shape(0),
+        operation.static_shape(2),
+        operation.attribute("axis", 0),
+    )
+    rank, dtype = len(shape), operation.dtype(0)
+    axis %= rank
+    if math.prod(shape) * updated[axis] > _MOST_PAIRS:
+        operation.refuse(f"reduction {how} into {math.prod(shape)} elements is not supported")
+    data, indices, updates = operation.inputs
+    length = operation.constant(np.array(shape[axis], operation.dtype(1)))
+    zero = operation.constant(np.array(0, operation.dtype(1)))
+    is_from_end = operation.make("Less", indices, zero)
+    indices = operation.make("Where", is_from_end, operation.make("Add", indices, length), indices)
+    # [..., length of the axis, updates, ...]: updates are along the dim behind the axis.
+    places = np.arange(shape[axis], dtype=operation.dtype(1)).reshape([-1, 1] + [1] * (rank - 1 - axis))
+    apart = operation.ints(axis)
+    is_hit = operation.make("Equal", operation.make("Unsqueeze", indices, apart), operation.constant(places))
+    bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
+    neutral = {
+        "mul": 1,
+        "max": bounds.min if bounds else -np.inf,
+        "min": bounds.max if bounds else np.inf,
+    }[how]
+    hits = operation.make(
+        "Where", is_hit, operation.make("Unsqueeze", updates, apart), operation.number(neutral, dtype)
+    )
+    total = operation.reduce(
+        {"mul": "Prod", "max": "Max", "min": "Min"}[how], hits, [axis + 1], keepdims=False
+    )
+    after = [
+        0 if dim == axis else size - own for dim, (size, own) in enumerate(zip(shape, updated, strict=True))
+    ]
+    if any(after):  # updates may be fewer than elements in the other dims, too
+        sides = operation.ints(*[0] * rank, *after)
+        total = operation.make("Pad", total, sides, operation.number(neutral, dtype))
+    return operation.finish({"mul": "Mul", "max": "Max", "min": "Min"}[how], data, total)
+
+
+RULES = (
+    Rule(
+        "ScatterElements",
+        _reduce_hits,
+        "IREE's importer does not support it, or combines only some updates",
+        forms="reductions max, min and mul",
+    ),
+)

@@ -1,0 +1,54 @@
+"""The geometry of pooling: padding and the number of windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.frontends.rewrites.rule import Operation
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Where windows begin and how they reach, for each dim of an image."""
+
+    image: list[int]
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    before: list[int]
+    """Padding before the image."""
+    after: list[int]
+    """Padding behind the image; with `ceil_mode` also what the last window reaches beyond that."""
+    counts: list[int]
+    """Number of windows."""
+
+
+def windows_of(operation: Operation) -> Windows:
+    """Returns the windows of a pooling op, whose image must have known lengths."""
+    image = operation.static_shape(0)[2:]
+    dims = len(image)
+    kernel = operation.attribute("kernel_shape")
+    strides = operation.attribute("strides") or [1] * dims
+    dilations = operation.attribute("dilations") or [1] * dims
+    pads = operation.attribute("pads") or [0] * 2 * dims
+    auto = operation.attribute("auto_pad", b"NOTSET").decode()
+    is_ceil = bool(operation.attribute("ceil_mode", 0)) and auto == "NOTSET"
+    before, after, counts = [], [], []
+    for i, size in enumerate(image):
+        reach = dilations[i] * (kernel[i] - 1) + 1
+        if auto.startswith("SAME"):
+            count = -(-size // strides[i])
+            total = max(0, (count - 1) * strides[i] + reach - size)
+            front = total // 2 if auto == "SAME_UPPER" else total - total // 2
+            back = total - front
+        else:
+            front, back = (0, 0) if auto == "VALID" else (pads[i], pads[i + dims])
+            left = size + front + back - reach
+            count = (-(-left // strides[i]) if is_ceil else left // strides[i]) + 1
+            if is_ceil and (count - 1) * strides[i] >= size + front:
+                count -= 1  # no window begins in the padding behind the image
+            back = max(back, (count - 1) * strides[i] + reach - size - front)
+        before.append(front)
+        after.append(back)
+        counts.append(count)
+    return Windows(image, list(kernel), list(strides), list(dilations), before, after, counts)
