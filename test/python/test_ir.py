@@ -334,7 +334,7 @@ def test_an_operation_inside_an_invalid_one_is_verified_and_printed(module: Modu
     function = first(module, "func.func").operation
     back = next(module.operation.walk("func.return"))
     del function.attributes["function_type"]  # which the verifier of func.return reads
-    with pytest.raises(IrError, match="'func.func' op requires attribute 'function_type'"):
+    with pytest.raises(IrError, match=r"'func\.func' op requires attribute 'function_type'"):
         back.verify()
     assert str(back).startswith('"func.return"')
     with pytest.raises(PassError, match="requires attribute 'function_type'"):
@@ -347,7 +347,9 @@ def test_an_operation_is_not_replaced_by_a_value_inside_it(planned: Module) -> N
         group.replace(group.regions[0][0].arguments[0])
 
 
-def test_an_error_in_one_of_many_functions_is_raised_with_its_message(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_one_of_many_functions_is_raised_with_its_message(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     functions = Module.parse("".join(NEGATIONS.replace("@", f"@f{i}_") for i in range(9)))
     for function in list(functions.operation.walk("func.func"))[4:]:
         function.regions[0][0].operations[-1].erase()  # MLIR verifies functions on several threads
