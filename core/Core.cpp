@@ -1,6 +1,7 @@
 // Implements modules, pipelines and plans over MLIR, and converts targets and plans to and from JSON.
 #include "core/Core.h"
 #include "core/Diagnostics.h"
+#include "core/Ir.h"
 #include "core/PassNotes.h"
 
 #include "passes/Pipelines.h"
@@ -8,10 +9,10 @@
 #include "passes/support/ParseJson.h"
 #include "passes/target/Target.h"
 
+#include "mlir/CAPI/IR.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OperationSupport.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
@@ -34,10 +35,9 @@ public:
   void runBeforePass(Pass *pass, Operation *op) override {
     auto symbol = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
     std::string name = symbol ? " @" + symbol.str() : "";
-    entries.push_back(std::make_unique<llvm::PrettyStackTraceFormat>("Running pass '%s' on '%s'%s\n",
-                                                                     pass->getArgument().str().c_str(),
-                                                                     op->getName().getStringRef().str().c_str(),
-                                                                     name.c_str()));
+    entries.push_back(std::make_unique<llvm::PrettyStackTraceFormat>(
+        "Running pass '%s' on '%s'%s\n", pass->getArgument().str().c_str(), op->getName().getStringRef().str().c_str(),
+        name.c_str()));
   }
   void runAfterPass(Pass *, Operation *) override { entries.pop_back(); }
   void runAfterPassFailed(Pass *, Operation *) override { entries.pop_back(); }
@@ -49,30 +49,12 @@ thread_local std::vector<std::unique_ptr<llvm::PrettyStackTraceEntry>> CrashCont
 } // namespace
 
 struct NativeModule::State {
-  State();
-  static const DialectRegistry &registry();
+  MLIRContext *mlir() { return unwrap(context->get()); }
 
-  std::unique_ptr<MLIRContext> context;
-  OwningOpRef<ModuleOp> module;
+  std::shared_ptr<NativeContext> context = std::make_shared<NativeContext>();
+  OwningOpRef<ModuleOp> module; // destroyed before the context
   std::mutex mutex;
 };
-
-NativeModule::State::State() : context(std::make_unique<MLIRContext>(registry())) {
-  context->allowUnregisteredDialects();
-  // Remarks have an engine of their own. These options make it report remarks as diagnostics, which are collected.
-  remark::RemarkCategories everything{".*", ".*", ".*", ".*", ".*"}; // "all" alone enables none
-  (void)remark::enableOptimizationRemarks(*context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
-                                          everything, /*printAsEmitRemarks=*/true);
-}
-
-const DialectRegistry &NativeModule::State::registry() {
-  static const DialectRegistry *all = [] {
-    auto *result = new DialectRegistry;
-    registerDialects(*result);
-    return result;
-  }();
-  return *all;
-}
 
 NativeModule::NativeModule() : state(std::make_unique<State>()) {}
 
@@ -83,8 +65,8 @@ std::tuple<std::shared_ptr<NativeModule>, Diagnostics> NativeModule::parse(const
   std::shared_ptr<NativeModule> result(new NativeModule);
   Diagnostics diagnostics;
   { // The collector must be destroyed before the context.
-    DiagnosticCollector collector(result->state->context.get());
-    result->state->module = parseSourceString<ModuleOp>(text, result->state->context.get(), name);
+    DiagnosticCollector collector(result->state->mlir());
+    result->state->module = parseSourceString<ModuleOp>(text, result->state->mlir(), name);
     diagnostics = collector.take();
   }
   if (!result->state->module)
@@ -109,7 +91,7 @@ std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
 
 std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, const std::string &dumpDirectory) {
   std::lock_guard<std::mutex> lock(state->mutex);
-  DiagnosticCollector collector(state->context.get());
+  DiagnosticCollector collector(state->mlir());
   std::string syntaxError;
   llvm::raw_string_ostream errors(syntaxError);
   FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, errors);
@@ -127,12 +109,17 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
       if (op->getName().getStringRef() == anchor)
         roots.push_back(op);
     });
-  bool multithreaded = state->context->isMultithreadingEnabled();
-  if (!dumpDirectory.empty())
-    state->context->disableMultithreading(); // printing from several threads would mix
+  CallbackUse callbacks = callbacksIn(pipeline);
+  if (callbacks.any)
+    state->mlir()->loadAllAvailableDialects(); // a callback may build ops of any; passes must not load dialects
+  // Printing from several threads would mix, and so would the diagnostics that callbacks collect.
+  bool isSerial = !dumpDirectory.empty() || callbacks.nested;
+  bool multithreaded = state->mlir()->isMultithreadingEnabled();
+  if (isSerial)
+    state->mlir()->disableMultithreading();
   bool ok = true;
   for (Operation *root : roots) {
-    PassManager manager(state->context.get(), anchor);
+    PassManager manager(state->mlir(), anchor);
     static_cast<OpPassManager &>(manager) = *parsed;
     if (std::unique_ptr<PassInstrumentation> notes = createPassNotes())
       manager.addInstrumentation(std::move(notes));
@@ -147,38 +134,21 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
       break;
     }
   }
-  if (!dumpDirectory.empty() && multithreaded)
-    state->context->enableMultithreading();
+  if (isSerial && multithreaded)
+    state->mlir()->enableMultithreading();
   return {ok, collector.take()};
 }
 
 std::tuple<bool, Diagnostics> NativeModule::verify() {
   std::lock_guard<std::mutex> lock(state->mutex);
-  DiagnosticCollector collector(state->context.get());
+  DiagnosticCollector collector(state->mlir());
   bool ok = succeeded(mlir::verify(*state->module));
   return {ok, collector.take()};
 }
 
-std::vector<OperationInfo> NativeModule::operations() {
-  std::lock_guard<std::mutex> lock(state->mutex);
-  std::vector<OperationInfo> result;
-  auto visit = [&](auto &&self, Operation *op, int64_t depth) -> void {
-    OperationInfo info{op->getName().getStringRef().str(), describe(op->getLoc()), "", {}, depth};
-    llvm::raw_string_ostream stream(info.text);
-    op->print(stream, OpPrintingFlags().useLocalScope().skipRegions().elideLargeElementsAttrs());
-    for (Type type : op->getResultTypes()) {
-      llvm::raw_string_ostream typeStream(info.resultTypes.emplace_back());
-      type.print(typeStream);
-    }
-    result.push_back(std::move(info));
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Operation &nested : block)
-          self(self, &nested, depth + 1);
-  };
-  visit(visit, *state->module, 0);
-  return result;
-}
+std::shared_ptr<NativeContext> NativeModule::context() { return state->context; }
+
+MlirOperation NativeModule::operation() { return wrap(state->module->getOperation()); }
 
 std::shared_ptr<NativeModule> NativeModule::clone() {
   // The copy has a context of its own, so that both modules can be used at the same time.

@@ -15,7 +15,11 @@
 /// Marks the symbols that a shared core exports.
 #define TILEWRIGHT_CORE __attribute__((visibility("default")))
 
+struct MlirOperation;
+
 namespace tilewright {
+
+class NativeContext;
 
 struct PlainDiagnostic {
   std::string severity; ///< "error", "warning", "remark" or "note"
@@ -27,12 +31,6 @@ struct PlainDiagnostic {
 };
 
 using Diagnostics = std::vector<PlainDiagnostic>;
-
-struct OperationInfo {
-  std::string name, location, text;
-  std::vector<std::string> resultTypes;
-  int64_t depth;
-};
 
 /// A module and its context. Calls on one module are serialised; modules are independent of each other.
 class TILEWRIGHT_CORE NativeModule {
@@ -47,8 +45,10 @@ public:
   /// module.
   std::tuple<bool, Diagnostics> run(const std::string &pipeline, const std::string &dumpDirectory);
   std::tuple<bool, Diagnostics> verify();
-  std::vector<OperationInfo> operations();
   std::shared_ptr<NativeModule> clone();
+  /// The module as an op of MLIR's C API, for the owner of a lock on the module (core/Ir.h).
+  MlirOperation operation();
+  std::shared_ptr<NativeContext> context();
   /// Verifies a plan against the only function of the module. Returns the plan in the library's format, or an error.
   std::tuple<std::string, std::string> checkPlan(const std::string &json);
 

@@ -64,17 +64,21 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
                              llvm::cl::init(0)};
   Option<bool> countBytes{*this, "count-bytes", llvm::cl::init(false),
                           llvm::cl::desc("instrument kernels to count bytes moved; IREE cannot run them then")};
-  Option<bool> traceAccesses{
-      *this, "trace-accesses", llvm::cl::init(false),
-      llvm::cl::desc("instrument kernels to record addresses; IREE cannot run them then")};
+  Option<bool> traceAccesses{*this, "trace-accesses", llvm::cl::init(false),
+                             llvm::cl::desc("instrument kernels to record addresses; IREE cannot run them then")};
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
                         llvm::cl::desc("join kernels by grid barriers, if the target has them")};
   Option<std::string> policy{*this, "policy", llvm::cl::init("greedy"),
                              llvm::cl::desc("planning policy: greedy, unfused or exhaustive")};
   Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
-  ListOption<int64_t> unfused{*this, "unfused",
-                              llvm::cl::desc("numbers in the plan of ops that share no kernel")};
+  ListOption<int64_t> unfused{*this, "unfused", llvm::cl::desc("numbers in the plan of ops that share no kernel")};
   ListOption<int64_t> left{*this, "left", llvm::cl::desc("numbers in the plan of ops that stay with IREE")};
+  Option<std::string> atNormalized{*this, "at-normalized",
+                                   llvm::cl::desc("passes to run on the module before it is planned")};
+  Option<std::string> atPlanned{*this, "at-planned",
+                                llvm::cl::desc("passes to run on the planned module, before the plan is verified")};
+  Option<std::string> atPrograms{*this, "at-programs",
+                                 llvm::cl::desc("passes to run on the module with tile programs")};
   Option<std::string> failAt{*this, "fail-at", llvm::cl::Hidden,
                              llvm::cl::desc("for tests: the stage at which to fail: planned, program or code")};
   ListOption<std::string> failOn{*this, "fail-on", llvm::cl::Hidden,
@@ -86,12 +90,34 @@ struct KernelOptions : PassPipelineOptions<KernelOptions> {
   Option<std::string> dumpAssembly{*this, "dump-assembly", llvm::cl::desc("write the kernels' assembly")};
 };
 
+/// Fails with the reason why passes that the caller named for a stage are no pipeline.
+struct RefusePasses : PassWrapper<RefusePasses, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RefusePasses)
+
+  explicit RefusePasses(StringRef reason) : reason(reason.str()) {}
+  void runOnOperation() override {
+    getOperation().emitError(reason);
+    signalPassFailure();
+  }
+
+  std::string reason;
+};
+
+/// Adds the passes that the caller named for a stage.
+void extend(OpPassManager &manager, const std::string &passes) {
+  std::string reason;
+  llvm::raw_string_ostream stream(reason);
+  if (!passes.empty() && failed(parsePassPipeline(passes, manager, stream)))
+    manager.addPass(std::make_unique<RefusePasses>(
+        "the passes '" + passes + "' of a stage are no pipeline: " + StringRef(reason).split('\n').first.str()));
+}
+
 /// Adds a pass that fails if a test requests a failure at this stage.
 void maybeFail(OpPassManager &manager, const KernelOptions &options, StringRef stage) {
   if (options.failAt != stage)
     return;
-  manager.addPass(createInjectFailure(
-      SmallVector<std::string>(options.failOn.begin(), options.failOn.end()), options.failByCrash));
+  manager.addPass(
+      createInjectFailure(SmallVector<std::string>(options.failOn.begin(), options.failOn.end()), options.failByCrash));
 }
 
 /// Lowers kernels from functions over vectors and memrefs to the LLVM dialect, for every target.
@@ -312,6 +338,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
     manager.addNestedPass<func::FuncOp>(createSwizzleWeights());
   else
     storeWeights(manager, options);
+  extend(manager, options.atPlanned);
   manager.addPass(createVerifyPlanned());
   maybeFail(manager, options, "planned");
 }
@@ -319,6 +346,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, bool is
 void buildNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
   buildNormalizing(manager, options, /*isGpu=*/false);
+  extend(manager, options.atNormalized);
 }
 
 void buildPrograms(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
@@ -328,6 +356,7 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, bool is
   if (isGpu)
     lower.workgroupStaging = 0; // tensors that every block reads stay in L1 and L2
   manager.addPass(createLowerToProgram(lower));
+  extend(manager, options.atPrograms);
 }
 
 /// Compiles a normalized function to an object and the launches of its kernels.
@@ -351,6 +380,7 @@ void buildCpu(OpPassManager &manager, const KernelOptions &options) {
 void buildCudaNormalized(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createImportIree());
   buildNormalizing(manager, options, /*isGpu=*/true);
+  extend(manager, options.atNormalized);
 }
 
 void buildCudaPrograms(OpPassManager &manager, const KernelOptions &options) {

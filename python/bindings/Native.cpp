@@ -4,6 +4,7 @@
 #include "core/Core.h"
 #include "core/GemmChains.h"
 #include "core/Simulate.h"
+#include "python/bindings/Ir.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -16,6 +17,7 @@
 
 namespace nb = nanobind;
 using namespace tilewright;
+using namespace tilewright::python;
 
 namespace {
 /// Address, bytes, true if its content counts as never written, and the device's address or -1.
@@ -61,25 +63,17 @@ NB_MODULE(_native, m) {
       .def_ro("notes", &PlainDiagnostic::notes)
       .def_ro("numbers", &PlainDiagnostic::numbers);
 
-  nb::class_<OperationInfo>(m, "OperationInfo")
-      .def_ro("name", &OperationInfo::name)
-      .def_ro("location", &OperationInfo::location)
-      .def_ro("text", &OperationInfo::text)
-      .def_ro("result_types", &OperationInfo::resultTypes)
-      .def_ro("depth", &OperationInfo::depth);
+  bindContext(m);
+  bindTypes(m);
+  bindAffine(m);
+  bindAttributes(m);
+  bindOperations(m);
+  bindBlocks(m);
+  bindRewrites(m);
+  bindModules(m);
 
-  // Passes can run for a long time and use no Python objects, so they run without the GIL.
+  // Functions that take long and use no Python objects run without the GIL.
   using NoGil = nb::call_guard<nb::gil_scoped_release>;
-  nb::class_<NativeModule>(m, "NativeModule")
-      .def_static("parse", &NativeModule::parse, nb::arg("text"), nb::arg("name"), NoGil(),
-                  nb::sig("def parse(text: str, name: str) -> tuple[NativeModule | None, list[Diagnostic]]"))
-      .def("text", &NativeModule::text, nb::arg("generic"), nb::arg("local_scope"), nb::arg("debug_info"), NoGil())
-      .def("run", &NativeModule::run, nb::arg("pipeline"), nb::arg("dump_directory"), NoGil())
-      .def("verify", &NativeModule::verify, NoGil())
-      .def("operations", &NativeModule::operations, NoGil())
-      .def("clone", &NativeModule::clone, NoGil())
-      .def("check_plan", &NativeModule::checkPlan, nb::arg("json"), NoGil());
-
   nb::class_<CacheTraffic>(m, "CacheTraffic")
       .def_ro("hits", &CacheTraffic::hits)
       .def_ro("fills", &CacheTraffic::fills)

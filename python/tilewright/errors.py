@@ -84,6 +84,26 @@ class PassError(CompileError):
         self.numbers = dict(numbers or {})
 
 
+class PythonPassError(CompileError):
+    """A pass written in Python raised an exception, which is the `__cause__`, or left invalid IR."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pass_name: str,
+        operation: str | None = None,
+        location: str | None = None,
+        details: str = "",
+    ) -> None:
+        super().__init__(message, operation=operation, location=location, details=details)
+        self.pass_name = pass_name
+
+
+class IrError(CompileError):
+    """IR that Python builds is invalid, or an object of it is used after it is gone."""
+
+
 class PlanError(TilewrightError):
     """A plan is malformed or breaks one of the rules of plans."""
 

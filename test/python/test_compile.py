@@ -278,10 +278,10 @@ class _Refusing:
         self.pipelines: list[str] = []
         self._times = times
 
-    def __call__(self, worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
-        self.pipelines.append(passes)
+    def __call__(self, worker: Worker, text: str, pipeline: str, **rest: Any) -> str:
+        self.pipelines.append(pipeline)
         if len(self.pipelines) > self._times:
-            return _run(worker, text, passes, dump_dir)
+            return _run(worker, text, pipeline, **rest)
         raise PassError(
             "a block needs 108928 bytes of shared memory; target 'cuda:rtx3090' has 101376: plan smaller tiles",
             numbers={"excess_block_bytes": 108928 - 101376},

@@ -138,9 +138,17 @@ def _counted(printed: str, _folder: Path) -> None:
     assert "past the L2: 4096 bytes read, 4096 written" in printed
 
 
+def _rewrote(printed: str, _folder: Path) -> None:
+    assert "[8, 64] reduces [1]" in printed
+    assert "block is inside a kernel: True" in printed
+    assert "arith.mulf" in printed
+    assert "passes of the caller ran on the planned module: halve_tiles, canonicalize" in printed
+
+
 _CLAIMS: dict[str, Callable[[str, Path], None]] = {
     "docs/guide/deploy.md": _deployed,
     "docs/guide/pipelines.md": _composed,
+    "docs/guide/python-ir.md": _rewrote,
     "docs/guide/simulator.md": _counted,
 }
 """What a page's blocks must have printed or written."""

@@ -60,7 +60,7 @@ func.func @softmax(%x: tensor<7x37xf32>) -> tensor<7x37xf32> {
 
 
 def count(module: Module, name: str) -> int:
-    return sum(operation.name == name for operation in module.operations())
+    return sum(1 for _ in module.operation.walk(name))
 
 
 # Modules
@@ -83,10 +83,9 @@ def test_dialects_it_does_not_know_pass_through() -> None:
 
 def test_operations_carry_place_and_types() -> None:
     text = 'func.func @f(%x: f32) -> f32 { %y = arith.addf %x, %x : f32 loc("layer/add") return %y : f32 }'
-    add = next(o for o in Module.parse(text).operations() if o.name == "arith.addf")
-    assert add.location == "layer/add"
-    assert add.result_types == ("f32",)
-    assert add.depth == 2
+    add = next(Module.parse(text).operation.walk("arith.addf"))
+    assert str(add.location) == "layer/add"
+    assert [str(result.type) for result in add.results] == ["f32"]
 
 
 def test_text_that_does_not_parse_is_an_error_with_the_position() -> None:

@@ -18,6 +18,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright.errors", "tilewright._native"),
     ("tilewright.system",),
     ("tilewright.ir",),
+    ("tilewright.dialects",),
     ("tilewright.pipelines",),
     ("tilewright._passes_generated",),
     ("tilewright.passes",),

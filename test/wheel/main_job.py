@@ -9,7 +9,13 @@ import numpy as np
 import onnx
 import tilewright
 from onnx.reference import ReferenceEvaluator
+from tilewright import ir
 from tilewright.runtime.inputs import random_inputs
+
+
+def scopes(op: ir.OpView) -> list[str]:
+    """Returns the scopes of the edges of a planned module."""
+    return [str(ir.view(each).scope.value) for each in op.walk("tile.connect")]
 
 
 def main(model: Path, folder: Path) -> None:
@@ -27,6 +33,9 @@ def main(model: Path, folder: Path) -> None:
         np.testing.assert_array_equal(got, same)
         # Sums over hundreds of f32 in another order, through every layer.
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    seen: list[str] = []
+    tilewright.compile(model, threads=2, passes={"planned": [lambda op: seen.extend(scopes(op))]})
+    assert "block" in seen, "a pass in Python has seen no tile in a buffer"
     print(f"{len(program.kernels)} kernels, numbers as the ONNX reference has them")
 
 

@@ -12,7 +12,7 @@ from tilewright.api.stages import run_stages
 from tilewright.errors import CompileError, temporary_files
 from tilewright.frontends import Model
 from tilewright.iree.versions import check_iree
-from tilewright.records.options import CompileOptions, NumericsMode, Policy
+from tilewright.records.options import CompileOptions, NumericsMode, Policy, Stage, UserPass
 from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
@@ -41,6 +41,7 @@ def compile(
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     state: Mapping[str, str] | None = None,
+    passes: Mapping[Stage, Sequence[UserPass]] | None = None,
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Program:
@@ -71,6 +72,10 @@ def compile(
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         state: Outputs that continue inputs, by name (`{"present": "past"}`). They are updated in place and stay on the
             device between the calls of `Program.steps`. A model that would copy them is refused.
+        passes: Passes of your own by stage: "normalized" (before planning), "planned" or "programs". Each is a function
+            that is given the module as an `ir.OpView`, an `ir.Pass`, or a textual pipeline. They run in this process,
+            possibly more than once per compilation. No database of plans is used then, and a failure of our passes is
+            an error, as with `strict`.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
             pass, or the phase of IREE's compiler, that was running. By default there is no limit.
         progress: Function that is called with the name of every step.
@@ -88,6 +93,7 @@ def compile(
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
         state=_checked_state(state),
+        passes={stage: tuple(each) for stage, each in (passes or {}).items()},
         timeout=timeout,
     )
     return compile_with(options, model, target, progress=progress)

@@ -86,9 +86,10 @@ def _stitch(job: Job, front: Preprocessed, targets: Sequence[Target]) -> Stitche
             tuning=options.tuning,
             dump_dir=options.dump_dir,
             strict=options.strict,
+            passes=options.passes,
         )
     except UnreadableError as error:
-        if options.strict or options.plan is not None:
+        if options.strict or options.plan is not None or options.passes:
             raise
         note = f"all of the model is left to IREE, because our stage cannot read it ({error.message})"
         return Stitched(text=front.text, report=Report(), plan=None, seconds=0.0, notes=(note,))

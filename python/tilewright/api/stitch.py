@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewright.api.fallback import Restrictions, next_attempt, planned_parts
+from tilewright.api.user_passes import answer_calls, describe_passes, register_stages, stage_options
 from tilewright.errors import CompileError, ModelError, PassError, PlanError
 from tilewright.ir.module import Module, write_reproducer
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.pipelines import pass_text, pipeline
-from tilewright.records.options import NumericsMode, Policy
+from tilewright.records.options import NumericsMode, Policy, Stage, UserPass
 from tilewright.records.plan import Plan
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
@@ -69,6 +70,7 @@ def stitch(
     tuning: Path | None = None,
     dump_dir: Path | None = None,
     strict: bool = False,
+    passes: Mapping[Stage, Sequence[UserPass]] | None = None,
 ) -> Stitched:
     """Plans kernels, compiles them to files in `directory` and splices their launches into the module.
 
@@ -77,12 +79,14 @@ def stitch(
 
     The plan is made for the first target; with several, every kernel has a variant for each (see `resolve_targets`).
     Weights in parameter files of `scopes` are to be stored in the layout that kernels read. `tuning` is the database
-    whose decisions the plan uses where there are any.
+    whose decisions the plan uses where there are any. `passes` of the user run at their stages, in this process; with
+    them, the database is not used and failures raise, because both are about the graph without them.
     """
     started = time.perf_counter()
+    passes = passes or {}
     # The database's plans are those of the default policy, and those for GPUs were measured with grid barriers.
     measured = policy == "greedy" and (targets[0].backend == "cpu" or grid_sync)
-    if plan is None and tuning is not None and measured:
+    if plan is None and not passes and tuning is not None and measured:
         from tilewright.tuning.lookup import tuned_plan
         from tilewright.tuning.subprograms import Setting
 
@@ -119,24 +123,18 @@ def stitch(
         options["grid-sync"] = "false"
     if dump_dir is not None and targets[0].backend == "cpu":
         options["dump-assembly"] = str(dump_dir / "kernels.s")
+    options |= stage_options(list(passes))
     name = f"tilewright-{targets[0].backend}"
-    notes: list[str] = []
+    notes: list[str] = list(describe_passes(passes))
+    ask = partial(_run, worker, dump_dir=dump_dir, passes=passes)
 
     def attempt(restrictions: Restrictions) -> str:
         tried = {**options, **restrictions.options()}
         _remove(outputs)  # removes the files of an earlier attempt
         try:
             if plan is not None:
-                return _run(worker, text, pipeline(pass_text(name, tried)), dump_dir)
-            return _run_planning(
-                worker,
-                text,
-                name,
-                tried,
-                block_bytes=targets[0].block_bytes,
-                dump_dir=dump_dir,
-                notes=notes,
-            )
+                return ask(text, pipeline(pass_text(name, tried)))
+            return _run_planning(ask, text, name, tried, block_bytes=targets[0].block_bytes, notes=notes)
         except PassError as error:
             if plan is not None and error.message.startswith(("illegal plan", "plan '")):
                 raise PlanError(error.message, where=error.location) from error
@@ -144,12 +142,16 @@ def stitch(
                 raise PlanError(
                     error.message, where=error.location, hint="the policy 'greedy' plans every model"
                 ) from error
-            passes = pipeline(pass_text(name, tried))
-            error.reproducer = write_reproducer(passes, from_iree(text), dump_dir, folder=directory)
+            # tilewright-opt has no passes of the user, so the command reproduces only failures without them.
+            own = {
+                option: value for option, value in tried.items() if option not in stage_options(list(passes))
+            }
+            failed = pipeline(pass_text(name, own))
+            error.reproducer = write_reproducer(failed, from_iree(text), dump_dir, folder=directory)
             raise
 
     fallbacks: list[str] = []
-    if plan is not None or strict:
+    if plan is not None or strict or passes:
         stitched = attempt(Restrictions())
     else:
         stitched, fallbacks = _fall_back(attempt, outputs, notes)
@@ -158,7 +160,7 @@ def stitch(
     return Stitched(
         # A module from which we take nothing stays unchanged, with one exception: IREE's compiler divides by extents of
         # zero, and `tile-normalize` removes the operations that have such extents.
-        text=stitched if stitched and (report.kernels or _EMPTY_TENSOR.search(text)) else text,
+        text=stitched if stitched and (report.kernels or passes or _EMPTY_TENSOR.search(text)) else text,
         report=report,
         plan=_read_plan(outputs["plan-out"]),
         seconds=time.perf_counter() - started,
@@ -242,18 +244,18 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     except ModelError as error:
         return {"ok": False, "unreadable": str(error)}, b""
     dump = header["dump_dir"]
+    register_stages(header["stages"])
     module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
     return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
 
 
 def _run_planning(
-    worker: Worker,
+    ask: Callable[[str, str], str],
     text: str,
     name: str,
     options: dict[str, str | list[str]],
     *,
     block_bytes: int,
-    dump_dir: Path | None,
     notes: list[str],
 ) -> str:
     """Runs the planning pipeline; if code exceeds the block memory that its plan counted, replans with less.
@@ -262,7 +264,7 @@ def _run_planning(
     """
     while True:
         try:
-            return _run(worker, text, pipeline(pass_text(name, options)), dump_dir)
+            return ask(text, pipeline(pass_text(name, options)))
         except PassError as error:
             excess = error.numbers.get("excess_block_bytes")
             if excess is None:
@@ -276,19 +278,27 @@ def _run_planning(
 
 def run_passes(worker: Worker, text: str, passes: str) -> str:
     """Runs a pipeline on IREE's generic text in the worker and returns such text."""
-    return _run(worker, text, passes, None)
+    return _run(worker, text, passes)
 
 
-def _run(worker: Worker, text: str, passes: str, dump_dir: Path | None) -> str:
+def _run(
+    worker: Worker,
+    text: str,
+    pipeline: str,
+    *,
+    dump_dir: Path | None = None,
+    passes: Mapping[Stage, Sequence[UserPass]] | None = None,
+) -> str:
     dump = str(dump_dir / "passes") if dump_dir else None
     header = {
         "request": f"{__name__}:answer",
         "step": "the stage that fuses and generates kernels",
-        "pipeline": passes,
+        "pipeline": pipeline,
         "dump_dir": dump,
+        "stages": list(passes or {}),
     }
     try:
-        reply, result, log = worker.ask(header, text.encode())
+        reply, result, log = worker.ask(header, text.encode(), on_call=answer_calls(passes or {}))
     except WorkerTooSlow as death:
         raise CompileError(f"the compiler's process {death.how}", details=death.log) from None
     except WorkerDied as death:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.errors import ModelError, PassError
+from tilewright.errors import IrError, ModelError, PassError, PythonPassError
 from tilewright.ir.native import native
 from tilewright.ir.opt import find_opt
 from tilewright.system.workfolder import failure_folder
 
 if TYPE_CHECKING:
     from tilewright import _native
+    from tilewright.ir.rewriting import Pass
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,6 @@ class Diagnostic:
         return f"{where}{self.severity}: {self.message}{notes}"
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One operation of a module, without the operations nested in it."""
-
-    name: str
-    location: str | None
-    text: str
-    result_types: tuple[str, ...]
-    depth: int
-
-
 class Module:
     """A module of MLIR 22. Operations of dialects that MLIR 22 does not know pass through unchanged."""
 
@@ -73,6 +63,19 @@ class Module:
             raise ModelError(first.message, where=first.location or name)
         return Module(handle)
 
+    @property
+    def operation(self) -> _native.Operation:
+        """The module as an operation, which can be walked and changed (docs/python-ir.md).
+
+        What is reached from it is valid until the next `run`.
+        """
+        return self._handle.operation
+
+    @property
+    def context(self) -> _native.Context:
+        """The context of the module's types and attributes."""
+        return self._handle.context
+
     def to_text(self, *, generic: bool = False, local_scope: bool = False, debug_info: bool = False) -> str:
         """Returns the module as text; IREE reads back the generic form.
 
@@ -81,14 +84,17 @@ class Module:
         """
         return self._handle.text(generic, local_scope, debug_info)
 
-    def run(self, pipeline: str, *, dump_directory: Path | None = None) -> list[Diagnostic]:
-        """Runs a textual pipeline and returns its remarks and warnings.
+    def run(self, pipeline: str | Pass, *, dump_directory: Path | None = None) -> list[Diagnostic]:
+        """Runs a textual pipeline, or a pass written in Python, and returns its remarks and warnings.
 
         A pipeline is anchored on the op that it runs on: `builtin.module(...)`, or another op, and then it runs on
         every such op of the module. With `dump_directory`, the IR after every pass that changed it is written there.
         Raises `PassError` with the op and location at fault and a `tilewright-opt` command that reproduces the
-        failure; the module then stays as the pass left it.
+        failure, or `PythonPassError` if a pass written in Python raises an exception or leaves invalid IR. The module
+        then stays as the pass left it.
         """
+        if not isinstance(pipeline, str):
+            return self._run_python(pipeline, dump_directory)
         before = self.to_text(generic=True, debug_info=True)
         try:
             return self.run_unrecorded(pipeline, dump_directory=dump_directory)
@@ -100,24 +106,26 @@ class Module:
         """Runs a pipeline like `run`, but writes no command that reproduces a failure."""
         if dump_directory is not None:
             dump_directory.mkdir(parents=True, exist_ok=True)
-        ok, raw = self._handle.run(pipeline, str(dump_directory) if dump_directory else "")
+        ok, raw, exception = self._handle.run(pipeline, str(dump_directory) if dump_directory else "")
         diagnostics = [_diagnostic(d) for d in raw]
+        if exception is not None:
+            raise _python_pass_error(exception[0], _pass_error(diagnostics)) from exception[1]
         if not ok:
             raise _pass_error(diagnostics)
         return diagnostics
+
+    def _run_python(self, python_pass: Pass, dump_directory: Path | None) -> list[Diagnostic]:
+        try:
+            return self.run_unrecorded(python_pass.register().pipeline, dump_directory=dump_directory)
+        except PassError as error:
+            error.message = f"pass '{python_pass.name}' left invalid IR: {error.message}"
+            raise _python_pass_error(python_pass.name, error) from None
 
     def verify(self) -> None:
         """Raises `PassError` if an operation breaks a rule of its dialect."""
         ok, raw = self._handle.verify()
         if not ok:
             raise _pass_error([_diagnostic(d) for d in raw])
-
-    def operations(self) -> list[Operation]:
-        """Returns every operation in order, outermost first."""
-        return [
-            Operation(o.name, o.location or None, o.text, tuple(o.result_types), o.depth)
-            for o in self._handle.operations()
-        ]
 
     def check_plan(self, plan: str) -> str:
         """Returns what is wrong with a plan (as JSON text) for this module, or "" for a valid plan. See
@@ -132,7 +140,10 @@ class Module:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<tilewright.Module with {len(self._handle.operations())} operations>"
+        try:
+            return f"<tilewright.Module with {sum(1 for _ in self.operation.walk())} operations>"
+        except IrError:
+            return "<tilewright.Module, on which a pass runs>"
 
 
 # The format in which MLIR's remark engine prints a remark.
@@ -165,6 +176,16 @@ def _pass_error(diagnostics: list[Diagnostic]) -> PassError:
         location=first.location,
         details="\n".join(str(d) for d in diagnostics),
         numbers=first.numbers,
+    )
+
+
+def _python_pass_error(name: str, error: PassError) -> PythonPassError:
+    return PythonPassError(
+        error.message,
+        pass_name=name,
+        operation=error.operation,
+        location=error.location,
+        details=error.details,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError, TuningError
 from tilewright.records.threads import Threads, thread_choices
@@ -14,6 +14,7 @@ from tilewright.system.deadline import checked_timeout
 from tilewright.system.tuning_path import default_path
 
 if TYPE_CHECKING:
+    from tilewright.ir.rewriting import Pass
     from tilewright.records.plan import Plan
 
 NumericsMode: TypeAlias = Literal["default", "strict", "tf32"]
@@ -23,6 +24,12 @@ for f32 matmuls on GPUs."""
 Policy: TypeAlias = Literal["greedy", "unfused", "exhaustive"]
 """How plans are made: "greedy" grows fusion groups as long as predictions improve; "unfused" gives every op a kernel of
 its own; "exhaustive" tries every partition of at most ten ops into kernels."""
+
+Stage: TypeAlias = Literal["normalized", "planned", "programs"]
+"""A point of our pipelines at which passes of the user run: before planning, on the planned module before its plan is
+verified, and on tile programs."""
+UserPass: TypeAlias = "Pass | str | Callable[[Any], object]"
+"""A pass of the user: written in Python, or a textual pipeline for a module."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +64,9 @@ class CompileOptions:
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/guide/state.md."""
 
+    passes: Mapping[Stage, Sequence[UserPass]] = field(default_factory=dict)
+    """Passes of the user by stage; see docs/python-ir.md."""
+
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""
 
@@ -70,6 +80,12 @@ class CompileOptions:
             )
         if self.tuning is not None and self.tuning != default_path() and not self.tuning.is_file():
             raise TuningError("no such file", where=str(self.tuning), hint="`tilewright tune` makes one")
+        for stage in self.passes:
+            if stage not in get_args(Stage):
+                raise CompileError(
+                    f"passes for the stage '{stage}', which is unknown",
+                    hint=f"choose one of {', '.join(get_args(Stage))}",
+                )
         if self.numerics not in get_args(NumericsMode):
             raise CompileError(
                 f"numerics='{self.numerics}' is unknown", hint="choose 'default', 'strict' or 'tf32'"

@@ -54,8 +54,8 @@ def launches(module: Module) -> list[Launch]:
     source: dict[str, str] = {}
     found: list[Launch] = []
     weights: set[str] = set()
-    for operation in module.operations():
-        text = operation.text
+    for operation in module.operation.walk():
+        text = operation.print(skip_regions=True)
         results = _results(text)
         operands = [
             source.get(name, name) for name in _OPERANDS.findall(_after_results(text).split(" : ")[0])

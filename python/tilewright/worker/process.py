@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilewright.system.deadline import Deadline
 from tilewright.system.lifeline import Lifeline
@@ -23,6 +23,10 @@ from tilewright.worker.wire import read_message, write_message
 
 _LEAST_FREE_BYTES = 1 << 16
 """If a process dies while its folder's disk has less free space than this, the full disk is the cause."""
+
+
+OnCall: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
+"""A function that answers a worker's calls: it takes and returns a header and bytes."""
 
 
 class WorkerDied(Exception):
@@ -81,8 +85,13 @@ class Worker:
         self._log.close()
         self._doing.close()
 
-    def ask(self, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
+    def ask(
+        self, header: dict[str, Any], blob: bytes = b"", *, on_call: OnCall | None = None
+    ) -> tuple[dict[str, Any], bytes, str]:
         """Sends a request; returns the answer, its bytes, and the text printed meanwhile.
+
+        `on_call` answers calls that the worker makes before it has its own answer (`tilewright.worker.calls`). If it
+        raises an exception, the process is ended.
 
         The header's "request" names the function that answers, as "module:function"; its "step" says what that
         function does, for the message if it takes too long.
@@ -103,6 +112,10 @@ class Worker:
             with limit:
                 write_message(process.stdin, header, blob)
                 message = read_message(process.stdout)
+                while message is not None and "call" in message[0]:
+                    assert on_call is not None, "only a request with stages makes calls"
+                    write_message(process.stdin, *on_call(*message))
+                    message = read_message(process.stdout)
         except BrokenPipeError:
             message = None
         except BaseException:

@@ -21,7 +21,7 @@ from typing import IO, Any, TypeAlias
 from tilewright.errors import PassError
 from tilewright.ir.native import native
 from tilewright.system import lifeline
-from tilewright.worker import doing
+from tilewright.worker import calls, doing
 from tilewright.worker.wire import read_message, write_message
 
 Handler: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]
@@ -43,6 +43,7 @@ def main(*packages: str) -> None:
 
 def serve(requests: IO[bytes], answers: IO[bytes], *, packages: Sequence[str]) -> None:
     """Answers every request until the stream ends; a request that fails is answered as well."""
+    calls.connect(requests, answers)
     while (message := read_message(requests)) is not None:
         header, blob = message
         _work_in(**header.pop("surroundings"))

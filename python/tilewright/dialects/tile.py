@@ -1,0 +1,197 @@
+"""The `tile` dialect: a class for each operation, its enums, its attributes as frozen dataclasses, and `tensor_expr`.
+
+An attribute reads as a value (`op.attributes["scope"].value` is `Scope.block`), and a value makes an attribute
+(`Tiling(Scope.block, (8, 16), (0, 1)).attribute()`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright import ir
+from tilewright.dialects import _tile_ops_gen as _ops
+from tilewright.dialects._tile_enum_gen import Math as Math
+from tilewright.dialects._tile_enum_gen import Roundings as Roundings
+from tilewright.dialects._tile_enum_gen import Scope as Scope
+from tilewright.dialects._tile_enum_gen import Space as Space
+from tilewright.dialects._tile_ops_gen import *
+from tilewright.ir.views import values_of
+
+if TYPE_CHECKING:
+    # This declaration serves to type-check the source alone, where the generated modules do not exist yet.
+    def __getattr__(name: str) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Tile sizes and loop order of one operation at one level."""
+
+    level: Scope
+    sizes: tuple[int, ...]
+    """Tile size of each dim of the domain."""
+    order: tuple[int, ...]
+    """Dims in loop order, outermost first."""
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        """Raises `IrError` if the sizes are not positive or the order is not a permutation."""
+        sizes, order = _numbers(self.sizes), _numbers(self.order)
+        return ir.Attribute.parse(f"#tile.tiling<{self.level}, sizes = {sizes}, order = {order}>", context)
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """The numerical freedoms of a kernel compared with its graph."""
+
+    roundings: Roundings
+    math: Math
+    forms: tuple[str, ...] = ()
+    """Names of algebra that replaces the graph's own."""
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        """Raises `IrError` if a form is empty or named twice."""
+        forms = ", ".join(f'"{form}"' for form in self.forms)
+        named = f", forms = [{forms}]" if self.forms else ""
+        return ir.Attribute.parse(f"#tile.numerics<{self.roundings}, {self.math}{named}>", context)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A maximum that a loop nest uses while it is still being accumulated."""
+
+    accumulator: int
+    block: int
+    """Points of the reduced dim that share a reference."""
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        return ir.Attribute.parse(f"#tile.running<{self.accumulator} every {self.block}>", context)
+
+
+@dataclass(frozen=True)
+class TargetRef:
+    """A target of the target table, with fields that override it."""
+
+    name: str
+    overrides: ir.DictAttr | None = None
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        overridden = f", {self.overrides}" if self.overrides is not None else ""
+        return ir.Attribute.parse(f'#tile.target<"{self.name}"{overridden}>', context)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The type of a strided region of a tensor in one memory space."""
+
+    shape: tuple[int, ...]
+    element_type: ir.Type
+    space: Space
+    strides: tuple[int, ...] = ()
+    """Strides in elements; empty for a dense slice."""
+
+
+def value_of(mnemonic: str, fields: Mapping[str, Any]) -> Any:
+    """Returns an attribute or type of the dialect as one of the classes above, or as an enum."""
+    named: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+    }
+    if mnemonic in ("scope", "space"):
+        return _member(Scope if mnemonic == "scope" else Space, named["value"])
+    for key, enum in (("level", Scope), ("roundings", Roundings), ("math", Math), ("space", Space)):
+        if key in named:
+            named[key] = _member(enum, named[key])
+    classes: dict[str, type[Any]] = {
+        "tiling": Tiling,
+        "numerics": Numerics,
+        "running": Running,
+        "target": TargetRef,
+        "slice": Slice,
+    }
+    return classes[mnemonic](**named)
+
+
+def tensor_expr(
+    results: Sequence[ir.Type],
+    inputs: Sequence[Any],
+    body: Callable[..., Any],
+    *,
+    domain: Sequence[int],
+    maps: Sequence[ir.AffineMap | str],
+    result_maps: Sequence[ir.AffineMap | str],
+    reductions: Sequence[int] = (),
+    inits: Sequence[ir.Attribute] = (),
+    guards: Sequence[ir.IntegerSet | str | None] | None = None,
+    loc: ir.Location | None = None,
+    ip: ir.InsertionPoint | None = None,
+) -> Any:
+    """Builds a tensor expression (`ExprOp`), verified.
+
+    Arguments:
+        results: Types of the result tensors.
+        inputs: Input tensors, as values or operations.
+        body: Function of the input elements, followed for a reduction by the accumulators. It builds and returns the
+            elements of the results, or the next values of the accumulators.
+        domain: Extents of the dims.
+        maps: For each input, the element that a point of the domain reads, as a map or as text ("(d0, d1) -> (d1)").
+        result_maps: For each result, the element that a point computes.
+        reductions: Dims that are reduced.
+        inits: For a reduction, the first value of each accumulator.
+        guards: For each input, where it is read, or None if everywhere; it is zero elsewhere.
+
+    Raises `IrError` with the broken constraint of the dialect; nothing is left in the module then.
+    """
+    values = values_of(inputs)
+    if ip is not None:
+        with ip:
+            return _tensor_expr(
+                results, values, body, domain, maps, result_maps, reductions, inits, guards, loc
+            )
+    return _tensor_expr(results, values, body, domain, maps, result_maps, reductions, inits, guards, loc)
+
+
+def _tensor_expr(
+    results: Sequence[ir.Type],
+    inputs: Sequence[ir.Value],
+    body: Callable[..., Any],
+    domain: Sequence[int],
+    maps: Sequence[ir.AffineMap | str],
+    result_maps: Sequence[ir.AffineMap | str],
+    reductions: Sequence[int],
+    inits: Sequence[ir.Attribute],
+    guards: Sequence[ir.IntegerSet | str | None] | None,
+    loc: ir.Location | None,
+) -> Any:
+    read_where = [None] * len(inputs) if guards is None else [_guard(guard) for guard in guards]
+    made = _ops.ExprOp(results, inputs, domain, reductions, maps, read_where, result_maps, inits, loc=loc)
+    try:
+        tensors = [value.type for value in inputs] + (list(results) if reductions else [])
+        elements = [tensor.element_type for tensor in tensors if isinstance(tensor, ir.ShapedType)]
+        block = made.regions[0].append_block(elements)
+        with ir.InsertionPoint(block):
+            yielded = body(*block.arguments)
+            _ops.YieldOp(values_of(yielded))
+        made.verify()
+    except BaseException:
+        made.erase()
+        raise
+    return made
+
+
+def _guard(guard: ir.IntegerSet | str | None) -> ir.IntegerSet | None:
+    return ir.IntegerSet.parse(guard) if isinstance(guard, str) else guard
+
+
+def _member(enum: Any, text: str) -> Any:
+    return next(member for member in enum if str(member) == text)
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return "[" + ", ".join(map(str, values)) + "]"
+
+
+ir.register_attribute_builder("Tile_NumericsAttr")(lambda value, context: value.attribute(context))
+ir.register_attribute_builder("Tile_RunningAttr")(lambda value, context: value.attribute(context))
+ir.register_attribute_builder("Tile_TargetAttr")(
+    lambda value, context: (TargetRef(value) if isinstance(value, str) else value).attribute(context)
+)
