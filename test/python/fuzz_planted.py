@@ -22,7 +22,8 @@ class _Broken:
     def __call__(self, *inputs: Array) -> list[Array]:
         if "Tanh" in self._ops:
             os.abort()
-        return self._program(*inputs)
+        outputs: list[Array] = self._program(*inputs)
+        return outputs
 
 
 judge.compile = _Broken  # type: ignore[assignment, attr-defined]

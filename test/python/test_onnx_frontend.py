@@ -12,7 +12,7 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.frontends.onnx import MINIMUM_PARAMETER_ELEMENTS
+from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS
 
 Array = np.ndarray[Any, Any]
 

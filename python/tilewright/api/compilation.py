@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tilewright.api.describe import Compiled
 from tilewright.api.job import Job, Progress, make_dump_folder
@@ -42,13 +43,16 @@ def compile(
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     state: Mapping[str, str] | None = None,
     passes: Mapping[Stage, Sequence[UserPass]] | None = None,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model to a program.
 
     Arguments:
-        model: Path of an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR text or bytecode.
+        model: Path of an ONNX, MLIR or torch.export file (.pt2), an `onnx.ModelProto`, MLIR text or bytecode, a
+            `torch.nn.Module` with `example_inputs`, or a `torch.export.ExportedProgram`. A .pt2 file can hold pickles,
+            so load only files that you trust.
         target: Name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
             processors, as a sequence or with commas, give every kernel a variant for each, and the runtime chooses one
             on the machine that it runs on. A GPU ("cuda:h200") need not be in this machine.
@@ -76,6 +80,8 @@ def compile(
             that is given the module as an `ir.OpView`, an `ir.Pass`, or a textual pipeline. They run in this process,
             possibly more than once per compilation. No database of plans is used then, and a failure of our passes is
             an error, as with `strict`.
+        example_inputs: Inputs to export a `torch.nn.Module` with: a tuple of positional arguments, or a dict of
+            keyword arguments. The program takes tensors of these shapes and dtypes, nested in the same way.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
             pass, or the phase of IREE's compiler, that was running. By default there is no limit.
         progress: Function that is called with the name of every step.
@@ -94,6 +100,7 @@ def compile(
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
         state=_checked_state(state),
         passes={stage: tuple(each) for stage, each in (passes or {}).items()},
+        example_inputs=example_inputs,
         timeout=timeout,
     )
     return compile_with(options, model, target, progress=progress)

@@ -75,6 +75,7 @@ def describe(
         },
         signature=signature,
         state=options.state,
+        calling=imported.calling,
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
         iree_flags=finished.flags,

@@ -26,7 +26,9 @@ class Preprocessed:
 def import_user_model(job: Job, model: Model) -> ImportedModel:
     """Imports a model of any kind and writes its weights to an archive in the job's folder."""
     with job.step("import", "importing the model"):
-        imported = import_model(model, compiler=job.iree, directory=job.folder)
+        imported = import_model(
+            model, examples=job.options.example_inputs, compiler=job.iree, directory=job.folder
+        )
     if imported.signature is not None:
         check_state(job.options.state, imported.signature)
     job.dump("1-input.mlir", (imported.listing or "").encode() or imported.source)

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ModelError
+from tilewright.records.calling import Calling
 from tilewright.records.signature import Signature
 
 if TYPE_CHECKING:
     import onnx
+    import torch
 
     from tilewright.iree.compiler import IreeCompiler
 
-Model: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
-"""A model: a path to an ONNX or MLIR file, an `onnx.ModelProto`, or MLIR as text (str) or bytecode (bytes)."""
+Model: TypeAlias = (
+    "str | os.PathLike[str] | bytes | onnx.ModelProto | torch.nn.Module | torch.export.ExportedProgram"
+)
+"""A model: a path to an ONNX, MLIR or torch.export file (.pt2), an `onnx.ModelProto`, MLIR as text (str) or bytecode
+(bytes), or a module or exported program of PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -32,39 +37,54 @@ class ImportedModel:
     parameters: dict[str, Path] = field(default_factory=dict)
     listing: str | None = None
     """The module as text for people to read, if the source is bytecode."""
+    calling: Calling | None = None
+    """How the program is called, if the model takes nested arguments."""
 
 
-def import_model(model: Model, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
-    """Imports a model of any kind and writes its weights to `directory`. Raises `ModelError` if it cannot be read."""
-    from tilewright.frontends import mlir
+def import_model(
+    model: Model, *, examples: Any = None, compiler: IreeCompiler, directory: Path
+) -> ImportedModel:
+    """Imports a model of any kind and writes its weights to `directory`.
 
+    `examples` are the inputs to export a module of PyTorch with. Raises `ModelError` if the model cannot be read.
+    """
+    from tilewright.frontends import mlir, pytorch
+
+    if isinstance(model, str | os.PathLike) and str(model).endswith(".pt2"):
+        _read_file(Path(model), most_bytes=1)
+        exported = pytorch.load_exported(Path(model))
+        return pytorch.import_torch(
+            exported, examples=examples, name=Path(model).name, compiler=compiler, directory=directory
+        )
+    if pytorch.is_torch_model(model):
+        return pytorch.import_torch(
+            model, examples=examples, name="model", compiler=compiler, directory=directory
+        )
+    if examples is not None:
+        raise ModelError(
+            f"example_inputs are for modules of PyTorch, not for a model of type {type(model).__name__}"
+        )
     if isinstance(model, str) and _is_mlir_text(model):
         return mlir.import_mlir(model.encode(), name="model", compiler=compiler)
     if isinstance(model, bytes):
         return _import_bytes(model, name="model", compiler=compiler, directory=directory)
     if isinstance(model, str | os.PathLike):
         return _import_path(Path(model), compiler=compiler, directory=directory)
-    if _is_onnx_proto(model):
+    onnx_model: Any = model
+    if _is_onnx_proto(onnx_model):
         from tilewright.frontends import onnx as onnx_frontend
 
         return onnx_frontend.import_onnx(
-            model, base=None, name="model", compiler=compiler, directory=directory
+            onnx_model, base=None, name="model", compiler=compiler, directory=directory
         )
     raise ModelError(
         f"a model of type {type(model).__name__} is not supported",
-        hint="give a path to an ONNX or MLIR file, an onnx.ModelProto, or MLIR text",
+        hint="give a path to an ONNX, MLIR or .pt2 file, an onnx.ModelProto, MLIR text, or a module of PyTorch",
     )
 
 
 def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ModelError("no such file", where=str(path), hint="check the path of the model") from None
-    except OSError as error:
-        raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
-    if not data:
-        raise ModelError("the file is empty", where=str(path))
+    data = _read_file(path)
     if path.suffix in (".mlir", ".mlirbc"):
         from tilewright.frontends import mlir
 
@@ -77,6 +97,20 @@ def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> Impo
         base=path.parent,
         is_onnx=path.suffix == ".onnx",
     )
+
+
+def _read_file(path: Path, *, most_bytes: int = -1) -> bytes:
+    """Returns the beginning of a file, or all of it. Raises `ModelError` if it is missing, unreadable or empty."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most_bytes)
+    except FileNotFoundError:
+        raise ModelError("no such file", where=str(path), hint="check the path of the model") from None
+    except OSError as error:
+        raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
+    if not data:
+        raise ModelError("the file is empty", where=str(path))
+    return data
 
 
 def _import_bytes(

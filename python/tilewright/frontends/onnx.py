@@ -7,7 +7,7 @@ checker, shape inference and the importer process a small model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,12 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from tilewright.errors import IreeError, ModelError, OutputError
+from tilewright.errors import IreeError, ModelError
 from tilewright.frontends import ImportedModel, service
 from tilewright.frontends.rewrites.scatters import flatten_scatters
+from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, write_archive
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.signature import Array, Signature, TensorSpec
-
-PARAMETER_SCOPE = "model"
-# A smaller weight stays in the graph as a constant, because there the compiler can fold and inspect it.
-MINIMUM_PARAMETER_ELEMENTS = 256
 
 
 def parse(data: bytes, *, name: str) -> onnx.ModelProto:
@@ -56,7 +53,7 @@ def import_onnx(
     parameters = {}
     if large:
         archive = directory / "model.irpa"
-        _write_archive(archive, ((answer["keys"][t.name], _weights(t, base=base, name=name)) for t in large))
+        write_archive(archive, ((answer["keys"][t.name], _weights(t, base=base, name=name)) for t in large))
         parameters[PARAMETER_SCOPE] = archive
     signature = Signature(
         tuple(_spec(value, name=name) for value in answer["inputs"]),
@@ -231,20 +228,6 @@ def _external_weights(tensor: onnx.TensorProto, *, base: Path, where: str) -> Ar
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(f"its external data cannot be read: {error}", where=where) from None
-
-
-def _write_archive(path: Path, weights: Iterable[tuple[str, Array]]) -> None:
-    from iree import runtime
-
-    index = runtime.ParameterIndex()
-    for key, array in weights:
-        index.add_buffer(key, np.require(array, requirements="C").reshape(-1).view(np.uint8))
-    try:
-        index.create_archive_file(str(path))
-    except (RuntimeError, IndexError, ValueError) as error:
-        raise OutputError(
-            "the weights cannot be written", where=str(path), hint="free disk space, or set TMPDIR"
-        ) from error
 
 
 def _spec(value: dict[str, Any], *, name: str) -> TensorSpec:

@@ -66,6 +66,8 @@ class CompileOptions:
 
     passes: Mapping[Stage, Sequence[UserPass]] = field(default_factory=dict)
     """Passes of the user by stage; see docs/python-ir.md."""
+    example_inputs: Any = None
+    """Inputs to export a module of PyTorch with: a sequence of arguments, or a mapping of keyword arguments."""
 
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""

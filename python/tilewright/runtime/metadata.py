@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilewright.iree.versions import PINNED_IREE
+from tilewright.records.calling import Calling
 from tilewright.records.encoding import check_kinds
 from tilewright.records.report import Report
 from tilewright.records.signature import Signature
@@ -39,6 +40,8 @@ class Metadata:
     """Processor features that the code needs, in LLVM's spelling: "+avx2,+fma"."""
     variants: Mapping[str, str] = field(default_factory=dict)
     """Wider targets for which every kernel of ours has a variant, widest first, with the features that each needs."""
+    calling: Calling | None = None
+    """Calling convention of a program that was a PyTorch module."""
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that share the buffers of inputs, which are updated in place."""
     report: Report = field(default_factory=Report)
@@ -63,6 +66,7 @@ class Metadata:
             "threads": self.threads,
             "entry": self.entry,
             **(self.signature.to_json() if self.signature else {}),
+            "calling": self.calling.to_json() if self.calling else None,
             "state": dict(self.state),
             "notes": list(self.notes),
             "seconds": dict(self.seconds),
@@ -87,6 +91,7 @@ class Metadata:
             threads=data["threads"],
             entry=data["entry"],
             signature=Signature.from_json(data) if "inputs" in data else None,
+            calling=Calling.from_json(data["calling"]) if data.get("calling") else None,
             state=data.get("state", {}),
             report=Report.from_json(data.get("report", {})),
             plan=data.get("plan"),

@@ -10,16 +10,17 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from tilewright.errors import OutputError, ProgramError
+from tilewright.errors import InputError, OutputError, ProgramError
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
-from tilewright.records.signature import Array, Signature
+from tilewright.records.signature import Signature
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.explain import explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
 from tilewright.runtime.gpu_fit import refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.metadata import Metadata
+from tilewright.runtime.nested import NestedCaller
 from tilewright.runtime.session import BoundCall, Session, missing_features
 from tilewright.runtime.staged import Staged
 from tilewright.runtime.state import Steps
@@ -43,18 +44,24 @@ class Program:
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
         self._metadata = metadata
         self._session: Session | None = None
+        self._caller: NestedCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
         """Owner of the files, kept alive while the program maps them."""
         self._sources = tuple(source.absolute() for source in sources)
         """Parameter files that the program was compiled from, which `save` must not replace."""
 
-    def __call__(self, *arrays: Any) -> list[Array]:
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs.
 
-        Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
-        program cannot be loaded or fails.
+        A program that was a PyTorch module is called like the module, on tensors or arrays, and returns what the module
+        returns. Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and
+        `ProgramError` if the program cannot be loaded or fails.
         """
+        if self._metadata.calling is not None:
+            return self._nested()(arrays, named)
+        if named:
+            raise InputError(f"it has no named inputs, but '{next(iter(named))}' was given by name")
         call = self.bind(*arrays)
         call()
         return call.outputs()
@@ -69,6 +76,15 @@ class Program:
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
         return self.load().bind(checked, signature)
+
+    def _nested(self) -> NestedCaller:
+        """Returns the caller for the module's own arguments, made at the first call."""
+        if self._caller is None:
+            signature, calling = self._metadata.signature, self._metadata.calling
+            assert signature is not None and calling is not None
+            is_local = self._metadata.device == "local"
+            self._caller = NestedCaller(self.load(), signature, calling, is_local=is_local)
+        return self._caller
 
     def steps(self, /, **state: Any) -> Steps:
         """Returns successive calls with state between them (`compile(..., state=)`).

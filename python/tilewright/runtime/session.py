@@ -59,6 +59,9 @@ _DEFAULT_TOPOLOGY = (
 _CUDA = 0
 """Key of the CUDA device, in place of a number of threads."""
 
+_DLPACK_CPU = 1
+"""DLPack's number for CPU memory."""
+
 _LONGEST_WAIT_SECONDS = 1.0
 """Seconds to wait for a daemon thread's call when the interpreter ends; it will not finish in any case."""
 
@@ -69,9 +72,16 @@ class _Drivers:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.made: dict[int, tuple[Any, Any]] = {}
+        self.has_lent = False
+        """True if memory of a device may be in use by tensors, which can outlive everything that Python releases."""
         release_at_exit(self)
 
     def release(self) -> None:
+        if self.has_lent:
+            # Memory is returned to its device, so the devices stay until the process has ended.
+            _binding.disable_leak_checker()
+            for made in self.made.values():
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
         self.made.clear()
 
 
@@ -240,6 +250,13 @@ class Session:
             element_type=_element_type(array.dtype),
         )
 
+    def borrow(self, capsule: Any) -> Any:
+        """Returns a buffer view of a DLPack capsule's memory, which lives as long as the view.
+
+        The memory must be the CPU's, contiguous, and aligned to 64 bytes.
+        """
+        return self._open_device.from_dlpack_capsule(capsule)
+
     def read(self, view: Any, spec: TensorSpec) -> Array:
         """Returns as an array what `place` or a call put into a buffer view."""
         return _read(view, spec.numpy_dtype, self._open_device)
@@ -270,6 +287,16 @@ class StepResults:
 
     def buffer(self, index: int) -> Any:
         return self._results.get_variant(index).deref(runtime.HalBufferView)
+
+    def lend(self, index: int, item_bytes: int) -> Any:
+        """Returns a DLPack capsule of a result in CPU memory, as signed integers of the element's size.
+
+        IREE's own element types do not say whether an integer has a sign, and DLPack lacks some of them.
+        """
+        view = self.buffer(index)
+        _drivers.has_lent = True
+        plain = runtime.HalBufferView(view.get_buffer(), view.shape, _integer_type(item_bytes))
+        return self._device.create_dlpack_capsule(plain, _DLPACK_CPU, 0)
 
 
 class BoundCall:
@@ -319,6 +346,11 @@ def _read(view: Any, dtype: np.dtype[Any], device: Any) -> Array:
 @functools.cache
 def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"V{dtype.itemsize}")
+
+
+@functools.cache
+def _integer_type(item_bytes: int) -> Any:
+    return _element_type(np.dtype(f"i{item_bytes}"))
 
 
 @functools.cache

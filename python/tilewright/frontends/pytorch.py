@@ -1,0 +1,319 @@
+"""Front end for PyTorch: modules, `torch.export.ExportedProgram`s, saved `.pt2` files and FX graphs.
+
+IREE's `FxImporter` imports the graph in this process, where PyTorch's objects are. Large weights go straight to a
+parameter archive (see `weights`). PyTorch is imported only here and only once a model of PyTorch is given.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tilewright.errors import ModelError
+from tilewright.frontends import ImportedModel
+from tilewright.frontends.service import spell_out_torch
+from tilewright.frontends.weights import write_archive
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.records.calling import Calling, Leaf
+from tilewright.records.signature import Signature, TensorSpec
+
+_ENTRY = "main"
+_PLAIN = (type(None), bool, int, float, str)
+"""Types of leaves that a program's calling convention may fix."""
+
+
+@dataclass(frozen=True)
+class TorchGraph:
+    """An FX graph of ATen ops on tensors of static shapes, without mutation, whose outputs are all tensors.
+
+    Every placeholder, node and output has the tensor that it is in `meta["val"]`.
+    """
+
+    module: Any
+    """The `torch.fx.GraphModule`."""
+
+
+def is_torch_model(model: Any) -> bool:
+    """True for a module or an exported program of PyTorch, or a `TorchGraph`."""
+    if isinstance(model, TorchGraph):
+        return True
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "nn"):
+        return False
+    return isinstance(model, torch.nn.Module) or type(model).__name__ == "ExportedProgram"
+
+
+def need_torch(what: str) -> None:
+    """Raises `ModelError` if PyTorch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise ModelError(
+            "PyTorch is not installed", where=what, hint="install it: pip install 'tilewright[torch]'"
+        )
+
+
+def import_torch(
+    model: Any, *, examples: Any, name: str, compiler: IreeCompiler, directory: Path
+) -> ImportedModel:
+    """Imports a model for which `is_torch_model` holds, and writes its weights to `directory`.
+
+    `examples` are inputs for a module: a sequence of positional arguments, or a mapping of keyword arguments. Raises
+    `ModelError` if the model cannot be exported or imported.
+    """
+    if isinstance(model, TorchGraph):
+        return _import_graph(model, name=name, compiler=compiler, directory=directory)
+    if type(model).__name__ != "ExportedProgram":
+        return _import_exported(
+            _export(model, examples), name=type(model).__name__, compiler=compiler, directory=directory
+        )
+    if examples is not None:
+        raise ModelError(
+            "example_inputs are for modules; an exported program has its own",
+            where=name,
+            hint="leave them out",
+        )
+    return _import_exported(model, name=name, compiler=compiler, directory=directory)
+
+
+def load_exported(path: Path) -> Any:
+    """Loads what `torch.export.save` wrote. Such a file can hold pickles, so it must come from a trusted source.
+
+    Raises `ModelError` if it cannot be loaded, or if PyTorch is not installed.
+    """
+    need_torch(str(path))
+    import torch
+
+    try:
+        return torch.export.load(str(path))
+    except Exception as error:  # PyTorch raises many kinds for damaged files
+        raise ModelError(
+            f"not a program of torch.export: {_first_line(error)}", where=str(path), hint="save it again"
+        ) from error
+
+
+def _export(module: Any, examples: Any) -> Any:
+    """Returns the exported program of a module."""
+    import torch
+
+    name = type(module).__name__
+    if examples is None:
+        raise ModelError(
+            "a module needs example inputs", where=name, hint="give compile(module, example_inputs=(x, ...))"
+        )
+    if isinstance(examples, torch.Tensor) or not isinstance(examples, Sequence | Mapping):
+        raise ModelError(
+            f"example_inputs is a {type(examples).__name__}",
+            where=name,
+            hint="give a tuple of arguments, or a dict of keyword arguments",
+        )
+    arguments, named = ((), dict(examples)) if isinstance(examples, Mapping) else (tuple(examples), {})
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, arguments, named)
+    except Exception as error:  # a module's own code runs here
+        raise ModelError(
+            f"torch.export cannot trace it: {_first_line(error)}",
+            where=name,
+            hint="torch.compile(module, backend='tilewright') takes modules that export does not",
+        ) from error
+
+
+def _import_exported(program: Any, *, name: str, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+    import torch
+
+    from tilewright.frontends.pytorch_ops import decompositions
+
+    try:
+        with torch.no_grad():
+            program = program.run_decompositions(decompositions())
+    except Exception as error:
+        raise ModelError(f"its ops cannot be decomposed: {_first_line(error)}", where=name) from error
+    calling, inputs, outputs = _read_signature(program, name)
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    signature = Signature(
+        tuple(_spec(name, spec.arg.name, values[spec.arg.name]) for spec in inputs),
+        tuple(
+            _spec(name, label, values[spec.arg.name])
+            for spec, label in zip(outputs, _output_names(program, calling), strict=True)
+        ),
+    )
+    # The importer would make results of the constants among the outputs, which IREE's interface cannot express.
+    kept = SimpleNamespace(
+        input_specs=program.graph_signature.input_specs,
+        output_specs=outputs,
+        user_inputs_to_mutate={},
+    )
+    bare = SimpleNamespace(
+        graph=program.graph,
+        graph_signature=kept,
+        state_dict=program.state_dict,
+        constants=program.constants,
+        range_constraints=program.range_constraints,
+    )
+    return _run_importer(
+        lambda importer: importer.import_program(bare, func_name=_ENTRY),
+        signature,
+        calling,
+        name=name,
+        compiler=compiler,
+        directory=directory,
+    )
+
+
+def _import_graph(graph: TorchGraph, *, name: str, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+    nodes = list(graph.module.graph.nodes)
+    (results,) = nodes[-1].args
+    signature = Signature(
+        tuple(_spec(name, node.name, node.meta["val"]) for node in nodes if node.op == "placeholder"),
+        tuple(_spec(name, f"output{i}", node.meta["val"]) for i, node in enumerate(results)),
+    )
+    return _run_importer(
+        lambda importer: importer.import_graph_module(graph.module, func_name=_ENTRY),
+        signature,
+        None,
+        name=name,
+        compiler=compiler,
+        directory=directory,
+    )
+
+
+def _run_importer(
+    run: Any,
+    signature: Signature,
+    calling: Calling | None,
+    *,
+    name: str,
+    compiler: IreeCompiler,
+    directory: Path,
+) -> ImportedModel:
+    from tilewright.frontends.pytorch_importer import import_fx
+
+    try:
+        imported = import_fx(run)
+    except Exception as error:  # the importer raises what Python raises
+        raise ModelError(f"not importable: {_first_line(error)}", where=name) from error
+    parameters = {}
+    if imported.weights:
+        archive = directory / "model.irpa"
+        write_archive(archive, imported.arrays())
+        parameters[imported.scope] = archive
+    return ImportedModel(
+        source=spell_out_torch(compiler, imported.bytecode),
+        name=name,
+        signature=signature,
+        entry=_ENTRY,
+        parameters=parameters,
+        listing=imported.listing,
+        calling=calling,
+    )
+
+
+def _read_signature(program: Any, name: str) -> tuple[Calling, list[Any], list[Any]]:
+    """Returns the calling convention, and the specs of the inputs and outputs that are tensors.
+
+    Raises `ModelError` for what a program without side effects cannot do.
+    """
+    from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
+
+    arguments: list[Leaf] = []
+    inputs: list[Any] = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            continue
+        if spec.kind != InputKind.USER_INPUT or not isinstance(spec.arg, TensorArgument | ConstantArgument):
+            raise ModelError(
+                f"its input '{spec.arg.name}' is neither a tensor nor a constant",
+                where=name,
+                hint="export it with a constant in its place",
+            )
+        arguments.append(_leaf(spec, len(inputs), name))
+        inputs += [spec] if isinstance(spec.arg, TensorArgument) else []
+    results: list[Leaf] = []
+    outputs: list[Any] = []
+    for spec in program.graph_signature.output_specs:
+        if spec.kind != OutputKind.USER_OUTPUT:
+            raise ModelError(
+                f"it changes '{spec.target}' while it runs",
+                where=name,
+                hint="call module.eval() first, or use torch.compile(module, backend='tilewright')",
+            )
+        if not isinstance(spec.arg, TensorArgument | ConstantArgument):
+            raise ModelError(f"its output '{spec.arg.name}' is not a tensor", where=name)
+        results.append(_leaf(spec, len(outputs), name))
+        outputs += [spec] if isinstance(spec.arg, TensorArgument) else []
+    calling = Calling(
+        _dump_tree(program.call_spec.in_spec, name),
+        _dump_tree(program.call_spec.out_spec, name),
+        tuple(arguments),
+        tuple(results),
+    )
+    return calling, inputs, outputs
+
+
+def _leaf(spec: Any, position: int, name: str) -> Leaf:
+    from torch.export.graph_signature import TensorArgument
+
+    if isinstance(spec.arg, TensorArgument):
+        return Leaf(position)
+    if not isinstance(spec.arg.value, _PLAIN):
+        raise ModelError(f"'{spec.arg.name}' is a {type(spec.arg.value).__name__}", where=name)
+    return Leaf(None, spec.arg.value)
+
+
+def _dump_tree(tree: Any, name: str) -> str:
+    from torch.utils import _pytree
+
+    try:
+        return str(_pytree.treespec_dumps(tree))
+    except NotImplementedError as error:
+        raise ModelError(
+            f"the structure of its inputs or outputs is unknown: {_first_line(error)}",
+            where=name,
+            hint="use tuples, lists and dicts",
+        ) from error
+
+
+def _output_names(program: Any, calling: Calling) -> list[str]:
+    """Returns a name for each output that is a tensor: its keys in the result ("hidden.0"), else "output0"."""
+    from torch.utils import _pytree
+
+    leaves = range(len(calling.results))
+    nested = _pytree.tree_unflatten(list(leaves), program.call_spec.out_spec)
+    names: list[str] = []
+    for path, leaf in _pytree.tree_flatten_with_path(nested)[0]:
+        if calling.results[leaf].tensor is None:
+            continue
+        keys = [str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", "")))) for key in path]
+        text = ".".join(keys)
+        names.append(text if text and not text[0].isdigit() else f"output{len(names)}")
+    return names
+
+
+def _spec(model: str, name: str, value: Any) -> TensorSpec:
+    """Returns the spec of a tensor. Raises `ModelError` if numpy has no such type."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.is_quantized:
+        raise ModelError(f"'{name}' is not a dense tensor", where=model)
+    text = str(value.dtype).removeprefix("torch.")
+    try:
+        spec = TensorSpec(name, text, tuple(d if isinstance(d, int) else _dim(d) for d in value.shape))
+        _ = spec.numpy_dtype
+    except TypeError:
+        raise ModelError(f"'{name}' is of type {text}, which numpy does not have", where=model) from None
+    return spec
+
+
+def _dim(size: Any) -> str | None:
+    """Returns the name of a dim whose size is known only at run time, or None if it is an expression."""
+    text = str(size)
+    return text if text.isidentifier() else None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]

@@ -1,0 +1,109 @@
+"""ATen ops as IREE's importer takes them: what is spelled out before the import, and what it has no op for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from iree.compiler import ir
+
+from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
+
+_aten = torch.ops.aten
+
+_KEPT = (
+    # Spelled out, a linear layer of a transposed tensor becomes a batch of matmuls with equal weights.
+    _aten.linear.default,
+    # PyTorch spells these out by squeeze.dims, which IREE does not have.
+    _aten.squeeze.default,
+    _aten.squeeze.dim,
+    # This would become index_put again, which becomes this.
+    _aten._unsafe_index_put.default,
+)
+_SPELLED_OUT = (
+    _aten._native_batch_norm_legit.default,
+    _aten._native_batch_norm_legit.no_stats,
+    _aten._native_batch_norm_legit_functional.default,
+    _aten._native_batch_norm_legit_no_training.default,
+    _aten.grid_sampler_2d.default,
+)
+"""Core ops that IREE does not have, for which PyTorch has a decomposition."""
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Returns the ops to spell out, with functions that do so by other ops."""
+    table = dict(torch._decomp.core_aten_decompositions())
+    for op in _KEPT:
+        table.pop(op, None)
+    return {
+        **table,
+        **torch._decomp.get_decompositions(_SPELLED_OUT),
+        _aten.squeeze.dims: _squeeze_dims,
+        _aten.index_put.default: _index_put,
+        _aten.maximum.default: _maximum,
+        _aten.minimum.default: _minimum,
+        _aten.clamp.default: _clamp,
+        _aten._native_multi_head_attention.default: attention,
+        _aten._transformer_encoder_layer_fwd.default: encoder_layer,
+    }
+
+
+def _squeeze_dims(x: Any, dims: Any) -> Any:
+    for dim in sorted((dim % max(x.dim(), 1) for dim in dims), reverse=True):
+        x = _aten.squeeze.dim(x, dim)
+    return x
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
+    """Counts negative indices from the end, which IREE does not."""
+    if any(index is not None and index.dtype == torch.bool for index in indices):
+        return NotImplemented
+    counted = [
+        None if index is None else torch.where(index < 0, index + x.shape[axis], index)
+        for axis, index in enumerate(indices)
+    ]
+    return _aten._unsafe_index_put(x, counted, values, accumulate)
+
+
+# IREE's maximum, minimum and clamp return the other operand for NaN, where PyTorch returns NaN.
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    if not _are_floats(x, y):
+        return NotImplemented
+    return torch.where((x > y) | x.isnan(), x, y)
+
+
+def _minimum(x: Any, y: Any) -> Any:
+    if not _are_floats(x, y):
+        return NotImplemented
+    return torch.where((x < y) | x.isnan(), x, y)
+
+
+def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+    if not x.is_floating_point():
+        return NotImplemented
+    # No comparison with NaN holds, so it stays.
+    raised = x if low is None else torch.where(x < low, low, x)
+    return raised if high is None else torch.where(raised > high, high, raised)
+
+
+def _are_floats(x: Any, y: Any) -> bool:
+    return bool(x.is_floating_point() and x.dtype == y.dtype)
+
+
+@functools.cache
+def has_op(overload: Any) -> bool:
+    """True if IREE's torch dialect has an op for an overload. It may still refuse some of its forms."""
+    name = overload._schema.name.replace("::", ".")
+    suffix = f".{overload._schema.overload_name}" if overload._schema.overload_name else ""
+    return bool(_context().is_registered_operation(f"torch.{name}{suffix}"))
+
+
+@functools.cache
+def _context() -> Any:
+    context = ir.Context()
+    _ = context.dialects["torch"]
+    return context
