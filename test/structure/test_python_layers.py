@@ -29,7 +29,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright.frontends",),
     ("tilewright.simulator", "tilewright.tuning"),
     ("tilewright.api",),
-    ("tilewright.compare",),
+    ("tilewright.compare", "tilewright.torch"),
     ("tilewright.cli",),
     ("tilewright", "tilewright.__main__"),
 )

@@ -1,0 +1,1 @@
+"""The back end of `torch.compile`: `torch.compile(model, backend="tilewright")`."""
