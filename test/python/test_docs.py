@@ -21,6 +21,7 @@ import pytest
 import tilewright
 from doc_pages import ROOT, Block, blocks, pages, text_of
 from tilewright.cli.main import cli
+from torch_cases import register_by_name
 
 from benchmarks.workloads import build
 
@@ -82,6 +83,8 @@ def test_a_page_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Runs the blocks of a page in order, in one folder and one namespace."""
+    if page == "docs/guide/pytorch.md":
+        register_by_name()
     folder = tmp_path / "page"
     shutil.copytree(workspace, folder)
     monkeypatch.chdir(folder)
