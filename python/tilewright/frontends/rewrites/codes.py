@@ -133,7 +133,8 @@ def _encoded_exponents(
         bounds = np.concatenate([[0.0], powers[1:-1]])
     else:
         first = powers[1:] if round_mode == "down" else np.concatenate([powers[1:2], 1.5 * powers[1:-1]])
-        bounds = np.nextafter(first[:255].astype(dtype), dtype.type(-np.inf))
+        with np.errstate(over="ignore"):
+            bounds = np.nextafter(first[:255].astype(dtype), dtype.type(-np.inf))
     bounds = np.where(np.isinf(bounds), np.finfo(dtype).max, bounds)[: 254 if saturate else 255]
     magnitude = operation.make("Abs", value)
     code = _count_below(operation, magnitude, bounds, dtype)
