@@ -28,6 +28,7 @@ from tilewright.frontends.rewrites.opsets import declare_opset, is_older, raise_
 from tilewright.frontends.rewrites.rule import is_stub
 from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
+from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
 
@@ -103,6 +104,7 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     legalize(model, infer, is_of_onnx=True)
     if keep_signs(model):
         infer()
+    refuse_unsupported(model.graph)
 
 
 def _with_stubs_as_inputs(model: onnx.ModelProto, stubs: list[onnx.TensorProto]) -> onnx.ModelProto:

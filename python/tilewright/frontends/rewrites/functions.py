@@ -20,7 +20,7 @@ _MOST_NODES = 1_000_000
 memory."""
 
 _PREVIEW = "ai.onnx.preview"
-_UNKNOWN = [
+DEFINED = [
     "AffineGrid",
     "Attention",
     "CausalConvWithState",
@@ -32,6 +32,7 @@ _UNKNOWN = [
     "SwiGLU",
     "Swish",
 ]
+"""Ops of ONNX that are replaced by their definitions."""
 _PREVIEWS = ["FlexAttention"]
 """Ops of the domain `ai.onnx.preview` that ONNX defines by other ops."""
 
@@ -87,7 +88,7 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
     unknown = [
         node
         for node in model.graph.node
-        if (node.op_type in _UNKNOWN and node.domain in ("", "ai.onnx")) or is_defined(node)
+        if (node.op_type in DEFINED and node.domain in ("", "ai.onnx")) or is_defined(node)
     ]
     if not unknown:
         return False
@@ -103,7 +104,7 @@ def spell_out_functions(model: onnx.ModelProto) -> bool:
     )
     # It also needs a type for an optional input that is omitted before one that is present.
     model.graph.value_info.append(helper.make_tensor_value_info("", onnx.TensorProto.UNDEFINED, None))
-    chosen = [("", name) for name in _UNKNOWN] + [(_PREVIEW, name) for name in _PREVIEWS]
+    chosen = [("", name) for name in DEFINED] + [(_PREVIEW, name) for name in _PREVIEWS]
     model.CopyFrom(inliner.inline_selected_functions(model, chosen, inline_schema_functions=True))
     _name_nodes(model)
     return True

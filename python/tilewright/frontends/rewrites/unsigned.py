@@ -234,3 +234,5 @@ _REWRITES: dict[str, Callable[[_Operation], list[NodeProto]]] = {
     "ScatterND": _combine_with_sign,
     "TopK": _pick_by_index,
 }
+REPLACED = frozenset(_REWRITES)
+"""Ops that are replaced, or refused, on unsigned integers."""

@@ -51,7 +51,7 @@ def _activated(operation: Operation, x: str, names: tuple[str, str, str]) -> str
         case "Relu" | "Sigmoid" | "Tanh" as known:
             return operation.make(known, x)
         case unknown:
-            operation.refuse(
+            return operation.refuse(
                 f"the activation {unknown} is not supported", "export the model without fusing it"
             )
 
