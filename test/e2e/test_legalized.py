@@ -262,3 +262,61 @@ def test_groups_of_opset_18_have_a_scale_each() -> None:
     normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
     expected = normal * scale[None, :, None] + bias[None, :, None]
     np.testing.assert_allclose(y, expected.reshape(x.shape), rtol=1e-5, atol=1e-6)
+
+
+def test_einsums_without_a_result() -> None:
+    rng = np.random.default_rng(0)
+    inputs = {
+        "a": rng.standard_normal((2, 3, 4)),
+        "b": rng.standard_normal((4, 5)),
+        "c": rng.standard_normal((3, 4)),
+    }
+    narrow = {name: x.astype(np.float32) for name, x in inputs.items()}
+    equations = {"kij,jl": ("a", "b"), "ba": ("c",), "...j,jk": ("a", "b"), "ij,ij": ("c", "c")}
+    nodes = [
+        helper.make_node("Einsum", names, [f"y{number}"], equation=equation)
+        for number, (equation, names) in enumerate(equations.items())
+    ]
+    expected = {
+        f"y{number}": np.asarray(np.einsum(equation, *(narrow[name] for name in names)), np.float32)
+        for number, (equation, names) in enumerate(equations.items())
+    }
+    _check(nodes, narrow, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_pads_that_differ_and_remove(mode: str) -> None:
+    """What a negative amount removes is not repeated."""
+    x = np.random.default_rng(0).standard_normal((3, 5, 7)).astype(np.float32)
+    forms = [
+        [0, 1, 2, 0, 2, 1],
+        [2, 0, 3, 0, 2, 0],
+        [0, -1, 2, 0, 1, -2],
+        [0, -1, -2, 0, -1, -1],
+        [1, 0, -1, 2, 3, 4],
+    ]
+    nodes, constants, expected = [], {}, {}
+    for number, pads in enumerate(forms):
+        before, after = pads[:3], pads[3:]
+        kept = x[
+            tuple(slice(max(0, -b), n - max(0, -a)) for b, n, a in zip(before, x.shape, after, strict=True))
+        ]
+        added = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
+        constants[f"p{number}"], expected[f"y{number}"] = np.array(pads), np.pad(kept, added, mode=mode)  # type: ignore[call-overload]
+        nodes.append(helper.make_node("Pad", ["x", f"p{number}"], [f"y{number}"], mode=mode))
+    _check(nodes, {"x": x}, expected, constants)
+
+
+def test_pools_whose_last_window_would_begin_in_the_padding() -> None:
+    """Such windows do not exist. Other windows that reach beyond the padding count what is inside."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 9)).astype(np.float32)
+    forms: list[dict[str, Any]] = [
+        {"kernel_shape": [3, 2], "strides": [2, 3], "pads": [1, 0, 1, 1]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    ]
+    nodes = [
+        helper.make_node(op, ["x"], [f"{op}{number}"], ceil_mode=1, **attributes)
+        for number, attributes in enumerate(forms)
+        for op in ("MaxPool", "AveragePool")
+    ]
+    _check(nodes, {"x": x}, _by_onnx_runtime(nodes, {"x": x}, {}), rtol=1e-6)

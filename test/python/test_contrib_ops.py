@@ -187,7 +187,7 @@ def _products() -> dict[str, Case]:
             "FusedConv", {"x": _f(1, 3, 6, 6)}, {"w": _f(4, 3, 3, 3), "b": _f(4)}, attributes=attributes
         )
     for a, b, batch in np.ndindex(2, 2, 2):
-        left = (4, 3) if batch else (3, 4)
+        left: tuple[int, ...] = (4, 3) if batch else (3, 4)
         left = (left[0], 5, left[1]) if a and not batch else (*left, 5)
         left = (5, 3, 4) if a and batch else left
         right = (3, 6, 5) if b else (3, 5, 6)
@@ -386,7 +386,7 @@ def _groups() -> dict[str, Case]:
 
 
 def _quantised() -> dict[str, Case]:
-    cases = {}
+    cases: dict[str, Case] = {}
     for dtype in (np.uint8, np.int8):
         zeros = [np.array(zero, dtype) for zero in (5, 7, 9)]
         pair = {"as": _scalar(0.1), "az": zeros[0], "bs": _scalar(0.2), "bz": zeros[1]}
@@ -434,7 +434,7 @@ def test_the_rewritten_model_computes_the_same(name: str) -> None:
     assert {node.domain for node in model.graph.node} <= {"", "ai.onnx"}
     with np.errstate(all="ignore"):
         actual = ReferenceEvaluator(model).run(None, dict(case.inputs))
-    compare(case, actual, expected)
+    compare(case, list(actual), expected)
 
 
 def compare(case: Case, actual: Sequence[Any], expected: Sequence[Array]) -> None:

@@ -100,7 +100,7 @@ def test_what_cannot_keep_its_sign_is_refused(op: str, inputs: str, dtype: int) 
 def test_quotients_of_large_numbers(dtype: type) -> None:
     """Half of the numbers and of the divisors are negative as signed integers."""
     largest = np.iinfo(dtype).max
-    x = np.array([0, 7, largest // 2, largest // 2 + 1, largest - 1, largest], dtype)
+    x: Array = np.array([0, 7, largest // 2, largest // 2 + 1, largest - 1, largest], dtype)
     left, right = (part.reshape(-1).copy() for part in np.meshgrid(x, x[1:]))
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     nodes = [helper.make_node("Div", ["x", "z"], ["q"]), helper.make_node("Mod", ["x", "z"], ["r"])]
@@ -147,7 +147,7 @@ def test_places_of_maxima_count_from_the_beginning_of_the_tensor(dtype: type) ->
     node = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2], pads=[1, 1, 0, 0])
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     outputs = [value("y", [1, 2, 4, 4], element), value("i", [1, 2, 4, 4], TensorProto.INT64)]
-    x = np.random.default_rng(0).permutation(32).reshape(1, 2, 4, 4).astype(dtype)
+    x: Array = np.random.default_rng(0).permutation(32).reshape(1, 2, 4, 4).astype(dtype)
     x[0, 1, :2, :2] = 0
     largest, places = tilewright.compile(
         make_model([node], [value("x", [1, 2, 4, 4], element)], outputs), threads=1

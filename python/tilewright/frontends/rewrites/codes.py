@@ -6,6 +6,7 @@ neighbouring values, so that ties, NaN, infinities and signed zeros are rounded 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,14 @@ NARROW_TYPES = frozenset(
         *("FLOAT4E2M1", "INT4", "UINT4", "INT2", "UINT2"),
     )
 )
-_BITS = {
+_BITS: Mapping[int, int] = {
     TensorProto.FLOAT4E2M1: 4,
     TensorProto.INT4: 4,
     TensorProto.UINT4: 4,
     TensorProto.INT2: 2,
     TensorProto.UINT2: 2,
 }
-INTEGERS_IN_CODES = {
+INTEGERS_IN_CODES: Mapping[int, tuple[int, int]] = {
     TensorProto.INT4: (-8, 7),
     TensorProto.UINT4: (0, 15),
     TensorProto.INT2: (-2, 1),
@@ -113,7 +114,7 @@ def _bounds(values: Array, dtype: np.dtype[Any]) -> Array:
 def _bound_of_overflow(values: Array, dtype: np.dtype[Any]) -> Array:
     """Returns the greatest number that is rounded to the last value, as if the values went on."""
     step = values[-1] - values[-2]
-    return _bounds(np.array([*values, values[-1] + step]), dtype)[-1]
+    return np.asarray(_bounds(np.array([*values, values[-1] + step]), dtype)[-1])
 
 
 def _count_below(operation: Operation, value: str, bounds: Array, dtype: np.dtype[Any]) -> str:

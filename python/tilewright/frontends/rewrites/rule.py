@@ -66,8 +66,8 @@ class Operation:
         inputs: frozenset[str] = frozenset(),
         tag: str = "",
     ) -> None:
-        self.inputs = list(node.input)
-        self.outputs = list(node.output)
+        self.inputs: list[str] = list(node.input)
+        self.outputs: list[str] = list(node.output)
         self.made: list[NodeProto] = []
         self.opset = opset
         self._node = node
@@ -235,7 +235,7 @@ class Operation:
 
     @property
     def _first_output(self) -> str:
-        return str(next(filter(None, self.outputs)))
+        return next(filter(None, self.outputs))
 
     def constant(self, value: np.generic | np.ndarray[Any, Any]) -> str:
         return self.make("Constant", value=numpy_helper.from_array(np.asarray(value)))

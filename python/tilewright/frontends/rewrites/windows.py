@@ -24,8 +24,10 @@ class Windows:
 
 
 def windows_of(operation: Operation) -> Windows:
-    """Returns the windows of a pooling op, whose image must have known lengths."""
-    image = operation.static_shape(0)[2:]
+    """Returns the windows of a pooling op, whose image must have known lengths; batch and channels need not."""
+    image = operation.shape(0)[2:]
+    if -1 in image:
+        operation.refuse("the lengths of its image are not known", "declare them in the graph's value_info")
     dims = len(image)
     kernel = operation.attribute("kernel_shape")
     strides = operation.attribute("strides") or [1] * dims

@@ -6,6 +6,7 @@ A window may reach beyond the padding. What is there never counts; the padding c
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def _divide_by_counts(operation: Operation) -> bool:
     return operation.finish("Mul", pooled, operation.constant(factors.astype(dtype)))
 
 
-def _counts(operation: Operation, windows: Windows) -> np.ndarray:  # type: ignore[type-arg]
+def _counts(operation: Operation, windows: Windows) -> np.ndarray[Any, Any]:
     """Returns how many elements of each window count."""
     dims = len(windows.image)
     pads = operation.attribute("pads") or [0] * 2 * dims

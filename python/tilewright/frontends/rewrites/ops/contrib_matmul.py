@@ -140,7 +140,11 @@ def _zero_points(operation: Operation, *, rows: int, blocks: int, bits: int) -> 
     """Makes the zero points in f32: given as numbers, packed in bytes, or by default half of the range."""
     if not operation.has(3):
         middle = np.full((rows, blocks, 1), 1 << (bits - 1), np.float32)
-        return operation.constant(middle) if rows * blocks < 256 else operation.number(middle.flat[0], _F32)
+        return (
+            operation.constant(middle)
+            if rows * blocks < 256
+            else operation.number(float(middle.flat[0]), _F32)
+        )
     zeros = operation.inputs[3]
     if operation.kind(3) == TensorProto.UINT8:
         row_bytes = -(-blocks * bits // 8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
@@ -52,8 +54,8 @@ def _multiply_by_waves(operation: Operation) -> bool:
     return operation.give(operation.transpose(result, [perm.index(a) for a in range(rank)]))
 
 
-def _minus_sin(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    return -np.sin(x)
+def _minus_sin(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(-np.sin(x))
 
 
 RULES = (Rule("DFT", _multiply_by_waves, "IREE's importer supports some forms only"),)

@@ -6,6 +6,7 @@ Positions outside are clamped or reflected first, as ONNX's reference does it, a
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class _Sampler:
     def _make(self, op: str, value: str, number: float) -> str:
         return self._operation.make(op, value, self._operation.number(number, self._dtype))
 
-    def _taps(self, dim: int) -> list[tuple[str, str | None, str | None]]:
+    def _taps(self, dim: int) -> Sequence[tuple[str, str | None, str | None]]:
         """Makes, for each element along a dim, its index, its weight and whether it is inside: [batch, 1, points]."""
         operation, size = self._operation, self._sides[dim]
         last = len(self._sides) - 1 - dim  # a grid has the innermost dim first

@@ -18,7 +18,7 @@ def _find_maxima(operation: Operation) -> bool:
     An index counts from the beginning of the tensor, and along columns if `storage_order` is 1.
     """
     if not operation.wants(1):
-        return False
+        return bool(operation.attribute("ceil_mode", 0)) and _pool_padded(operation)
     batch, channels, *_ = operation.static_shape(0)
     windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
     x = operation.inputs[0]
@@ -54,6 +54,25 @@ def _find_maxima(operation: Operation) -> bool:
     return operation.finish("Add", index, operation.constant(bases + planes), output=1)
 
 
+def _pool_padded(operation: Operation) -> bool:
+    """Pads the image before pooling with ceil_mode, of which IREE also makes windows that begin in the padding."""
+    windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
+    lowest = -np.inf if operation.is_float(0) else np.iinfo(dtype).min
+    sides = operation.ints(0, 0, *windows.before, 0, 0, *windows.after)
+    padded = operation.make("Pad", operation.inputs[0], sides, operation.number(lowest, dtype))
+    pooled = operation.make(
+        "MaxPool",
+        padded,
+        kernel_shape=windows.kernel,
+        strides=windows.strides,
+        dilations=windows.dilations,
+    )
+    axes = operation.ints(*range(2, 2 + dims))
+    return operation.finish(
+        "Slice", pooled, operation.ints(*[0] * dims), operation.ints(*windows.counts), axes
+    )
+
+
 def _put_maxima(operation: Operation) -> bool:
     shape = operation.static_shape(0)
     kernel = operation.attribute("kernel_shape")
@@ -80,8 +99,8 @@ RULES = (
     Rule(
         "MaxPool",
         _find_maxima,
-        "IREE counts indices from the beginning of a plane",
-        forms="with the indices of the maxima",
+        "IREE counts indices from the beginning of a plane, and windows that begin in the padding",
+        forms="with the indices of the maxima, and with ceil_mode",
     ),
     Rule("MaxUnpool", _put_maxima, "IREE's importer supports some forms only"),
 )

@@ -1,6 +1,11 @@
-"""Pad that wraps around, as gathers."""
+"""Pad by the edge, by reflection or around, as gathers along each dim.
+
+Elements that negative amounts remove are not repeated.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -8,29 +13,59 @@ from tilewright.errors import ModelError
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
 
-def _gather_wrapped(operation: Operation) -> bool:
-    """Gathers along each dim by indices modulo its length; elements that negative amounts remove are not repeated."""
-    if operation.attribute("mode", b"constant") != b"wrap":
+def _gather_padded(operation: Operation) -> bool:
+    mode = operation.attribute("mode", b"constant").decode()
+    if mode == "constant":
         return False
-    shape, pads = operation.shape(0), operation.integers(1) or []
-    axes = operation.integers(3)
-    axes = list(range(len(shape))) if axes is None else [axis % len(shape) for axis in axes]
+    shape, rank = operation.shape(0), operation.rank(0)
+    if mode != "wrap" and operation.has(1) and operation.value(1) is None:
+        operation.refuse("the amounts of padding are not known", "make them an initializer")
+    pads, axes = operation.integers(1) or [], operation.integers(3)
+    axes = list(range(rank)) if axes is None else [axis % rank for axis in axes]
+    amounts = [
+        (axis, before, after)
+        for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True)
+        if before or after
+    ]
+    if mode != "wrap" and _is_of_iree(amounts, rank):
+        return False
     padded = operation.inputs[0]
-    for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
-        if before == after == 0:
-            continue
+    for axis, before, after in amounts:
         first, last = max(0, -before), shape[axis] + min(0, after)
         if first >= last:
             raise ModelError(
-                f"a Pad of mode wrap cannot repeat dim {axis}, because it is empty or its length is not known",
+                f"a Pad of mode {mode} cannot repeat dim {axis}, because it is empty or its length is not known",
                 where=f"'{operation.name}'",
                 hint="declare the shape of its input in the graph's value_info",
             )
         length = last - first
-        positions = first + np.arange(-max(0, before), length + max(0, after), dtype=np.int64) % length
-        padded = operation.make("Gather", padded, operation.constant(positions), axis=axis)
-    operation.finish("Identity", padded)
-    return True
+        places = np.arange(-max(0, before), length + max(0, after), dtype=np.int64)
+        positions = operation.constant(first + _inside(mode, places, length))
+        padded = operation.make("Gather", padded, positions, axis=axis)
+    return operation.give(padded)
 
 
-RULES = (Rule("Pad", _gather_wrapped, "IREE takes minutes or never ends", forms="mode wrap"),)
+def _is_of_iree(amounts: list[tuple[int, int, int]], rank: int) -> bool:
+    """Returns True for the forms that IREE's importer gets right: nothing removed, and the last two dims only."""
+    return all(axis >= rank - 2 and min(before, after) >= 0 for axis, before, after in amounts) and rank > 2
+
+
+def _inside(mode: str, places: np.ndarray[Any, Any], length: int) -> np.ndarray[Any, Any]:
+    """Returns the positions inside a dim that places outside repeat."""
+    if mode == "wrap":
+        return np.asarray(places % length)
+    if mode == "edge":
+        return np.clip(places, 0, length - 1)
+    period = max(1, 2 * (length - 1))
+    turned = places % period
+    return np.minimum(turned, period - turned) if length > 1 else 0 * places
+
+
+RULES = (
+    Rule(
+        "Pad",
+        _gather_padded,
+        "IREE takes minutes to wrap around, repeats what negative amounts remove, and pads the last dims only",
+        forms="mode wrap; modes edge and reflect with negative amounts or of other dims than the last two",
+    ),
+)

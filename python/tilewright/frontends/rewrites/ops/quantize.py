@@ -5,6 +5,8 @@ Both compute in f32, with one rounding for each of the two steps: the division o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from onnx import TensorProto
 
@@ -17,7 +19,7 @@ from tilewright.frontends.rewrites.codes import (
 )
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
-_RANGES = {
+_RANGES: Mapping[int, tuple[int, int]] = {
     TensorProto.INT8: (-128, 127),
     TensorProto.UINT8: (0, 255),
     TensorProto.INT16: (-32768, 32767),

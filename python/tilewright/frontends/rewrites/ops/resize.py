@@ -109,8 +109,8 @@ def _is_of_iree(operation: Operation, mode: str, dims: list[_Dim] | None) -> boo
         return False
     if mode == "nearest":
         is_floor = operation.attribute("nearest_mode", b"round_prefer_floor") == b"floor"
-        return where == "asymmetric" and is_floor
-    return mode == "linear" and where == "half_pixel"
+        return bool(where == "asymmetric" and is_floor)
+    return bool(mode == "linear" and where == "half_pixel")
 
 
 def _positions(operation: Operation, dim: _Dim) -> Array:
