@@ -1,5 +1,5 @@
 """Generates the reference from its sources: TableGen (passes, dialect), click (command line), docstrings (Python), the
-table of targets, and the stored results.
+table of targets, the rules for ONNX, and the stored results.
 
 Each page is a function that returns its text; `PAGES` says where it goes. Nothing here decides what a page says.
 """
@@ -419,6 +419,13 @@ def readme() -> str:
     return f"{before}{_BEGIN}\n\n{readme_table(load_runs())}\n\n{_END}{after}"
 
 
+def onnx_page() -> str:
+    """Returns the table of ONNX's ops."""
+    from scripts.onnx_page import onnx_page as page
+
+    return page()
+
+
 def levels_picture() -> str:
     """Returns the picture of the levels."""
     from scripts.levels_picture import draw
@@ -438,6 +445,7 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/python-classes.md": python_classes_page,
     f"{REFERENCE}/targets.md": targets_page,
     f"{REFERENCE}/results.md": results_page,
+    f"{REFERENCE}/onnx.md": onnx_page,
     "docs/levels.svg": levels_picture,
     "README.md": readme,
 }

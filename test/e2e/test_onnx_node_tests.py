@@ -25,9 +25,6 @@ _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.
 
 # Tests that are known to be wrong, and why. A test that becomes right fails until it is removed here.
 _KNOWN_WRONG: dict[str, str] = {
-    "test_averagepool_2d_ceil_last_window_starts_on_pad": (
-        "IREE pads for ceil_mode at both ends of an image, so that every window of an AveragePool begins too early"
-    ),
     "test_wrap_pad": "IREE takes minutes over a Pad that wraps around",
 }
 

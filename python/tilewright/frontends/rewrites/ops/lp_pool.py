@@ -11,7 +11,8 @@ from tilewright.frontends.rewrites.windows import windows_of
 def _convolve_powers(operation: Operation) -> bool:
     is_plain = operation.attribute("auto_pad", b"NOTSET") in (b"NOTSET", b"VALID")
     dilations = operation.attribute("dilations") or [1]
-    if is_plain and set(dilations) == {1} and not operation.attribute("ceil_mode", 0):
+    is_plain = is_plain and set(dilations) == {1} and not operation.attribute("ceil_mode", 0)
+    if is_plain and operation.opset >= 18:
         return False
     batch, channels = operation.static_shape(0)[:2]
     windows, dtype, p = windows_of(operation), operation.dtype(0), operation.attribute("p", 2)
@@ -39,6 +40,6 @@ RULES = (
         "LpPool",
         _convolve_powers,
         "IREE's importer does not support it",
-        forms="auto_pad SAME, dilations and ceil_mode",
+        forms="opsets before 18, auto_pad SAME, dilations and ceil_mode",
     ),
 )

@@ -1,13 +1,6 @@
-"""Writes docs/reference/onnx.md: which ops of ONNX and ONNX Runtime are supported, and by what.
-
-PYTHONPATH=build/python .venv/bin/python scripts/onnx_table.py            # after a change of a rule
-PYTHONPATH=build/python .venv/bin/python scripts/onnx_table.py --check    # exits with 1 if the document is stale
-"""
+"""The page of the reference that says which ops of ONNX and ONNX Runtime are supported, and by what."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 from onnx import defs
 from tilewright.frontends.rewrites import functions, unsigned
@@ -15,16 +8,12 @@ from tilewright.frontends.rewrites.legalize import rules
 from tilewright.frontends.rewrites.rule import OWN_DOMAIN, Rule
 from tilewright.frontends.rewrites.supported import CONTROL_FLOW, UNVERIFIED, VERIFIED
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "reference" / "onnx.md"
-
 _HEAD = """# Which ONNX ops are supported
 
 Models of every opset from 7 on are imported. ONNX's own converter raises those before 17. Then rules replace ops that
 IREE's importer lacks or computes otherwise than ONNX says
 ([rewrites/ops](../../python/tilewright/frontends/rewrites/ops)), and every op that is left must be one that IREE's
 importer is known to take. An op outside this table is refused with the name of its node.
-
-This document is generated: `scripts/onnx_table.py` writes it, and a test fails when it is stale.
 
 The column *types* names the types of an op's first input in those tests of the onnx package that pass. Other types may
 work, too. Types of eight bits or fewer that IREE lacks (float8, float4, int4, uint4, int2, uint2) are bytes with their
@@ -42,8 +31,8 @@ _OTHERS = """
 """
 
 
-def document() -> str:
-    """Returns the text of the document."""
+def onnx_page() -> str:
+    """Returns the page of ONNX's ops."""
     latest = {schema.name: schema.since_version for schema in defs.get_all_schemas() if schema.domain == ""}
     own = {op: rule for (domain, op), rule in rules().items() if domain == ""}
     rows = [f"| {op} | {since} | {_by(op, own)} | {_types(op)} |" for op, since in sorted(latest.items())]
@@ -74,14 +63,3 @@ def _by(op: str, own: dict[str, Rule]) -> str:
 
 def _types(op: str) -> str:
     return VERIFIED.get(op, "").replace(" ", ", ")
-
-
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        return int(not DOCUMENT.exists() or DOCUMENT.read_text() != document())
-    DOCUMENT.write_text(document())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
