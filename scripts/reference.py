@@ -419,11 +419,15 @@ def readme() -> str:
     return f"{before}{_BEGIN}\n\n{readme_table(load_runs())}\n\n{_END}{after}"
 
 
-def onnx_page() -> str:
-    """Returns the table of ONNX's ops."""
-    from scripts.onnx_page import onnx_page as page
+def onnx_pages() -> dict[str, Callable[[], str]]:
+    """Returns the tables of ONNX's ops."""
+    from scripts import onnx_page
 
-    return page()
+    return {
+        f"{REFERENCE}/onnx.md": onnx_page.onnx_page,
+        f"{REFERENCE}/onnx-rules.md": onnx_page.onnx_rules_page,
+        f"{REFERENCE}/onnx-types.md": onnx_page.onnx_types_page,
+    }
 
 
 def levels_picture() -> str:
@@ -445,7 +449,7 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/python-classes.md": python_classes_page,
     f"{REFERENCE}/targets.md": targets_page,
     f"{REFERENCE}/results.md": results_page,
-    f"{REFERENCE}/onnx.md": onnx_page,
+    **onnx_pages(),
     "docs/levels.svg": levels_picture,
     "README.md": readme,
 }
