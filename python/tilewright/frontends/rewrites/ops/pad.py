@@ -55,10 +55,10 @@ def _inside(mode: str, places: np.ndarray[Any, Any], length: int) -> np.ndarray[
     if mode == "wrap":
         return np.asarray(places % length)
     if mode == "edge":
-        return np.clip(places, 0, length - 1)
+        return np.asarray(np.clip(places, 0, length - 1))
     period = max(1, 2 * (length - 1))
     turned = places % period
-    return np.minimum(turned, period - turned) if length > 1 else 0 * places
+    return np.asarray(np.minimum(turned, period - turned) if length > 1 else 0 * places)
 
 
 RULES = (
