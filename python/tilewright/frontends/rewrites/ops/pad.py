@@ -27,7 +27,7 @@ def _gather_padded(operation: Operation) -> bool:
         for axis, before, after in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True)
         if before or after
     ]
-    if mode != "wrap" and _is_of_iree(amounts, rank):
+    if mode == "edge" and _is_of_iree(amounts, rank):
         return False
     padded = operation.inputs[0]
     for axis, before, after in amounts:
@@ -66,6 +66,6 @@ RULES = (
         "Pad",
         _gather_padded,
         "IREE takes minutes to wrap around, repeats what negative amounts remove, and pads the last dims only",
-        forms="mode wrap; modes edge and reflect with negative amounts or of other dims than the last two",
+        forms="modes wrap and reflect; mode edge with negative amounts or of other dims than the last two",
     ),
 )
