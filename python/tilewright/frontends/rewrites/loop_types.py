@@ -104,7 +104,7 @@ class _Settler:
             if node.domain in ("", "ai.onnx") and node.op_type in ("Loop", "Scan"):
                 loop = _Loop(node, types)
                 self._settle_body(loop, types, constants)
-                is_changed |= _declare(graph, node, loop.results())
+                is_changed |= _declare(graph, node, loop.results(constants))
             else:
                 for body in bodies:
                     is_changed |= self.settle(body, types, constants)
@@ -156,6 +156,7 @@ class _Loop:
 
     def __init__(self, node: NodeProto, types: Types) -> None:
         self.body = next(_graphs(node))
+        self._node = node
         self._is_scan = node.op_type == "Scan"
         attributes = {a.name: a for a in node.attribute}
         self._scanned = attributes["num_scan_inputs"].i if self._is_scan else 0
@@ -209,8 +210,9 @@ class _Loop:
         is_same = all(kind == value.type for kind, value in zip(kinds, self.states, strict=True))
         return None if is_same else kinds
 
-    def results(self) -> list[TypeProto]:
+    def results(self, constants: Constants) -> list[TypeProto]:
         """Returns the types of the loop's results."""
+        count = self._iterations(constants)
         first = self._count + (0 if self._is_scan else 1)
         stacked = []
         for number, value in enumerate(list(self.body.output)[first:]):
@@ -219,10 +221,24 @@ class _Loop:
             if _has_shape(kind):
                 dims = list(kind.tensor_type.shape.dim)
                 axis = self._out_axes[number] % (len(dims) + 1) if self._out_axes else 0
-                dims.insert(axis, onnx.TensorShapeProto.Dimension())
+                dims.insert(axis, count)
                 kind.tensor_type.shape.CopyFrom(onnx.TensorShapeProto(dim=dims))
             stacked.append(kind)
         return [*(value.type for value in self.states), *stacked]
+
+    def _iterations(self, constants: Constants) -> onnx.TensorShapeProto.Dimension:
+        """Returns the number of iterations as the length of a dim, which may be unknown."""
+        unknown = onnx.TensorShapeProto.Dimension()
+        if self._is_scan:
+            dims = self._sources[0].tensor_type.shape.dim
+            return dims[(self._axes[0] if self._axes else 0) % len(dims)] if dims else unknown
+        limit = _value_of(self._node.input[0], constants)
+        condition = (*self._node.input, "")[1]
+        begins = _value_of(condition, constants) if condition else np.array(True)
+        is_begun = begins is not None and bool(begins.all())
+        if limit is None or not is_begun or not stays_true(self.body, lambda n: _value_of(n, constants)):
+            return unknown
+        return onnx.TensorShapeProto.Dimension(dim_value=max(0, int(limit.reshape(-1)[0])))
 
 
 def _common(before: TypeProto, after: TypeProto) -> TypeProto:
@@ -243,15 +259,22 @@ def _common(before: TypeProto, after: TypeProto) -> TypeProto:
 
 
 def _declare(graph: GraphProto, node: NodeProto, kinds: Sequence[TypeProto]) -> bool:
-    """Adds the types of a node's results where none with a shape is declared; returns True if it added one."""
+    """Adds the shapes and lengths of a node's results that are not declared; returns True if it added one."""
     known = {value.name: value for value in (*graph.value_info, *graph.output)}
     is_changed = False
     for name, kind in zip(node.output, kinds, strict=True):
-        if not name or not _has_shape(kind) or (name in known and _has_shape(known[name].type)):
+        if not name or not _has_shape(kind):
             continue
         value = known.get(name) or graph.value_info.add(name=name)
-        value.type.CopyFrom(kind)
-        is_changed = True
+        if not _has_shape(value.type):
+            value.type.CopyFrom(kind)
+            is_changed = True
+            continue
+        dims, found = value.type.tensor_type.shape.dim, kind.tensor_type.shape.dim
+        for dim, other in zip(dims, found, strict=False) if len(dims) == len(found) else ():
+            if not dim.HasField("dim_value") and other.HasField("dim_value"):
+                dim.dim_value = other.dim_value
+                is_changed = True
     return is_changed
 
 
