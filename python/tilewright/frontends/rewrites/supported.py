@@ -165,10 +165,8 @@ VERIFIED: Mapping[str, str] = {
     "Xor": "bool",
 }
 """Ops of which tests of the onnx package pass after all rules, and the types of their first inputs in these tests."""
-CONTROL_FLOW = frozenset((
-    "If", "Loop", "Scan", "GRU", "LSTM", "RNN",
-))
-"""Ops with graphs or recurrences."""
+CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
+"""Ops with graphs, which `frontends.control_flow` imports."""
 UNVERIFIED = frozenset((
     "Bernoulli", "ConcatFromSequence", "GlobalLpPool", "MaxRoiPool", "Multinomial", "NonMaxSuppression",
     "Optional", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "SequenceAt",
