@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -21,8 +22,9 @@ import tilewright
 from click.testing import CliRunner
 from parameter_files import archive, two_products
 from test_cache_key import TEXT
-from tilewright.api import compilation
+from tilewright.api import compilation, stages
 from tilewright.cache import store
+from tilewright.cache.key import Request, UncacheableError
 from tilewright.cache.store import Cache, DamagedEntryError
 from tilewright.cli.main import cli
 from tilewright.records.options import CompileOptions
@@ -134,7 +136,7 @@ def test_weights_are_copied_where_nothing_else_works(
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
     monkeypatch.setattr(os, "link", refuse)
-    monkeypatch.setattr(store.fcntl, "ioctl", refuse)
+    monkeypatch.setattr(fcntl, "ioctl", refuse)
     source = filled[1].parameter_paths["model"]
     target = tmp_path / "copy.irpa"
     store._place(source, target)
@@ -199,6 +201,13 @@ def test_passes_of_the_caller_run_each_time(tmp_path: Path, own: Any) -> None:
         )
 
 
+def test_inputs_for_a_module_of_pytorch_bypass_the_cache(tmp_path: Path) -> None:
+    options = CompileOptions(cache=tmp_path, example_inputs=(1,))
+    request = Request(model=TEXT, options=options, targets={}, is_host=False)
+    with pytest.raises(UncacheableError, match="modules of PyTorch cannot be compared"):
+        request.key(Cache(tmp_path, most_bytes=GIGABYTE).hashes)
+
+
 def test_the_users_own_parameter_files_are_not_copied(tmp_path: Path) -> None:
     w = np.random.default_rng(3).standard_normal((33, 64)).astype(np.float32)
     paths = {scope: archive(tmp_path / f"{scope}.irpa", {"w": w}) for scope in ("one", "two")}
@@ -240,10 +249,9 @@ def test_a_model_that_changes_while_it_is_compiled_is_not_stored(
 ) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(TEXT)
-    stages = compilation.run_stages
 
     def run(*arguments: Any) -> Any:
-        compiled = stages(*arguments)
+        compiled = stages.run_stages(*arguments)
         path.write_text(TEXT.replace("addf", "mulf"))
         return compiled
 

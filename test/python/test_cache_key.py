@@ -22,6 +22,7 @@ from tilewright.cache import build
 from tilewright.cache.hashes import Hashes
 from tilewright.cache.key import KEYED, NOT_KEYED
 from tilewright.cache.use import CacheUse
+from tilewright.ir.native import native
 from tilewright.records.targets import MicroKernel, unregister_micro_kernel
 from tilewright.runtime.held import HeldFile
 from tilewright.tuning.database import Database, Decision
@@ -286,7 +287,7 @@ def test_an_edit_of_the_python_sources_changes_the_key(
 
 def test_the_identity_has_the_extension_module_and_the_compilers(tmp_path: Path) -> None:
     identity = build.compiler_identity(Hashes(tmp_path))
-    library = Path(str(build.native.__file__))
+    library = Path(str(native.__file__))
     assert identity[library.name] == HeldFile(library, may_map=True).digest()
     assert identity["iree-base-compiler"] == "3.13.0"
 
