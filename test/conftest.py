@@ -69,8 +69,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_measured_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Isolates the tests from plans that the user of this machine tuned."""
+    """Isolates the tests from plans that the user of this machine tuned, and from programs in the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TILEWRIGHT_CACHE", "off")
         patch.setenv("TILEWRIGHT_TUNING", str(tmp_path_factory.mktemp("tuning") / "none.db"))
         yield
 

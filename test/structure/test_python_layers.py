@@ -28,6 +28,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright.runtime",),
     ("tilewright.frontends",),
     ("tilewright.simulator", "tilewright.tuning"),
+    ("tilewright.cache",),
     ("tilewright.api",),
     ("tilewright.compare", "tilewright.torch"),
     ("tilewright.cli",),

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.describe import Compiled
 from tilewright.api.job import Job, Progress, make_dump_folder
 from tilewright.api.stages import run_stages
+from tilewright.cache.key import Request
+from tilewright.cache.use import CacheUse
 from tilewright.errors import CompileError, temporary_files
 from tilewright.frontends import Model
 from tilewright.iree.versions import check_iree
@@ -19,6 +20,7 @@ from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
 from tilewright.runtime.program import Program
 from tilewright.runtime.session import missing_features
+from tilewright.system.cache_path import default_cache
 from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline
 from tilewright.system.tuning_path import default_path
@@ -44,6 +46,7 @@ def compile(
     state: Mapping[str, str] | None = None,
     passes: Mapping[Stage, Sequence[UserPass]] | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    cache: str | os.PathLike[str] | bool = True,
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Program:
@@ -82,6 +85,8 @@ def compile(
             an error, as with `strict`.
         example_inputs: Inputs to export a `torch.nn.Module` with: a tuple of positional arguments, or a dict of
             keyword arguments. The program takes tensors of these shapes and dtypes, nested in the same way.
+        cache: Folder of the compilation cache, which makes the second compilation of the same model a load. True is
+            the user's own, $TILEWRIGHT_CACHE (which may be "off"); False is none. See docs/guide/cache.md.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
             pass, or the phase of IREE's compiler, that was running. By default there is no limit.
         progress: Function that is called with the name of every step.
@@ -101,6 +106,7 @@ def compile(
         state=_checked_state(state),
         passes={stage: tuple(each) for stage, each in (passes or {}).items()},
         example_inputs=example_inputs,
+        cache=(default_cache() if cache else None) if isinstance(cache, bool) else Path(cache).absolute(),
         timeout=timeout,
     )
     return compile_with(options, model, target, progress=progress)
@@ -135,6 +141,18 @@ def compile_with(
         if progress is not None:
             progress(step)
 
+    cache = CacheUse(_request(options, model, target, choices))
+    if (stored := cache.find()) is not None:
+        report_step("loading from the compilation cache")
+        return _loaded(
+            Program(
+                module=stored.module,
+                parameters=stored.parameters,
+                metadata=stored.metadata,
+                sources=options.parameters.values(),
+                cache_notes=cache.notes,
+            )
+        )
     with temporary_files():
         directory = WorkFolder("compile")
         try:
@@ -151,22 +169,30 @@ def compile_with(
                     progress=report_step,
                 )
                 compiled = run_stages(job, model)
-            return _as_program(compiled, options, directory)
+            is_recovered = worker.deaths > 0 or bool(compiled.metadata.report.fallbacks)
+            cache.keep(compiled.module, compiled.parameters, compiled.metadata, is_recovered=is_recovered)
+            return _loaded(
+                Program(
+                    module=compiled.module,
+                    parameters=compiled.parameters,
+                    metadata=compiled.metadata,
+                    keep_alive=directory,
+                    sources=options.parameters.values(),
+                    cache_notes=cache.notes,
+                )
+            )
         except BaseException:
             directory.cleanup()
             raise
 
 
-def _as_program(compiled: Compiled, options: CompileOptions, directory: WorkFolder) -> Program:
-    """Returns the program, loaded if this machine can run it, so that any defect shows now rather than at the first
-    call."""
-    program = Program(
-        module=compiled.module,
-        parameters=compiled.parameters,
-        metadata=compiled.metadata,
-        keep_alive=directory,
-        sources=options.parameters.values(),
-    )
-    if compiled.metadata.device == "local" and not missing_features(compiled.metadata.features):
+def _request(options: CompileOptions, model: Model, target: TargetChoice, choices: Sequence[int]) -> Request:
+    targets = {threads: resolve_targets(target, threads=threads) for threads in choices}
+    return Request(model=model, options=options, targets=targets, is_host=target == "cpu")
+
+
+def _loaded(program: Program) -> Program:
+    """Loads a program if this machine can run it, so that any defect shows now rather than at the first call."""
+    if program.metadata.device == "local" and not missing_features(program.metadata.features):
         program.load()
     return program

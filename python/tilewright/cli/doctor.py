@@ -139,7 +139,7 @@ def _compile_and_run() -> str:
       %0 = arith.addf %x, %x : tensor<3x5xf32>
       return %0 : tensor<3x5xf32>
     }"""
-    program = compile(text, threads=1)
+    program = compile(text, threads=1, cache=False)
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
     if not np.array_equal(program(x)[0], 2 * x):
         raise TilewrightError("a small program gives wrong results", hint="please report this")

@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | explain | tune | tuning | simulate | doctor | targets`."""
+"""The command line: `tilewright compile | run | explain | tune | tuning | cache | simulate | doctor | targets`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from tilewright.cli.cache import cache_command
 from tilewright.cli.examine import doctor, targets
 from tilewright.cli.group import (
     Command,
@@ -30,6 +31,7 @@ from tilewright.cli.simulate import simulate
 from tilewright.cli.tune import tune, tuning
 from tilewright.errors import OutputError
 from tilewright.records.options import CompileOptions, NumericsMode, Policy
+from tilewright.system.cache_path import default_cache
 from tilewright.system.tuning_path import default_path
 from tilewright.system.version import package_version
 
@@ -106,6 +108,15 @@ def _compiling(command: Command) -> Command:
             metavar="OUTPUT=INPUT",
             help="Update an input in place by an output, so that it is state between calls.",
         ),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help="Use the compilation cache in this folder.  [default: the user's own, see `tilewright cache`]",
+        ),
+        click.option(
+            "--no-cache", is_flag=True, help="Compile even what was compiled before, and store nothing."
+        ),
         timeout,
         common,
     ]
@@ -126,11 +137,15 @@ def _compiling(command: Command) -> Command:
         entry: str | None,
         parameters: tuple[str, ...],
         state: tuple[str, ...],
+        cache: Path | None,
+        no_cache: bool,
         timeout: float | None,
         **keywords: Any,
     ) -> Any:
         if database is not None and no_tuning:
             raise click.UsageError("--database and --no-tuning exclude each other")
+        if cache is not None and no_cache:
+            raise click.UsageError("--cache and --no-cache exclude each other")
         if str(plan) == keywords.get("model") == "-":
             raise click.UsageError("standard input cannot be both the model and the plan")
         options = CompileOptions(
@@ -146,6 +161,7 @@ def _compiling(command: Command) -> Command:
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
             state=dict(_continuation(text) for text in state),
+            cache=None if no_cache else cache.absolute() if cache is not None else default_cache(),
             timeout=timeout,
         )
         return command(*arguments, options=options, **keywords)
@@ -219,7 +235,7 @@ def compile_command(
         return
     path = program.save(output or ("model.vmfb" if model == "-" else Path(model).stem + ".vmfb"))
     tell(f"{path}: {len(program.kernels)} fused kernels, {sum(program.metadata.seconds.values()):.1f} s")
-    for note in program.metadata.notes:
+    for note in (*program.metadata.notes, *program.cache_notes):
         tell(f"note: {note}")
 
 
@@ -308,7 +324,7 @@ def explain(model: str, as_json: bool, output: str, target: str, options: Compil
         raise OutputError(f"cannot be written ({error.strerror})", where=output) from None
 
 
-for command in (tune, tuning, doctor, targets, common(simulate)):
+for command in (tune, tuning, cache_command, doctor, targets, common(simulate)):
     cli.add_command(command)
 
 

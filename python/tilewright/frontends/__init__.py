@@ -64,14 +64,14 @@ def import_model(
         raise ModelError(
             f"example_inputs are for modules of PyTorch, not for a model of type {type(model).__name__}"
         )
-    if isinstance(model, str) and _is_mlir_text(model):
+    if isinstance(model, str) and is_mlir_text(model):
         return mlir.import_mlir(model.encode(), name="model", compiler=compiler)
     if isinstance(model, bytes):
         return _import_bytes(model, name="model", compiler=compiler, directory=directory)
     if isinstance(model, str | os.PathLike):
         return _import_path(Path(model), compiler=compiler, directory=directory)
     onnx_model: Any = model
-    if _is_onnx_proto(onnx_model):
+    if is_onnx_proto(onnx_model):
         from tilewright.frontends import onnx as onnx_frontend
 
         return onnx_frontend.import_onnx(
@@ -132,9 +132,28 @@ def _import_bytes(
     return onnx_frontend.import_onnx(proto, base=base, name=name, compiler=compiler, directory=directory)
 
 
-def _is_mlir_text(text: str) -> bool:
+def external_data(path: Path) -> list[str]:
+    """Returns the paths, relative to the model's folder, of the files that hold data of a model.
+
+    Raises `OSError` and `ModelError` if the model cannot be read.
+    """
+    from tilewright.frontends import mlir
+
+    data = path.read_bytes()
+    if path.suffix == ".pt2":
+        return []
+    is_mlir = path.suffix in (".mlir", ".mlirbc") or (path.suffix != ".onnx" and mlir.looks_like_mlir(data))
+    # Every reference has this word, and reading ONNX takes much longer than finding it.
+    if is_mlir or b"location" not in data:
+        return []
+    from tilewright.frontends import onnx as onnx_frontend
+
+    return onnx_frontend.external_files(onnx_frontend.parse(data, name=path.name))
+
+
+def is_mlir_text(text: str) -> bool:
     return "\n" in text or "{" in text
 
 
-def _is_onnx_proto(model: Any) -> bool:
+def is_onnx_proto(model: Any) -> bool:
     return type(model).__name__ == "ModelProto"

@@ -37,6 +37,22 @@ def parse(data: bytes, *, name: str) -> onnx.ModelProto:
     return model
 
 
+def external_files(model: onnx.ModelProto) -> list[str]:
+    """Returns the paths of the files with external data, as the model writes them, each once."""
+    tensors = [*model.graph.initializer]
+    for node in (*model.graph.node, *(node for function in model.functions for node in function.node)):
+        tensors += _held_tensors(node)
+    return sorted(
+        {
+            entry.value
+            for tensor in tensors
+            if tensor.data_location == onnx.TensorProto.EXTERNAL
+            for entry in tensor.external_data
+            if entry.key == "location"
+        }
+    )
+
+
 def import_onnx(
     model: onnx.ModelProto, *, base: Path | None, name: str, compiler: IreeCompiler, directory: Path
 ) -> ImportedModel:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError, TuningError
 from tilewright.records.threads import Threads, thread_choices
+from tilewright.system.cache_path import default_cache
 from tilewright.system.cores import MOST_THREADS
 from tilewright.system.deadline import checked_timeout
 from tilewright.system.tuning_path import default_path
@@ -68,6 +69,8 @@ class CompileOptions:
     """Passes of the user by stage; see docs/python-ir.md."""
     example_inputs: Any = None
     """Inputs to export a module of PyTorch with: a sequence of arguments, or a mapping of keyword arguments."""
+    cache: Path | None = field(default_factory=default_cache)
+    """Folder of the compilation cache; None: programs are neither looked up nor stored."""
 
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""

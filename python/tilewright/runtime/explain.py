@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.system.ptxas import KernelResources
 
 
-def explain_text(metadata: Metadata) -> str:
+def explain_text(metadata: Metadata, cache_notes: Iterable[str] = ()) -> str:
     """Returns what was built, per kernel and per edge, and what was left to IREE and why."""
     report = metadata.report
     numerics = f", {report.numerics} numerics" if report.kernels else ""
@@ -26,7 +26,7 @@ def explain_text(metadata: Metadata) -> str:
     if metadata.variants:
         lines.append(_variants(metadata))
     lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
-    lines += [f"note: {note}" for note in metadata.notes]
+    lines += [f"note: {note}" for note in (*metadata.notes, *cache_notes)]
     if metadata.seconds:
         steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())
         lines.append(f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})")

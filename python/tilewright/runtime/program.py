@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -39,6 +39,7 @@ class Program:
         metadata: Metadata,
         keep_alive: object = None,
         sources: Iterable[Path] = (),
+        cache_notes: Sequence[str] = (),
     ) -> None:
         self._module = hold_module(module)
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
@@ -50,6 +51,7 @@ class Program:
         """Owner of the files, kept alive while the program maps them."""
         self._sources = tuple(source.absolute() for source in sources)
         """Parameter files that the program was compiled from, which `save` must not replace."""
+        self._cache_notes = tuple(cache_notes)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs.
@@ -134,6 +136,14 @@ class Program:
         return self._metadata
 
     @property
+    def cache_notes(self) -> tuple[str, ...]:
+        """Notes on the compilation cache: that the program came from it, and when it was compiled, or why not.
+
+        `save` does not store them.
+        """
+        return self._cache_notes
+
+    @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels that Tilewright compiled; IREE's own are not among them."""
         return self._metadata.report.kernels
@@ -161,9 +171,9 @@ class Program:
         """Returns what was built and why: kernels with tiles and predictions, edges between launches, and what IREE
         compiles."""
         if format == "json":
-            return self._metadata.to_json()
+            return {**self._metadata.to_json(), "cache": list(self._cache_notes)}
         if format == "text":
-            return explain_text(self._metadata)
+            return explain_text(self._metadata, self._cache_notes)
         raise ValueError(f"format must be 'text' or 'json', not {format!r}")
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -7,6 +7,7 @@ among the measurements of one key (`subprograms.Setting.key`).
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import sqlite3
 import time
@@ -171,6 +172,12 @@ class Database:
     def holds(self, target: str) -> bool:
         """True if there is a decision for a target of this name."""
         return bool(self._run("SELECT 1 FROM decisions WHERE target = ? LIMIT 1", [target]))
+
+    def fingerprint(self, target: str) -> str:
+        """Returns a hash of all decisions for a target of this name; "" if there are none."""
+        columns = ", ".join(_COLUMNS)
+        rows = self._run(f"SELECT {columns} FROM decisions WHERE target = ? ORDER BY key", [target])
+        return hashlib.sha256(json.dumps(rows, default=repr).encode()).hexdigest() if rows else ""
 
     def decisions(self) -> list[Decision]:
         """Returns all decisions, the latest first."""

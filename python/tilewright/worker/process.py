@@ -66,6 +66,8 @@ class Worker:
         self._limit_seconds = limit_seconds
         self.deadline = deadline or Deadline(None)
         """Deadline of the compilation that the next requests belong to."""
+        self.deaths = 0
+        """Number of processes that ended in a request of this compilation."""
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: Lifeline | None = None
         self._started_with: dict[str, str] = {}
@@ -127,6 +129,7 @@ class Worker:
         if message is None or limit.passed:
             self.close(kill=limit.passed)
         if message is None:
+            self.deaths += 1
             if limit.passed:
                 doing = read_doing(self._doing.fileno())
                 if limit.is_deadline:
@@ -143,6 +146,7 @@ class Worker:
         started now."""
         self._folder = folder
         self.deadline = deadline or Deadline(None)
+        self.deaths = 0
         is_there = self._process is not None and self._process.poll() is None
         return is_there and self._started_with == _read_at_start(_environment())
 

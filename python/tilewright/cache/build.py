@@ -1,0 +1,59 @@
+"""Identity of the compiler: whatever of it a rebuild or an update changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from pathlib import Path
+
+from tilewright.cache.hashes import Hashes
+from tilewright.ir.native import native
+from tilewright.iree.versions import PACKAGES, installed_version
+from tilewright.system.version import package_version
+
+_PACKAGE = Path(__file__).parents[1]
+_LIBRARIES = ("libMLIR", "libLLVM")
+"""Beginnings of the names of shared libraries that compile, where they are not linked into the extension module."""
+_FRONT_ENDS = ("onnx", "torch", "numpy", "ml_dtypes")
+"""Packages that read models and weights."""
+
+
+def compiler_identity(hashes: Hashes) -> dict[str, str]:
+    """Returns the versions of what compiles, and content hashes of what a developer may rebuild.
+
+    Raises `OSError` if a part of the compiler cannot be read.
+    """
+    packages = {name: installed_version(name) or "" for name in (*PACKAGES, *_FRONT_ENDS)}
+    return {
+        "tilewright": package_version(),
+        "python": platform.python_version(),
+        **packages,
+        "sources": _sources(),
+        **{library.name: hashes.digest(library) for library in _libraries()},
+    }
+
+
+def _sources() -> str:
+    """Returns a hash of the package's Python sources. A build folder has links to them instead of copies."""
+    files = [
+        Path(folder, name)
+        for folder, _, names in os.walk(_PACKAGE, followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    ]
+    hashed = hashlib.sha256()
+    for path in sorted(files):
+        content = path.read_bytes()
+        hashed.update(f"{path.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
+    return hashed.hexdigest()
+
+
+def _libraries() -> list[Path]:
+    """Returns the extension module, and the compiler's libraries that this process has mapped."""
+    found = {Path(str(native.__file__))}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        name = line.partition("/")[2]
+        if name.rpartition("/")[2].startswith(_LIBRARIES):
+            found.add(Path("/" + name))
+    return sorted(found)
