@@ -1,5 +1,5 @@
-// What a planner is given: a graph, the machine, the numerics, and what the plan may do. Explorers (Explorers.h) turn a
-// problem into a plan.
+// The problem that a planner is given: a graph, the machine, the numerics, and what the plan may do. Explorers
+// (Explorers.h) turn a problem into a plan.
 #ifndef TILEWRIGHT_PLAN_FUSION_FUSIONPROBLEM_H
 #define TILEWRIGHT_PLAN_FUSION_FUSIONPROBLEM_H
 

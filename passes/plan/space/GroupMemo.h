@@ -1,4 +1,4 @@
-// What planning has already found out about groups, by canonical signature (GroupSignature.h). The memo belongs to an
+// The memo holds what planning has found out about groups, by canonical signature (GroupSignature.h). It belongs to an
 // MLIR context, so it survives the whole compilation: passes that plan only to compare forms and the pass that makes
 // the final plan share it. Keys hold addresses of types, maps and attributes, which are unique in a context and live as
 // long as it does. All functions may be called by several threads at once.

@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-/// What would have to change for a group to be possible.
+/// The change that would make a group possible.
 inline constexpr llvm::StringLiteral kRoomierTarget = "a target with more memory for a workgroup or more bindings";
 
 /// Declines if the expressions share no space or no tiles fit the target.
