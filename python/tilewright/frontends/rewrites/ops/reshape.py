@@ -6,18 +6,22 @@ IREE takes such a shape as it is, and then fails at run time.
 from __future__ import annotations
 
 import numpy as np
+from onnx import numpy_helper
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
 
 def _complete_shape(operation: Operation) -> bool:
+    declared = operation.result_shape()
+    if declared is not None and 0 in declared and -1 not in declared:
+        # IREE's compiler divides by the number of elements.
+        empty = numpy_helper.from_array(np.zeros(declared, operation.dtype(0)))
+        return operation.finish("Constant", value=empty)
     if operation.is_constant(1) or not operation.is_input(1):
         return False
     x, shape = operation.inputs
-    declared = operation.result_shape()
     if declared is not None and -1 not in declared:
-        allowzero = {"allowzero": 1} if 0 in declared else {}
-        return operation.finish("Reshape", x, operation.ints(*declared), **allowzero)
+        return operation.finish("Reshape", x, operation.ints(*declared))
     (count,) = operation.static_shape(1)
     zero, one, minus = (operation.constant(np.int64(number)) for number in (0, 1, -1))
     if not operation.attribute("allowzero", 0):
@@ -40,6 +44,6 @@ RULES = (
         "Reshape",
         _complete_shape,
         "IREE fails at run time on a length of 0 or -1",
-        forms="a shape that is an input of the graph",
+        forms="a shape that is an input of the graph, and results without elements",
     ),
 )
