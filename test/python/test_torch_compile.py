@@ -254,7 +254,16 @@ def test_shapes_that_depend_on_data_are_left_to_pytorch() -> None:
 def test_nan_stays_where_pytorch_keeps_it() -> None:
     def function(x: Any, y: Any) -> Any:
         z = x * 1.0
-        return torch.maximum(x, y), torch.minimum(y, x), x.clamp(-0.5, 0.5), z == z, x.relu()
+        return (
+            torch.maximum(x, y),
+            torch.minimum(y, x),
+            x.clamp(-0.5, 0.5),
+            z == z,
+            x.relu(),
+            nn.functional.relu6(x),
+            x.argmax(1),
+            y.argmin(),
+        )
 
     x, y = torch.randn(33, 40), torch.randn(33, 40)
     x[::2, ::3], y[::5] = float("nan"), float("nan")

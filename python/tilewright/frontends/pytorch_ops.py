@@ -45,6 +45,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.maximum.default: _maximum,
         _aten.minimum.default: _minimum,
         _aten.clamp.default: _clamp,
+        _aten.hardtanh.default: _hardtanh,
+        _aten.argmax.default: functools.partial(_first, _aten.max.dim),
+        _aten.argmin.default: functools.partial(_first, _aten.min.dim),
         _aten._native_multi_head_attention.default: attention,
         _aten._transformer_encoder_layer_fwd.default: encoder_layer,
     }
@@ -67,7 +70,8 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> A
     return _aten._unsafe_index_put(x, counted, values, accumulate)
 
 
-# IREE's maximum, minimum and clamp return the other operand for NaN, where PyTorch returns NaN.
+# IREE's maximum, minimum, clamp and hardtanh return the other operand for NaN, where PyTorch returns NaN; its argmax
+# and argmin pass over NaN, which is the largest and the smallest number to PyTorch.
 
 
 def _maximum(x: Any, y: Any) -> Any:
@@ -88,6 +92,25 @@ def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
     # No comparison with NaN holds, so it stays.
     raised = x if low is None else torch.where(x < low, low, x)
     return raised if high is None else torch.where(raised > high, high, raised)
+
+
+def _hardtanh(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
+    return _clamp(x, low, high)
+
+
+def _first(
+    reduce: Any,
+    x: Any,
+    dim: int | None = None,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    """Returns the position of the largest or smallest number along a dim, or in the flattened tensor."""
+    if not x.is_floating_point():
+        return NotImplemented
+    if dim is not None:
+        return reduce(x, dim, keepdim)[1]
+    position = reduce(x.reshape(-1), 0, False)[1]
+    return position.reshape([1] * x.dim()) if keepdim else position
 
 
 def _are_floats(x: Any, y: Any) -> bool:
