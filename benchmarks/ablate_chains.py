@@ -108,7 +108,7 @@ def compile_all(chains: Sequence[Chain], cache: Path, target: str) -> None:
 def _compile(chain: Chain, variant: Variant, cache: Path, target: str) -> dict[str, Any]:
     kernels = []
     for number, model in enumerate(_models(chain, variant)):
-        plan = tilewright.compile(model, target, threads=1).plan
+        plan = tilewright.compile(model, target, threads=1, cache=False).plan
         assert plan is not None
         plan = variant.change(plan)
         with WorkFolder("ablation") as folder:

@@ -118,7 +118,7 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
 
     bound_memory()
     try:
-        compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1)
+        compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1, cache=False)
     except TilewrightError as error:
         message = str(error)
         outcome = "several lines" if "\n" in message else "refused"

@@ -150,7 +150,7 @@ class Ran:
 
 def run_here(model: ModelProto, arrays: Sequence[Array], *, target: str, dump_dir: Path | None) -> Ran:
     """Compiles and runs a model on this machine. Raises the errors of the compiler and the runtime."""
-    program = compile(model, target, threads=[THREADS], strict=True, dump_dir=dump_dir)
+    program = compile(model, target, threads=[THREADS], strict=True, dump_dir=dump_dir, cache=False)
     return Ran(program(*arrays), program.metadata.report)
 
 

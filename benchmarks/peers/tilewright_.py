@@ -82,6 +82,7 @@ class Tilewright:
             tuning=False,
             parameters=parameters,
             dump_dir=dump,
+            cache=False,
         )
 
     def _candidates(self, cache: Path) -> Sequence[Sequence[str]]:

@@ -258,7 +258,7 @@ def test_a_model_that_changes_while_it_is_compiled_is_not_stored(
     monkeypatch.setattr(compilation, "run_stages", run)
     program = tilewright.compile(path, threads=1, cache=tmp_path / "cache")
     assert program.cache_notes == (
-        "not stored in the compilation cache, because its files changed meanwhile",
+        "not stored in the compilation cache, because its files or the compiler changed meanwhile",
     )
 
 

@@ -163,9 +163,10 @@ def _model(model: Model, hashes: Hashes) -> dict[str, Any]:
         found = hashes.look_at(path, external_data)
         data = {name: hashes.digest(path.parent / name) for name in found.refers_to}
         return {"name": path.name, "content": found.sha256, "data": data}
-    if is_onnx_proto(model):
+    proto: Any = model
+    if is_onnx_proto(proto):
         try:
-            return {"name": "model", "content": _sha256(model.SerializeToString(deterministic=True))}
+            return {"name": "model", "content": _sha256(proto.SerializeToString(deterministic=True))}
         except Exception as error:  # protobuf's own error for models of more than 2 GB
             raise UncacheableError(f"the model cannot be serialised ({error})") from None
     raise UncacheableError("")

@@ -62,7 +62,9 @@ class CacheUse:
             return
         try:
             if self._request.key(self._cache.hashes) != self._key:
-                self.notes.append("not stored in the compilation cache, because its files changed meanwhile")
+                self.notes.append(
+                    "not stored in the compilation cache, because its files or the compiler changed meanwhile"
+                )
                 return
             self._cache.keep(
                 self._key,
