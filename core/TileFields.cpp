@@ -39,6 +39,15 @@ Described tilewright::tileFields(MlirAttribute attribute) {
       .Case([](tile::RunningAttr running) {
         return with<tile::RunningAttr>({{"accumulator", running.getAccumulator()}, {"block", running.getBlock()}});
       })
+      .Case([](tile::GemmAttr gemm) {
+        return with<tile::GemmAttr>({{"m", gemm.getM()},
+                                     {"n", gemm.getN()},
+                                     {"k_slices", gemm.getKSlices()},
+                                     {"step", gemm.getStep()},
+                                     {"stages", gemm.getStages()},
+                                     {"lhs", stringifyResidency(gemm.getLhs()).str()},
+                                     {"prefetch", stringifyOperands(gemm.getPrefetch()).str()}});
+      })
       .Case([](tile::TargetAttr target) {
         TileFields fields{{"name", target.getName().str()}};
         if (target.getOverrides())

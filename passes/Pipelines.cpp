@@ -206,7 +206,6 @@ void buildCudaKernels(OpPassManager &manager, const KernelOptions &options) {
   PartitionAtGridSyncOptions partition;
   partition.target = options.target;
   partition.gridSync = options.gridSync;
-  partition.byCost = false; // the plan has decided; the pass only has to prove that blocks are resident
   manager.addPass(createPartitionAtGridSync(partition));
   AllocatePartialsOptions partials;
   partials.target = options.target;

@@ -218,15 +218,21 @@ def _without_names(text: str) -> str:
 PROSE = ("reason", "wouldChange", "copies")
 """Fields of a plan that hold sentences for people."""
 
+ADDED = ("gemm",)
+"""Fields that older records of plans do not have. They are not compared; the code that follows from them is."""
+
+_SLICES = re.compile(r"^(\w+-\d+x\d+)k\d+$")
+"""Names of micro kernels with slices of K, which older records of plans have instead of `gemm`."""
+
 
 def _normalized(value: Any) -> Any:
     """Parts of a plan without prose, and with new names."""
     if isinstance(value, dict):
-        members = {key: member for key, member in value.items() if key not in PROSE}
+        members = {key: member for key, member in value.items() if key not in PROSE + ADDED}
         return {RENAMED.get(key, key): _normalized(member) for key, member in members.items()}
     if isinstance(value, list):
         return [_normalized(member) for member in value]
-    return RENAMED.get(value, value) if isinstance(value, str) else value
+    return RENAMED.get(value, _SLICES.sub(r"\1", value)) if isinstance(value, str) else value
 
 
 def _sorted_json(text: str) -> str:

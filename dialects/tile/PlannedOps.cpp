@@ -182,6 +182,8 @@ LogicalResult ExprOp::verify() {
     return emitOpError("E8: nothing is accumulated in order");
   if (getMicroKernel() && (!isReduction() || getInputs().size() != 2 || getNumResults() != 1))
     return emitOpError("E9: a micro kernel computes a reduction of one result over two inputs");
+  if (getGemm() && !getMicroKernel())
+    return emitOpError("E10: only a contraction with a micro kernel has a gemm");
   if (std::optional<ArrayRef<int64_t>> dims = getDims()) {
     auto parent = dyn_cast<SubprogramOp>((*this)->getParentOp());
     int64_t rank = parent ? parent.getExtents().size() : std::numeric_limits<int32_t>::max();

@@ -234,6 +234,8 @@ LogicalResult ComputeOp::verify() {
   int64_t vector = getVector();
   if (vector < -1 || vector >= rank)
     return emitOpError("K5: vector dim ") << vector << " of " << rank << " dims";
+  if (getGemm() && !getMicroKernel())
+    return emitOpError("K7: only a contraction with a micro kernel has a gemm");
   return getRunning() ? verifyRunning(*this, *getRunning()) : success();
 }
 

@@ -6,6 +6,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tilewright::tile;
@@ -43,5 +44,19 @@ LogicalResult NumericsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   for (StringAttr form : forms)
     if (form.empty() || !seen.insert(form).second)
       return emitError() << "A3: each form must have a name and stand once, not '" << form.getValue() << "'";
+  return success();
+}
+
+LogicalResult GemmAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t m, int64_t n,
+                               int64_t kSlices, int64_t step, int64_t stages, Residency, Operands) {
+  for (auto [name, value] : {std::pair("m", m), std::pair("n", n), std::pair("k_slices", kSlices),
+                             std::pair("step", step)})
+    if (value < 1 || !llvm::isPowerOf2_64(value))
+      return emitError() << "A4: " << name << " must be a power of two, not " << value;
+  if (step < kSlices)
+    return emitError() << "A4: a step of " << step << " along K has no element for some of the " << kSlices
+                       << " slices";
+  if (stages < 2)
+    return emitError() << "A5: a contraction needs at least two stages, not " << stages;
   return success();
 }

@@ -94,6 +94,43 @@ def Tile_RunningAttr : AttrDef<Tile_Dialect, "Running"> {
   let assemblyFormat = "`<` $accumulator `every` $block `>`";
 }
 
+def Tile_Residency : I32EnumAttr<"Residency", "how long a copy of an operand stays in shared memory", [
+    I32EnumAttrCase<"step", 0>, I32EnumAttrCase<"walk", 1>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_Operands : I32EnumAttr<"Operands", "a choice of the two operands of a contraction", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"lhs", 1>, I32EnumAttrCase<"rhs", 2>, I32EnumAttrCase<"both", 3>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_GemmAttr : AttrDef<Tile_Dialect, "Gemm"> {
+  let mnemonic = "gemm";
+  let summary = "how the threads of a block on a GPU compute a contraction";
+  let description = [{
+    The planner decides it, and code generation carries it out or refuses it. The
+    threads of a block form `m` by `n` units (a thread, a warp or a warpgroup, as
+    the micro kernel says), each with its own part of the tile's accumulators.
+    `k_slices` such grids each take a part of every step along K. A step takes
+    `step` elements of K, and shared memory holds `stages` steps at once. A copy
+    of lhs stays for one `step`, or for the whole `walk` of a tile over blocks of
+    N. `prefetch` names the operands whose first steps are copied before the
+    contraction begins. Constraints: (A4) units, slices and the step are powers
+    of two, the step has at least one element for each slice; (A5) there are at
+    least two stages.
+  }];
+  let parameters = (ins
+    "int64_t":$m, "int64_t":$n,
+    DefaultValuedParameter<"int64_t", "1">:$k_slices,
+    "int64_t":$step, "int64_t":$stages,
+    DefaultValuedParameter<"::tilewright::tile::Residency", "::tilewright::tile::Residency::step">:$lhs,
+    DefaultValuedParameter<"::tilewright::tile::Operands", "::tilewright::tile::Operands::none">:$prefetch);
+  let assemblyFormat = "`<` struct($m, $n, $k_slices, $step, $stages, $lhs, $prefetch) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {
   let mnemonic = "target";
   let summary = "a target of the target table, with fields that override it";

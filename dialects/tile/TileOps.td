@@ -80,13 +80,13 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     extent, or -1 for a dim of extent 1 that is not mapped; (E7) a tiling has one
     size per domain dim; (E8) only reductions are in order; (E9) only a reduction
     of one result over two inputs has a micro kernel, which computes it in a loop
-    nest of its own.
+    nest of its own; (E10) `gemm` says how a block's threads run a micro kernel.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, DenseI64ArrayAttr:$domain,
     DenseI64ArrayAttr:$reductions, AffineMapArrayAttr:$maps, ArrayAttr:$guards,
     AffineMapArrayAttr:$result_maps, ArrayAttr:$inits, UnitAttr:$in_order,
     OptionalAttr<DenseI64ArrayAttr>:$dims, OptionalAttr<ArrayAttr>:$tilings,
-    OptionalAttr<StrAttr>:$micro_kernel);
+    OptionalAttr<StrAttr>:$micro_kernel, OptionalAttr<Tile_GemmAttr>:$gemm);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
@@ -306,14 +306,16 @@ def Tile_ComputeOp : Tile_Op<"compute", [SingleBlock, AttrSizedOperandSegments]>
     init and kind per accumulator, and body arguments that match; (K4) maps of
     accumulators use no reduced dim; (K5) the vector dim is a dim or -1; (K6) a
     running accumulator is a maximum of f32 in a nest that reduces only the vector
-    dim, and accumulators that depend on it are sums of f32 from zero.
+    dim, and accumulators that depend on it are sums of f32 from zero; (K7) `gemm`
+    says how a block's threads run a micro kernel.
   }];
   let arguments = (ins Variadic<Index>:$offsets, Variadic<Tile_SliceType>:$accs,
     DenseI64ArrayAttr:$extents, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$offset_dims,
     DenseI64ArrayAttr:$reductions, I64Attr:$vector,
     DefaultValuedAttr<AffineMapArrayAttr, "{}">:$acc_maps, DefaultValuedAttr<ArrayAttr, "{}">:$inits,
     DefaultValuedAttr<StrArrayAttr, "{}">:$kinds,
-    OptionalAttr<StrAttr>:$micro_kernel, OptionalAttr<Tile_RunningAttr>:$running);
+    OptionalAttr<StrAttr>:$micro_kernel, OptionalAttr<Tile_GemmAttr>:$gemm,
+    OptionalAttr<Tile_RunningAttr>:$running);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $extents `sizes` $sizes `offsets` $offset_dims `(` $offsets `)` `vector` $vector

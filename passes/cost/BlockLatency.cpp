@@ -13,8 +13,6 @@ constexpr double kShuffleCycles = 25, kBarrierCycles = 30;
 constexpr double kLightCycles = 1, kSpecialCycles = 8;
 constexpr double kLoadsInFlight = 4; ///< loads of a thread in flight, from independent turns
 constexpr double kStartCycles = 500; ///< cycles to begin a block: parameters, indices, first addresses
-constexpr int64_t kRegisterUnit = 8; ///< granularity of a thread's register allocation
-constexpr int64_t kSharedUnit = 128; ///< granularity of a block's shared memory, in bytes
 
 double combineCycles(const NestWork &nest, const GpuLimits &gpu) {
   double cycles = kShuffleCycles * Log2_64_Ceil(nest.combinedLanes);
@@ -41,16 +39,6 @@ double cacheSeconds(const BlockWork &work, const Target &target) {
   return std::max(work.bytes, work.movedBytes) / std::min(cache->bandwidth, ports);
 }
 } // namespace
-
-int64_t tilewright::residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers) {
-  int64_t perThread = alignTo(std::max<int64_t>(registers, 1), kRegisterUnit);
-  int64_t warpsOfScheduler = gpu.registersPerSm / kSchedulers / (perThread * gpu.warpLanes);
-  int64_t byThreads = gpu.threadsPerSm / threads;
-  int64_t byRegisters = kSchedulers * warpsOfScheduler / divideCeil(threads, gpu.warpLanes);
-  int64_t perBlock = alignTo(std::max<int64_t>(sharedBytes + gpu.reservedSharedBytes, 1), kSharedUnit);
-  int64_t byShared = gpu.sharedBytesPerSm / perBlock;
-  return std::min({gpu.blocksPerSm, byThreads, byRegisters, byShared});
-}
 
 BlockLatency tilewright::blockLatency(const BlockWork &work, const Target &target) {
   const GpuLimits &gpu = target.gpu;

@@ -4,16 +4,11 @@
 #ifndef TILEWRIGHT_COST_BLOCKLATENCY_H
 #define TILEWRIGHT_COST_BLOCKLATENCY_H
 
-#include "passes/target/Target.h"
+#include "passes/target/AccessBytes.h"
+#include "passes/target/Occupancy.h"
 
 namespace tilewright {
 
-/// Most elements that one access of a thread takes. The planner counts with such accesses, and
-/// program/gpu/ThreadMapping assigns them.
-constexpr int64_t kMostLanes = 8;
-
-/// Schedulers of an SM. Each issues one instruction a cycle and owns a quarter of the registers.
-constexpr int64_t kSchedulers = 4;
 /// Cycles of a scheduler per memory access of a warp. The CUDA programming guide gives the throughput per SM and cycle:
 /// 32 memory accesses, 128 light instructions, 16 special functions.
 constexpr double kMemoryCycles = 4;
@@ -44,15 +39,16 @@ struct BlockWork {
   std::vector<NestWork> nests;
 };
 
+inline BlockResources resourcesOf(const BlockWork &work) {
+  return {work.blocks, work.threads, work.sharedBytes, work.registers};
+}
+
 struct BlockLatency {
   int64_t residentBlocks = 0; ///< blocks per SM
   double waves = 0, warpCycles = 0;
   double inFlight = 0; ///< share of the bandwidth that the resident warps can request
   double seconds = 0;
 };
-
-/// Returns how many blocks are resident on an SM at once; 0 if not even one fits.
-int64_t residentBlocks(const GpuLimits &gpu, int64_t threads, int64_t sharedBytes, int64_t registers);
 
 BlockLatency blockLatency(const BlockWork &work, const Target &target);
 

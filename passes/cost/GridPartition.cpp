@@ -1,24 +1,17 @@
-// A greedy search: each stage is tried in the current kernel, whose phases are given their blocks (shareOut) and whose
-// time is predicted (predict). If either speaks against it, the stage begins a new kernel.
+// A greedy search: each stage is tried in the current kernel, whose phases are given their blocks (layout/GridPhases.h)
+// and whose time is predicted (predict). If either speaks against it, the stage begins a new kernel.
 #include "passes/cost/GridPartition.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <deque>
 
 using namespace llvm;
 using namespace tilewright;
 
-int64_t tilewright::coResidentBlocks(const Target &target, int64_t residentBlocks) {
-  return residentBlocks * target.gpu.guaranteedSms;
-}
-
-bool tilewright::hasRoomForPrefetch(const Target &target, const BlockWork &block, int64_t sharedBytes, int64_t sms) {
-  if (sharedBytes > target.blockBytes)
-    return false;
-  int64_t before = residentBlocks(target.gpu, block.threads, block.sharedBytes, block.registers);
-  int64_t after = residentBlocks(target.gpu, block.threads, sharedBytes, block.registers);
-  return after >= std::min<int64_t>(before, divideCeil(block.blocks, sms));
+SmallVector<GridMember> tilewright::membersOf(ArrayRef<GridStage> stages) {
+  return map_to_vector(stages, [](const GridStage &stage) {
+    return GridMember{stage.name, resourcesOf(stage.work), stage.walks, stage.producers};
+  });
 }
 
 namespace {
@@ -27,12 +20,12 @@ constexpr double kClearly = 0.9; ///< blocks share tiles only below this share o
 class Partitioner {
 public:
   Partitioner(ArrayRef<GridStage> stages, const Target &target, GridRules rules)
-      : stages(stages), target(target), guaranteed(target), rules(rules) {
+      : stages(stages), members(membersOf(stages)), target(target), guaranteed(target), rules(rules) {
     guaranteed.cores = target.gpu.guaranteedSms;
   }
 
   GridPartition run() {
-    for (unsigned stage : breadthFirst()) {
+    for (unsigned stage : breadthFirst(members)) {
       std::string reason = partition.kernels.empty() ? "it is the first" : tryJoin(stage);
       if (reason.empty())
         continue;
@@ -44,37 +37,11 @@ public:
   }
 
 private:
-  /// Orders the stages so that producers precede consumers, level by level.
-  SmallVector<unsigned> breadthFirst() const {
-    SmallVector<unsigned> order, waiting(stages.size());
-    std::deque<unsigned> ready;
-    for (auto [i, stage] : enumerate(stages))
-      if ((waiting[i] = stage.producers.size()) == 0)
-        ready.push_back(i);
-    while (!ready.empty()) {
-      unsigned stage = ready.front();
-      ready.pop_front();
-      order.push_back(stage);
-      for (auto [i, reader] : enumerate(stages))
-        for (unsigned producer : reader.producers)
-          if (producer == stage && --waiting[i] == 0)
-            ready.push_back(i);
-    }
-    assert(order.size() == stages.size() && "stages do not depend on themselves");
-    return order;
-  }
-
   GridKernel alone(unsigned stage) const {
     const BlockWork &work = stages[stage].work;
-    GridKernel kernel;
-    kernel.phases = {{{stage, work.blocks}}};
-    kernel.blocks = work.blocks;
-    kernel.threads = work.threads;
-    kernel.sharedBytes = work.sharedBytes;
-    kernel.registers = work.registers;
+    GridKernel kernel = kernelOf(members, stage, target);
     if (target.gpu.guaranteedSms == 0)
       return kernel; // without a GPU nothing is predicted
-    kernel.residentBlocks = residentBlocks(target.gpu, work.threads, work.sharedBytes, work.registers);
     int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
     double least = secondsOf(stages[stage], target, blocks, blocks, 0);
     kernel.seconds = target.launchSeconds + least;
@@ -119,8 +86,8 @@ private:
     if (target.gpu.guaranteedSms == 0)
       return "the target has no grid barrier";
     GridKernel &current = partition.kernels.back();
-    GridKernel joined = withStage(current, stage);
-    if (std::string why = shareOut(joined); !why.empty())
+    GridKernel joined = withMember(current, members, stage, target);
+    if (std::string why = shareOut(joined, members, target); !why.empty())
       return why;
     predict(joined);
     double apart = current.seconds + alone(stage).seconds;
@@ -128,69 +95,6 @@ private:
       return formatv("a barrier does not pay: one kernel is predicted to take {0:f2} us, two take {1:f2} us",
                      joined.seconds * 1e6, apart * 1e6);
     current = std::move(joined);
-    return "";
-  }
-
-  GridKernel withStage(GridKernel kernel, unsigned stage) const {
-    size_t phase = 0;
-    for (auto [i, shares] : enumerate(kernel.phases))
-      for (const GridShare &share : shares)
-        if (is_contained(stages[stage].producers, share.stage))
-          phase = i + 1;
-    kernel.phases.resize(std::max(kernel.phases.size(), phase + 1));
-    kernel.phases[phase].push_back({stage, 0});
-    const BlockWork &work = stages[stage].work;
-    kernel.threads = std::max(kernel.threads, work.threads);
-    kernel.sharedBytes = std::max(kernel.sharedBytes, work.sharedBytes);
-    kernel.registers = std::max(kernel.registers, work.registers);
-    kernel.residentBlocks = residentBlocks(target.gpu, kernel.threads, kernel.sharedBytes, kernel.registers);
-    return kernel;
-  }
-
-  /// Returns how many tiles each block of a phase takes in turn, the same for all of its stages that walk.
-  int64_t turnsOf(ArrayRef<GridShare> phase, int64_t slots) const {
-    auto blocksAt = [&](int64_t turns) {
-      int64_t blocks = 0;
-      for (const GridShare &share : phase) {
-        int64_t own = stages[share.stage].work.blocks;
-        blocks += stages[share.stage].walks ? llvm::divideCeil(own, turns) : own;
-      }
-      return blocks;
-    };
-    int64_t turns = 1, least = blocksAt(std::numeric_limits<int64_t>::max());
-    while (blocksAt(turns) > std::max(slots, least))
-      ++turns;
-    return turns;
-  }
-
-  /// Assigns blocks to every stage of every phase. Returns an empty string, or why they cannot all be resident.
-  std::string shareOut(GridKernel &kernel) const {
-    int64_t slots = coResidentBlocks(target, kernel.residentBlocks);
-    auto tooMany = [&](const std::string &name, int64_t blocks) -> std::string {
-      return formatv("the {0} blocks of {1} cannot all be resident: the target guarantees {2} SMs with {3} blocks each "
-                     "of {4} threads, {5} registers a thread and {6} bytes of shared memory",
-                     blocks, name, target.gpu.guaranteedSms, kernel.residentBlocks, kernel.threads, kernel.registers,
-                     kernel.sharedBytes);
-    };
-    kernel.blocks = 0;
-    for (std::vector<GridShare> &phase : kernel.phases) {
-      int64_t wanted = 0, given = 0;
-      for (const GridShare &share : phase)
-        wanted += stages[share.stage].work.blocks;
-      int64_t turns = turnsOf(phase, slots);
-      for (GridShare &share : phase) {
-        const GridStage &stage = stages[share.stage];
-        share = {share.stage, stage.work.blocks};
-        if (wanted > slots && stage.walks && phase.size() == 1)
-          share.blocks = std::max<int64_t>(1, static_cast<double>(share.blocks) * slots / wanted);
-        else if (wanted > slots && stage.walks)
-          share.blocks = llvm::divideCeil(share.blocks, turns);
-        given += share.blocks;
-        if (given > slots)
-          return tooMany(stage.name, stage.work.blocks);
-      }
-      kernel.blocks = std::max(kernel.blocks, given);
-    }
     return "";
   }
 
@@ -224,6 +128,7 @@ private:
   }
 
   ArrayRef<GridStage> stages;
+  SmallVector<GridMember> members;
   const Target &target;
   Target guaranteed; ///< the target with the SMs of the smallest device it stands for
   GridRules rules;
@@ -240,31 +145,6 @@ double GridPartition::seconds() const {
   for (const GridKernel &kernel : kernels)
     sum += kernel.seconds;
   return sum;
-}
-
-std::string GridPartition::verify(ArrayRef<GridStage> stages, const Target &target) const {
-  std::vector<int64_t> phaseOf(stages.size(), -1); // the phase of each stage, counted over all kernels
-  int64_t next = 0;
-  for (const GridKernel &kernel : kernels) {
-    for (const std::vector<GridShare> &phase : kernel.phases) {
-      for (const GridShare &share : phase) {
-        if (phaseOf[share.stage] >= 0)
-          return stages[share.stage].name + " is in two phases";
-        for (unsigned producer : stages[share.stage].producers)
-          if (phaseOf[producer] < 0 || phaseOf[producer] == next)
-            return stages[share.stage].name + " does not come after " + stages[producer].name + ", which it reads";
-        phaseOf[share.stage] = next;
-      }
-      ++next;
-    }
-    bool synchronises = kernel.phases.size() > 1 ||
-                        llvm::any_of(kernel.phases.front(), [](const GridShare &share) { return share.sharesTiles; });
-    if (synchronises && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
-      return formatv("{0} blocks wait for each other, but only {1} are certain to be resident", kernel.blocks,
-                     coResidentBlocks(target, kernel.residentBlocks));
-  }
-  auto missing = find(phaseOf, -1);
-  return missing == phaseOf.end() ? "" : stages[missing - phaseOf.begin()].name + " is in no phase";
 }
 
 void GridPartition::print(ArrayRef<GridStage> stages, raw_ostream &os) const {

@@ -4,7 +4,7 @@
 #ifndef TILEWRIGHT_COST_PRODUCTCOST_H
 #define TILEWRIGHT_COST_PRODUCTCOST_H
 
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {

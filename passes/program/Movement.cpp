@@ -6,8 +6,8 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/cost/BufferedSlice.h"
-#include "passes/plan/space/WalkedDim.h"
+#include "passes/layout/BufferedSlice.h"
+#include "passes/graph/SubprogramWalk.h"
 #include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;

@@ -8,7 +8,6 @@
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/SwizzledLayout.h"
-#include "passes/plan/space/IterationSpace.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -186,6 +185,10 @@ static StringAttr microKernelOf(const Nest &nest) {
   return nest.roots.empty() ? StringAttr() : ExprOp(nest.roots.front()).getMicroKernelAttr();
 }
 
+static GemmAttr gemmOf(const Nest &nest) {
+  return nest.roots.empty() ? GemmAttr() : ExprOp(nest.roots.front()).getGemmAttr();
+}
+
 ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accumulators &accs, Block *body,
                                      int64_t blocks) {
   SmallVector<int64_t> nestExtents, sizes, offsetDims, reductions;
@@ -229,7 +232,7 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
   auto compute =
       ComputeOp::create(builder, subprogram.getLoc(), nestOffsets, accs.slices, nestExtents, sizes, offsetDims,
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
-                        builder.getStrArrayAttr(kinds), microKernelOf(nest), RunningAttr());
+                        builder.getStrArrayAttr(kinds), microKernelOf(nest), gemmOf(nest), RunningAttr());
   if (!nest.roots.empty())
     if (Attribute swizzled = ExprOp(nest.roots.front())->getAttr(kSwizzledAttr))
       compute->setAttr(kSwizzledAttr, swizzled);

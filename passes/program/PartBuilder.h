@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PROGRAM_PARTBUILDER_H
 #define TILEWRIGHT_PROGRAM_PARTBUILDER_H
 
-#include "passes/plan/apply/Roundings.h"
+#include "passes/normalize/Roundings.h"
 #include "passes/program/PartSlices.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -4,8 +4,8 @@
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/cost/BufferLines.h"
-#include "passes/cost/BufferedSlice.h"
+#include "passes/layout/BufferLines.h"
+#include "passes/layout/BufferedSlice.h"
 #include "passes/graph/Contraction.h"
 #include "passes/support/AffineAlgebra.h"
 

@@ -67,6 +67,11 @@ llvm::SmallVector<int64_t> dimsAsTheyLie(mlir::AffineMap map, llvm::ArrayRef<int
 /// access does not depend on surrounds one that it depends on.
 bool isReadAgain(mlir::AffineMap map, llvm::ArrayRef<int64_t> loops);
 
+/// Returns the dim if the quasi-affine expression is just that dim, else -1.
+int64_t pureDim(mlir::AffineExpr expr);
+/// Returns the dim that advances the expression by one (d, or d plus something else), or -1.
+int64_t unitStrideDim(mlir::AffineExpr expr);
+
 } // namespace tilewright
 
 #endif

@@ -16,6 +16,9 @@ inline constexpr int64_t kGpuLineBytes = 128;
 inline constexpr int64_t kSectorBytes = 32;
 /// Widest access of a GPU's thread, to registers or by cp.async.
 inline constexpr int64_t kAccessBytes = 16;
+/// Most elements that one access of a GPU's thread takes. The planner counts with such accesses, and
+/// program/gpu/ThreadMapping assigns them.
+inline constexpr int64_t kMostLanes = 8;
 /// An atom is what a thread copies of a contraction's operand at once, at most.
 inline constexpr int64_t kAtomBytes = kAccessBytes;
 /// Narrowest copy by cp.async. Narrower elements are loaded into registers and stored from there.

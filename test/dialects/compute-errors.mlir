@@ -195,3 +195,18 @@ tile.program @k6_no_sum outputs 0 {
     }
   }
 }
+
+// -----
+
+tile.program @k7_no_micro_kernel outputs 0 {
+^bb0(%x: !tile.slice<4x5xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      // expected-error @+1 {{K7: only a contraction with a micro kernel has a gemm}}
+      tile.compute [4, 5] sizes [1, 5] offsets [0] (%i) vector 1 reduce [] attributes {gemm = #tile.gemm<m = 1, n = 1, step = 8, stages = 2>} {
+        tile.yield
+      }
+    }
+  }
+}

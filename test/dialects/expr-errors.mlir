@@ -258,3 +258,14 @@ func.func @e9_no_contraction(%x: tensor<4x5xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @e10_no_micro_kernel(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{E10: only a contraction with a micro kernel has a gemm}}
+  %r = tile.expr domain [4, 5] reduce [1] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i)>] inits [0.0 : f32] {gemm = #tile.gemm<m = 1, n = 1, step = 8, stages = 2>} : (tensor<4x5xf32>) -> tensor<4xf32> {
+  ^bb0(%v: f32, %acc: f32):
+    tile.yield %acc : f32
+  }
+  return
+}

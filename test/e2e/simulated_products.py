@@ -138,7 +138,7 @@ def by_warpgroups(*tile: int, threads: int = 128, label: str = "wgmma-64x8") -> 
         for op in part.ops:
             if op.micro_kernel:
                 op.micro_kernel = label
-            for tiling in op.tilings[:1]:
-                tiling.sizes = [part.tiles[dim] if dim >= 0 else 1 for dim in op.dims]
+                op.gemm = None  # chosen for the new tile
+            op.tilings = []  # they follow from the micro kernel and the tile
 
     return edit

@@ -24,6 +24,9 @@ class Product:
     element: str
     tile: tuple[int, int]
     threads: int
+    units: tuple[int, int]
+    stages: int
+    slices: int = 1
     rows_of_terms: bool = False
     """True if K is innermost in the right operand."""
     odd: bool = False
@@ -32,6 +35,15 @@ class Product:
     @property
     def sizes(self) -> tuple[int, int, int]:
         return (2045, 1021, 16379) if self.odd else (2048, 1024, 16384)
+
+    @property
+    def gemm(self) -> str:
+        line = 64 if self.kernel.startswith("fma") or self.slices > 1 else 128  # bytes of a step
+        step = self.slices * line // {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}[self.element]
+        m, n = self.units
+        return (
+            f"#tile.gemm<m = {m}, n = {n}, k_slices = {self.slices}, step = {step}, stages = {self.stages}>"
+        )
 
     def __str__(self) -> str:
         tile = "x".join(map(str, self.tile))
@@ -64,7 +76,7 @@ tile.program @{name} outputs 1 {{
     %kept = tile.alloc : {tile}
     tile.compute [{m}, {n}, {k}] sizes [{tm}, {tn}, {k}] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%kept : {tile}) at [{dims} (m - s0, n - s1)>]
-        inits [{zero}] kinds ["add"] attributes {{micro_kernel = "{self.kernel}"}} {{
+        inits [{zero}] kinds ["add"] attributes {{micro_kernel = "{self.kernel}", gemm = {self.gemm}}} {{
     ^bb0(%s: {sums}):
       %u = tile.load %a at {dims} (m, k)> : !tile.slice<{m}x{k}x{element}, global> -> {element}
       %v = tile.load %b at {dims} {at}> : !tile.slice<{right}x{element}, global> -> {element}
@@ -92,12 +104,28 @@ tile.program @{name} outputs 1 {{
 
 def _products() -> list[Product]:
     tiles = {
-        "mma_sync-16x8": (((16, 64), 64), ((64, 64), 128), ((128, 128), 256)),
-        "wgmma-64x8": (((64, 64), 128), ((128, 128), 256), ((128, 256), 256)),
-        "fma-8x8": (((64, 64), 128), ((128, 128), 256)),
+        "mma_sync-16x8": (
+            ((16, 64), 64, (1, 2), 5),
+            ((64, 64), 128, (2, 2), 5),
+            ((128, 128), 256, (2, 4), 3),
+        ),
+        "wgmma-64x8": (
+            ((64, 64), 128, (1, 1), 4),
+            ((128, 128), 256, (2, 1), 3),
+            ((128, 256), 256, (2, 1), 4),
+        ),
+        "fma-8x8": (((64, 64), 128, (8, 16), 4), ((128, 128), 256, (16, 16), 4)),
     }
     products = [
-        Product(kernel=kernel, element=element, tile=tile, threads=threads, rows_of_terms=element == "i8")
+        Product(
+            kernel=kernel,
+            element=element,
+            tile=tile,
+            threads=threads,
+            units=units,
+            stages=stages,
+            rows_of_terms=element == "i8",
+        )
         for kernel, element in (
             ("mma_sync-16x8", "f16"),
             ("mma_sync-16x8", "i8"),
@@ -105,25 +133,52 @@ def _products() -> list[Product]:
             ("wgmma-64x8", "i8"),
             ("fma-8x8", "f32"),
         )
-        for tile, threads in tiles[kernel]
+        for tile, threads, units, stages in tiles[kernel]
     ]
-    tf32 = (("mma_tf32-16x8", (128, 128), 256), ("wgmma_tf32-64x8", (128, 256), 256))
+    tf32 = (("mma_tf32-16x8", (128, 128), (2, 4), 3), ("wgmma_tf32-64x8", (128, 256), (2, 1), 4))
     products += [
-        Product(kernel=kernel, element="f32", tile=tile, threads=threads, rows_of_terms=True)
-        for kernel, tile, threads in tf32
+        Product(
+            kernel=kernel,
+            element="f32",
+            tile=tile,
+            threads=256,
+            units=units,
+            stages=stages,
+            rows_of_terms=True,
+        )
+        for kernel, tile, units, stages in tf32
     ]
     products += [  # several threads share K
-        Product(kernel="mma_sync-16x8k4", element="f16", tile=(16, 32), threads=256),
-        Product(kernel="fma-8x8k8", element="f32", tile=(16, 16), threads=256),
+        Product(
+            kernel="mma_sync-16x8",
+            element="f16",
+            tile=(16, 32),
+            threads=256,
+            units=(1, 2),
+            stages=4,
+            slices=4,
+        ),
+        Product(
+            kernel="fma-8x8", element="f32", tile=(16, 16), threads=256, units=(4, 8), stages=3, slices=8
+        ),
     ]
     products += [
-        Product(kernel=kernel, element=element, tile=tile, threads=threads, odd=True, rows_of_terms=True)
-        for kernel, element, tile, threads in (
-            ("mma_sync-16x8", "bf16", (16, 64), 64),
-            ("mma_tf32-16x8", "f32", (64, 64), 64),
-            ("wgmma-64x8", "bf16", (128, 128), 256),
-            ("wgmma-64x8", "i8", (64, 256), 128),
-            ("wgmma_tf32-64x8", "f32", (128, 128), 128),
+        Product(
+            kernel=kernel,
+            element=element,
+            tile=tile,
+            threads=threads,
+            units=units,
+            stages=stages,
+            odd=True,
+            rows_of_terms=True,
+        )
+        for kernel, element, tile, threads, units, stages in (
+            ("mma_sync-16x8", "bf16", (16, 64), 64, (1, 2), 5),
+            ("mma_tf32-16x8", "f32", (64, 64), 64, (1, 2), 5),
+            ("wgmma-64x8", "bf16", (128, 128), 256, (2, 1), 3),
+            ("wgmma-64x8", "i8", (64, 256), 128, (1, 1), 4),
+            ("wgmma_tf32-64x8", "f32", (128, 128), 128, (1, 1), 4),
         )
     ]
     return products

@@ -82,7 +82,8 @@ def with_swizzled_weights(
     part.workgroups = math.prod(-(-part.extents[dim] // part.tiles[dim]) for dim in part.grid)
     (contraction,) = (op for op in part.ops if op.micro_kernel)
     contraction.micro_kernel = "wgmma-64x8"
-    contraction.tilings[0].sizes = [part.tiles[dim] if dim >= 0 else 1 for dim in contraction.dims]
+    contraction.gemm = None  # chosen for the new tile
+    contraction.tilings = []  # they follow from the micro kernel and the tile
     _, columns, terms = (part.extents[dim] for dim in contraction.dims)
     size = part.tiles[part.grid[1]]
     lines = (-(-columns // size) - 1) * size + _power_of_two(size)

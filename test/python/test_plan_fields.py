@@ -87,6 +87,16 @@ def _contraction(plan: Json) -> Json:
     return next(op for op in _ops(plan) if op["microKernel"])
 
 
+def _register_tiling(plan: Json) -> Json:
+    tiling: Json = next(t for t in _contraction(plan)["tilings"] if t["level"] == "thread")
+    return tiling
+
+
+def _gemm(plan: Json) -> Json:
+    gemm: Json = _contraction(plan)["gemm"]
+    return gemm
+
+
 def _plain(plan: Json) -> Json:
     return next(op for op in _ops(plan) if not op["microKernel"])
 
@@ -200,6 +210,14 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         _do(lambda p: _root(p)["tilings"][0]["sizes"].__setitem__(0, 10**6)),
         "has size 1000000 along a dim of extent",
     ),
+    "another order of loops": (
+        _do(lambda p: _register_tiling(p)["order"].reverse()),
+        r"its tiling at level thread has order \[.*\]; its loops are nested as \[",
+    ),
+    "another step of the micro kernel": (
+        _do(lambda p: _register_tiling(p).update(sizes=[size + 1 for size in _register_tiling(p)["sizes"]])),
+        r"its tiling at level thread has sizes \[.*\]; its micro kernel and tile make them \[",
+    ),
     "a loop twice": (
         _do(lambda p: _root(p)["tilings"][0]["order"].__setitem__(0, _root(p)["tilings"][0]["order"][1])),
         "each dim once in its order",
@@ -279,6 +297,13 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
 ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
     "a block of threads": (_set(_part, threads=128), "a processor has no thread blocks"),
     "shared steps": (_set(_part, steps=2), "a processor has no thread blocks"),
+    "a gemm": (
+        _set(
+            _contraction,
+            gemm={"m": 1, "n": 1, "kSlices": 1, "step": 8, "stages": 2, "lhs": "step", "prefetch": "none"},
+        ),
+        "gemm: only a contraction with a micro kernel on a GPU has one",
+    ),
 }
 ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "no threads": (_set(_part, threads=0, group=0), "a block of 0 threads"),
@@ -288,6 +313,46 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "more threads than a block has": (_set(_part, threads=2048), "1024 threads at most"),
     "a group of three": (_set(_part, threads=96, group=3), "a power of two"),
+    "a gemm of what does not contract": (
+        _do(lambda p: _plain(p).update(gemm=_gemm(p))),
+        "gemm: only a contraction with a micro kernel on a GPU has one",
+    ),
+    "a gemm without a field": (
+        _do(lambda p: _gemm(p).pop("stages")),
+        "missing value at plan.kernels.*gemm.stages",
+    ),
+    "a gemm with another field": (_set(_gemm, unroll=4), "unknown field at plan.kernels.*gemm.unroll"),
+    "no such residency": (_set(_gemm, lhs="hello"), "expected step or walk at plan.kernels.*gemm.lhs"),
+    "no such operands": (_set(_gemm, prefetch="hello"), "expected one of none, lhs, rhs, both"),
+    "units that are no power of two": (_set(_gemm, m=3), "gemm: m must be a power of two, not 3"),
+    "more units than rows": (_set(_gemm, m=128, n=1), "gemm: 128x1 units cannot share a tile of"),
+    "more units than threads": (
+        _do(lambda p: _part(p).update(threads=32)),
+        "gemm: 1x64 units of 1 threads, times 1 slices of K, are more than the 32 threads of a block",
+    ),
+    "slices that leave threads idle": (_set(_gemm, kSlices=2, step=16), "gemm: .* slices of K"),
+    "slices that are no power of two": (
+        _set(_gemm, kSlices=3),
+        "gemm: kSlices must be a power of two, not 3",
+    ),
+    "a step that is no power of two": (_set(_gemm, step=12), "gemm: step must be a power of two, not 12"),
+    "a step that is too short": (
+        _set(_gemm, step=1),
+        "gemm: a step of 1 along K is too short: 'fma' takes 4 at least",
+    ),
+    "a step that is too long": (
+        _set(_gemm, step=64),
+        "gemm: a step of 64 along K is too long: 'fma' takes 32 at most",
+    ),
+    "a single stage": (_set(_gemm, stages=1), "gemm: 1 stages: a contraction has between 2 and 12"),
+    "an lhs that stays without a walk": (
+        _set(_gemm, lhs="walk"),
+        "gemm: its lhs cannot stay in shared memory: no dim is walked in blocks around it",
+    ),
+    "a prefetch with nothing before it": (
+        _set(_gemm, prefetch="both"),
+        "gemm: the first steps of its both cannot be copied ahead",
+    ),
 }
 
 
@@ -353,6 +418,7 @@ def test_the_terms_of_a_block_are_carried_out(
     name, sizes = _contraction(plan)["microKernel"].split("-")
     label = f"{name}-{'x'.join(sizes.split('x')[:2])}x16"
     _contraction(plan)["microKernel"] = label
+    _contraction(plan)["tilings"] = []  # they follow from the label
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan))
     program = tilewright.compile(product, "x86-64-v2", threads=1, plan=path)

@@ -19,6 +19,7 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("dialects/tile",),
     ("passes/target",),
     ("passes/graph",),
+    ("passes/layout",),
     ("passes/normalize", "passes/cost"),
     ("passes/plan/ir",),
     ("passes/plan/space",),
@@ -74,6 +75,19 @@ def test_includes_run_downwards() -> None:
         if header not in PASS_INTERFACE
     ]
     assert list(wrong_arrows(arrows, CPP_LEVELS)) == []
+
+
+def test_programs_and_code_are_made_as_the_plan_says() -> None:
+    """Lowering and code generation carry a plan out: they know its struct, and nothing that decides."""
+    deciding = [
+        f"{path.relative_to(ROOT)}:{number}: {header}"
+        for folder in ("passes/program", "passes/codegen")
+        for path in _cpp_files()
+        if path.is_relative_to(ROOT / folder)
+        for number, header in _includes(path)
+        if header.startswith(("passes/cost/", "passes/plan/")) and not header.startswith("passes/plan/ir/")
+    ]
+    assert deciding == []
 
 
 def test_an_arrow_that_runs_upwards_is_found() -> None:

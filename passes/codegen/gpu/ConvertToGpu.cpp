@@ -135,9 +135,6 @@ private:
       own->again = isLaterTile(builder, part);
     if (isPrefetchedInBlockBefore(compute))
       own->again = isFirstOf(builder, cast<scf::ForOp>(compute->getParentOp()), values);
-    if (!own->plan.instead.empty())
-      remark::missed(compute.getLoc(), remark::RemarkOpts::name("micro-kernel").category("tile-convert-to-gpu"))
-          << ("tile: the contraction is computed with '" + own->plan.kernel.name + "': " + own->plan.instead);
     std::optional<HeldAccumulators> accumulators =
         emitContraction(builder, *own, next ? &*next : nullptr, values, thread, threads);
     if (accumulators)

@@ -5,13 +5,12 @@
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/cost/Clusters.h"
-#include "passes/cost/GridPartition.h"
 #include "passes/program/gpu/ClusterAttr.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
 #include "passes/program/gpu/ThreadMapping.h"
 #include "passes/support/DiagnosticNumbers.h"
+#include "passes/target/Occupancy.h"
 
 using namespace mlir;
 using namespace tilewright;

@@ -5,8 +5,8 @@
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/graph/ParameterRecipe.h"
-#include "passes/plan/forms/PackedCopy.h"
-#include "passes/plan/space/Bindings.h"
+#include "passes/normalize/PackedCopy.h"
+#include "passes/graph/Bindings.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

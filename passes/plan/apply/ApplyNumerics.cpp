@@ -5,7 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/graph/Rounding.h"
 #include "passes/plan/apply/ExprBuilder.h"
-#include "passes/plan/apply/Roundings.h"
+#include "passes/normalize/Roundings.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -57,7 +57,8 @@ tile::ExprOp buildExpr(OpBuilder &builder, Location loc, TypeRange results, cons
                        std::unique_ptr<Block> body) {
   auto op = tile::ExprOp::create(builder, loc, results, inputs.tensors(), builder.getDenseI64ArrayAttr(domain),
                                  builder.getDenseI64ArrayAttr(reductions), inputs.maps(builder), inputs.guards(builder),
-                                 resultMaps, inits, UnitAttr(), DenseI64ArrayAttr(), ArrayAttr(), StringAttr());
+                                 resultMaps, inits, UnitAttr(), DenseI64ArrayAttr(), ArrayAttr(), StringAttr(),
+                                 tile::GemmAttr());
   op.getBody().push_back(body.release());
   return op;
 }

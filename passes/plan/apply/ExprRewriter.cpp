@@ -8,7 +8,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/plan/apply/ExprBuilder.h"
-#include "passes/plan/apply/Roundings.h"
+#include "passes/normalize/Roundings.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/EraseUnused.h"
 
@@ -276,6 +276,7 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
   fused.setDimsAttr(consumer.getDimsAttr());
   fused.setTilingsAttr(consumer.getTilingsAttr());
   fused.setMicroKernelAttr(consumer.getMicroKernelAttr());
+  fused.setGemmAttr(consumer.getGemmAttr());
   fused->setDiscardableAttrs(consumer->getDiscardableAttrDictionary());
   return fused;
 }

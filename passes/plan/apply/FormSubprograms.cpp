@@ -4,16 +4,18 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Rounding.h"
+#include "passes/normalize/Roundings.h"
 #include "passes/plan/apply/ExprRewriter.h"
 #include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/apply/PlanReport.h"
-#include "passes/plan/apply/Roundings.h"
+#include "passes/plan/apply/UnitDims.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/JsonFile.h"
@@ -37,59 +39,6 @@ namespace {
 //===----------------------------------------------------------------------===//
 // Carrying out a plan
 //===----------------------------------------------------------------------===//
-
-/// Removes dims of one point, which have no dim in the iteration space.
-void dropUnitDims(tile::ExprOp op, const TensorExpr &expr) {
-  Builder builder(op.getContext());
-  SmallVector<AffineExpr> renamed;
-  SmallVector<int64_t> domain, reductions;
-  for (auto [dim, extent] : llvm::enumerate(expr.domain)) {
-    bool kept = hasPlace(expr, dim);
-    renamed.push_back(kept ? builder.getAffineDimExpr(domain.size()) : builder.getAffineConstantExpr(0));
-    if (kept && llvm::is_contained(expr.reductions, static_cast<int64_t>(dim)))
-      reductions.push_back(domain.size());
-    if (kept)
-      domain.push_back(extent);
-  }
-  if (domain.size() == expr.domain.size())
-    return;
-  auto rename = [&](AffineMap map) {
-    return simplifyInDomain(map.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), domain);
-  };
-  auto renameSet = [&](IntegerSet set) {
-    return conjoin(set.replaceDimsAndSymbols(renamed, {}, domain.size(), 0), IntegerSet(), domain);
-  };
-  SmallVector<AffineMap> maps, resultMaps;
-  SmallVector<Attribute> guards;
-  for (unsigned i = 0; i < op.getInputs().size(); ++i) {
-    maps.push_back(rename(op.getInputMap(i)));
-    IntegerSet guard = op.getGuard(i);
-    if (guard)
-      guard = renameSet(guard);
-    guards.push_back(guard ? Attribute(IntegerSetAttr::get(guard)) : builder.getUnitAttr());
-  }
-  for (unsigned i = 0; i < op.getNumResults(); ++i)
-    resultMaps.push_back(rename(op.getResultMap(i)));
-  op.setDomain(domain);
-  op.setReductions(reductions);
-  op.setMapsAttr(builder.getAffineMapArrayAttr(maps));
-  op.setGuardsAttr(builder.getArrayAttr(guards));
-  op.setResultMapsAttr(builder.getAffineMapArrayAttr(resultMaps));
-  for (Operation &inner : llvm::make_early_inc_range(op.getBodyBlock())) {
-    if (auto index = dyn_cast<tile::IndexOp>(inner))
-      index.setMap(rename(index.getMap()));
-    auto within = dyn_cast<tile::WithinOp>(inner);
-    if (!within)
-      continue;
-    if (IntegerSet set = renameSet(within.getSet())) {
-      within.setSet(set);
-      continue;
-    }
-    OpBuilder at(within);
-    within.replaceAllUsesWith(arith::ConstantOp::create(at, within.getLoc(), at.getBoolAttr(true)).getResult());
-    within.erase();
-  }
-}
 
 /// Builds the subprogram of one fusion group at the builder's insertion point.
 class SubprogramBuilder {
@@ -222,6 +171,8 @@ private:
       applyNumerics(*raised, op, expr);
     if (!op.microKernel.empty())
       raised->setMicroKernel(op.microKernel);
+    if (op.gemm)
+      raised->setGemmAttr(attrOf(*op.gemm, builder.getContext()));
     if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
       (*raised)->setAttr(kSwizzledAttr, layout);
     if (op.root)
@@ -382,6 +333,8 @@ private:
       return function.emitError("illegal plan: ") << why;
     followTiles(*plan);
     settle(graph, planned, *plan);
+    if (std::string why = settleGemms(graph, planned, *plan); !why.empty())
+      return function.emitError("illegal plan: ") << why;
     if (failed(checkLayouts(function, graph, planned, *plan)))
       return failure();
     if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
@@ -400,6 +353,16 @@ private:
           << llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}", kernel.op, kernel.after,
                            kernel.before, kernel.reason)
                  .str();
+  }
+
+  /// Chooses how blocks compute contractions, where a plan from a file does not say so. Returns why a block cannot
+  /// compute one as the plan says, or an empty string.
+  static std::string settleGemms(const TensorGraph &graph, const Target &planned, Plan &plan) {
+    if (planned.backend != Backend::cuda)
+      return "";
+    Target machine = forNumerics(planned, plan.numerics);
+    chooseGemms(plan, graph, machine);
+    return whyNotComputed(plan, graph, machine);
   }
 
   /// Checks swizzled layouts, which a plan from a file may state, and remarks on contractions that have none.

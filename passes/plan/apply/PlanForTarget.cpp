@@ -2,9 +2,9 @@
 #include "passes/plan/apply/PlanForTarget.h"
 
 #include "mlir/IR/TypeUtilities.h"
-#include "passes/cost/GemmTiling.h"
 #include "passes/graph/Contraction.h"
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/AllowedProducts.h"
@@ -15,12 +15,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Returns true if the label has the micro kernel's name and register block. The plan chooses the K of a block, and on
-/// a GPU the K slices.
+/// Returns true if the label has the micro kernel's name and register block. On processors, the plan chooses the K of a
+/// block.
 static bool isLabelOf(const MicroKernel &kernel, StringRef label, const Target &target) {
   std::string own = kernel.label(target);
-  return target.backend == Backend::cuda ? labelWithKSlices(own, kSlicesOf(label)) == label
-                                         : withKBlocking(own, kBlocking(label)) == label;
+  return (target.backend == Backend::cuda ? own : withKBlocking(own, kBlocking(label))) == label;
 }
 
 /// Returns true unless a block of the walked dim would end within a step of the micro kernel, which processors cannot
@@ -57,6 +56,44 @@ static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot
   return "";
 }
 
+static std::string listOf(ArrayRef<int64_t> values) {
+  return "[" + llvm::join(llvm::map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
+}
+
+/// Returns how a tiling differs from the one that the code has, or an empty string. Tiles of a block follow from those
+/// of the group, and what a step of the micro kernel covers may be larger than a tile.
+static std::string whyNotTiled(const LevelTiling &stated, const LevelTiling &emitted, ArrayRef<int64_t> tile) {
+  if (stated.level != emitted.level)
+    return "";
+  std::string level = "its tiling at level " + tile::stringifyScope(stated.level).str();
+  auto inTile = llvm::map_to_vector(llvm::zip(stated.sizes, tile),
+                                    [](auto sizes) { return std::min(std::get<0>(sizes), std::get<1>(sizes)); });
+  if (stated.level != tile::Scope::block && ArrayRef(inTile) != ArrayRef(emitted.sizes))
+    return level + " has sizes " + listOf(stated.sizes) + "; its micro kernel and tile make them " +
+           listOf(emitted.sizes);
+  if (stated.order != emitted.order)
+    return level + " has order " + listOf(stated.order) + "; its loops are nested as " + listOf(emitted.order);
+  return "";
+}
+
+static std::string checkTilings(const TensorGraph &graph, ArrayRef<GroupRoot> roots, const GroupPlan &part,
+                                const OpPlan &op, const Target &target) {
+  if (!op.root || op.tilings.empty())
+    return "";
+  std::vector<LevelTiling> emitted = {blockTiling(part.tiles, part.grid, op.dims)};
+  auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
+  StringRef name = StringRef(op.microKernel).rsplit('-').first;
+  if (root != roots.end() && !op.microKernel.empty())
+    for (const MicroKernel &kernel : microKernelsFor(graph, *root, target))
+      if (kernel.name == name)
+        emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, kernel, op.microKernel, target));
+  for (const LevelTiling &stated : op.tilings)
+    for (const LevelTiling &own : emitted)
+      if (std::string why = whyNotTiled(stated, own, emitted.front().sizes); !why.empty())
+        return why;
+  return "";
+}
+
 static std::string checkThreads(const GroupPlan &part, const Target &target) {
   if (target.backend == Backend::cpu) {
     if (part.threads != 0 || part.group != 0 || part.steps != 0)
@@ -82,6 +119,12 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
     if (!op.microKernel.empty())
       if (std::string why = checkMicroKernel(graph, roots, part, op, target); !why.empty())
         return "op " + std::to_string(op.id) + ": " + why;
+  for (const OpPlan &op : part.ops) {
+    if (std::string why = checkTilings(graph, roots, part, op, target); !why.empty())
+      return "op " + std::to_string(op.id) + ": " + why;
+    if (op.gemm && (target.backend == Backend::cpu || op.microKernel.empty()))
+      return "op " + std::to_string(op.id) + ": gemm: only a contraction with a micro kernel on a GPU has one";
+  }
   if (target.backend == Backend::cpu)
     for (const TensorPlan &tensor : part.tensors)
       if (!tensor.layout.empty())

@@ -133,6 +133,12 @@ private:
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }
 
+  /// Returns the micro kernel's name for the reader, with the slices of K: "fma-8x8k4".
+  static std::string microKernelOf(const OpPlan &op) {
+    bool isSliced = op.gemm && op.gemm->kSlices > 1;
+    return op.microKernel + (isSliced ? "k" + std::to_string(op.gemm->kSlices) : "");
+  }
+
   /// Returns the group's dims in loop order, with grid dims first.
   static json::Array orderOf(const GroupPlan &part) {
     json::Array order(part.grid);
@@ -166,7 +172,7 @@ private:
                                    {"loc", location(op.id)},
                                    {"bytes", bytesOf(op.id)},
                                    {"root", op.root},
-                                   {"micro_kernel", op.microKernel},
+                                   {"micro_kernel", microKernelOf(op)},
                                    {"copies", op.copies},
                                    {"numerics", numerics(op)}});
       }

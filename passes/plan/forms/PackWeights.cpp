@@ -8,7 +8,7 @@
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/graph/ParameterRecipe.h"
-#include "passes/plan/forms/PackedCopy.h"
+#include "passes/normalize/PackedCopy.h"
 #include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

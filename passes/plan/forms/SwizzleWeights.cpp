@@ -7,7 +7,7 @@
 #include "passes/graph/Contraction.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/graph/SwizzledLayout.h"
-#include "passes/plan/forms/PackedCopy.h"
+#include "passes/normalize/PackedCopy.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -2,15 +2,17 @@
 #include "passes/plan/grid/WritePlan.h"
 #include "passes/graph/Form.h"
 
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/graph/ReducedWalk.h"
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/Warpgroups.h"
@@ -189,11 +191,12 @@ private:
     if (kernel && target.backend == Backend::cuda)
       plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
-      plan.microKernel = withKBlocking(labelWithKSlices(kernel->label(target), part.space.kSlices),
+      plan.microKernel = withKBlocking(kernel->label(target),
                                        kPerBlock(graph, *root, part.space, target));
-    plan.tilings.push_back(tilingOf(part, root->dims));
+    plan.tilings.push_back(blockTiling(part.space.tiles, part.space.grid, root->dims));
     if (kernel)
-      plan.tilings.push_back(registerTiling(part, *root));
+      plan.tilings.push_back(
+          registerTiling(graph, *root, plan.dims, part.space.tiles, *kernel, plan.microKernel, target));
     return plan;
   }
 
@@ -207,33 +210,6 @@ private:
     if (space.blocksPerTile() == 1)
       return "as-is";
     return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
-  }
-
-  /// Returns the tile sizes of a root. The loops over the grid are outermost.
-  static LevelTiling tilingOf(const PlannedGroup &part, ArrayRef<int64_t> dims) {
-    LevelTiling tiling{tile::Scope::block, {}, {}};
-    for (auto [dim, place] : llvm::enumerate(dims)) {
-      tiling.sizes.push_back(place < 0 ? 1 : part.space.tiles[place]);
-      tiling.order.push_back(dim);
-    }
-    llvm::sort(tiling.order, [&](int64_t a, int64_t b) {
-      auto outer = [&](int64_t dim) { return llvm::find(part.space.grid, dims[dim]) - part.space.grid.begin(); };
-      return std::tuple(outer(a), dims[a], a) < std::tuple(outer(b), dims[b], b);
-    });
-    return tiling;
-  }
-
-  /// Returns the sizes that one step of the micro kernel covers, and the order of the loops around it inside a tile.
-  LevelTiling registerTiling(const PlannedGroup &part, const GroupRoot &root) const {
-    LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(root.dims.size(), 1), {}};
-    for (const NestLoop &loop : contractionLoops(graph, root, part.space, target)) {
-      if (llvm::is_contained(tiling.order, loop.dim))
-        continue; // a loop inside a block of K, which one micro kernel step covers
-      int64_t place = root.dims[loop.dim];
-      tiling.sizes[loop.dim] = place < 0 ? 1 : std::min(loop.step, part.space.tiles[place]);
-      tiling.order.push_back(loop.dim);
-    }
-    return tiling;
   }
 
   /// Returns true if a root adds in another order than its domain's. This happens if threads of a block or lanes share
@@ -382,7 +358,9 @@ int64_t tilewright::countBindings(const TensorGraph &graph, const Decisions &dec
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
                            const Decisions &decisions) {
   Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
-  if (target.backend == Backend::cuda)
-    chooseSwizzledOperands(plan, graph, target);
+  if (target.backend != Backend::cuda)
+    return plan;
+  chooseGemms(plan, graph, target, [&](unsigned op) { return decisions.parts[decisions.partOf[op]]->space.kSlices; });
+  chooseSwizzledOperands(plan, graph, target);
   return plan;
 }

@@ -48,6 +48,8 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
       os << " accumulates in " << op.numerics.accumulation << (op.numerics.reassociates ? ", reassociated" : "");
     if (op.numerics.roundingsRemoved > 0)
       os << " without " << op.numerics.roundingsRemoved << " roundings";
+    if (op.gemm)
+      os << " gemm " << *op.gemm;
     os << "\n";
   }
   for (const TensorPlan &tensor : part.tensors) {

@@ -6,6 +6,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/cost/CostTerm.h"
 #include "passes/graph/TensorGraph.h"
+#include "passes/layout/GemmChoice.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
@@ -65,6 +66,7 @@ struct OpPlan {
   std::vector<int64_t> dims; ///< dim of the iteration space for each domain dim; only for roots
   std::vector<LevelTiling> tilings;
   std::string microKernel; ///< empty: none
+  std::optional<GemmChoice> gemm; ///< on a GPU, how a block computes a contraction with a micro kernel
   std::string copies;      ///< on a GPU, operands copied by more or fewer than 16 bytes, with the reason; empty: none
 };
 

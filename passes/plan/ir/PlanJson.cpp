@@ -55,6 +55,16 @@ json::Value write(const Numerics &numerics) {
                       {"roundingsRemoved", numerics.roundingsRemoved}};
 }
 
+json::Value write(const GemmChoice &gemm) {
+  return json::Object{{"m", gemm.m},
+                      {"n", gemm.n},
+                      {"kSlices", gemm.kSlices},
+                      {"step", gemm.step},
+                      {"stages", gemm.stages},
+                      {"lhs", tile::stringifyResidency(gemm.lhs)},
+                      {"prefetch", tile::stringifyOperands(gemm.prefetch)}};
+}
+
 json::Value write(const OpPlan &op) {
   return json::Object{{"id", op.id},
                       {"op", op.op},
@@ -64,6 +74,7 @@ json::Value write(const OpPlan &op) {
                       {"dims", integers(op.dims)},
                       {"tilings", list(op.tilings, [](const LevelTiling &tiling) { return write(tiling); })},
                       {"microKernel", op.microKernel},
+                      {"gemm", op.gemm ? write(*op.gemm) : json::Value(nullptr)},
                       {"copies", op.copies}};
 }
 
@@ -250,6 +261,28 @@ static bool fromJSON(const json::Value &value, Space &out, json::Path path) {
   out = *space;
   return true;
 }
+
+static bool fromJSON(const json::Value &value, Residency &out, json::Path path) {
+  auto text = value.getAsString();
+  auto residency = text ? symbolizeResidency(*text) : std::nullopt;
+  if (!residency) {
+    path.report("expected step or walk");
+    return false;
+  }
+  out = *residency;
+  return true;
+}
+
+static bool fromJSON(const json::Value &value, Operands &out, json::Path path) {
+  auto text = value.getAsString();
+  auto operands = text ? symbolizeOperands(*text) : std::nullopt;
+  if (!operands) {
+    path.report("expected one of none, lhs, rhs, both");
+    return false;
+  }
+  out = *operands;
+  return true;
+}
 } // namespace tilewright::tile
 
 namespace tilewright {
@@ -310,6 +343,18 @@ static bool fromJSON(const json::Value &value, Numerics &out, json::Path path) {
       .finish();
 }
 
+static bool fromJSON(const json::Value &value, GemmChoice &out, json::Path path) {
+  return ObjectReader(value, path)
+      .required("m", out.m)
+      .required("n", out.n)
+      .required("kSlices", out.kSlices)
+      .required("step", out.step)
+      .required("stages", out.stages)
+      .required("lhs", out.lhs)
+      .required("prefetch", out.prefetch)
+      .finish();
+}
+
 static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
   return ObjectReader(value, path)
       .required("id", out.id)
@@ -320,6 +365,7 @@ static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
       .optional("dims", out.dims)
       .optional("tilings", out.tilings)
       .optional("microKernel", out.microKernel)
+      .optional("gemm", out.gemm)
       .optional("copies", out.copies)
       .finish();
 }

@@ -7,7 +7,7 @@
 #include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"

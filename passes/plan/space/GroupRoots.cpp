@@ -21,21 +21,6 @@ AffineMap tilewright::overSpace(AffineMap map, ArrayRef<int64_t> places, unsigne
   return map.replaceDimsAndSymbols(dims, {}, spaceDims, 0);
 }
 
-int64_t tilewright::pureDim(AffineExpr expr) {
-  auto dim = dyn_cast<AffineDimExpr>(expr);
-  return dim ? static_cast<int64_t>(dim.getPosition()) : -1;
-}
-
-int64_t tilewright::unitStrideDim(AffineExpr expr) {
-  if (int64_t dim = pureDim(expr); dim >= 0)
-    return dim;
-  auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!sum || sum.getKind() != AffineExprKind::Add)
-    return -1;
-  int64_t left = unitStrideDim(sum.getLHS());
-  return left >= 0 ? left : unitStrideDim(sum.getRHS());
-}
-
 int64_t tilewright::tensorBytes(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return type.getNumElements() * tile::elementBytes(type.getElementType());

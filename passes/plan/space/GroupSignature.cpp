@@ -1,6 +1,6 @@
 #include "passes/plan/space/GroupSignature.h"
 
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 #include "passes/target/MicroKernelChoices.h"
 
 #include "mlir/IR/Matchers.h"

@@ -11,6 +11,7 @@
 #include "passes/cost/BlockLatency.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/TensorGraph.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
 #include "llvm/ADT/BitVector.h"
@@ -146,10 +147,6 @@ std::optional<ContractionRoles> rolesOf(const TensorGraph &graph, const GroupRoo
 /// dims, or -1.
 mlir::AffineMap overSpace(mlir::AffineMap map, llvm::ArrayRef<int64_t> places, unsigned spaceDims);
 
-/// Returns the dim if the quasi-affine expression is just that dim, else -1.
-int64_t pureDim(mlir::AffineExpr expr);
-/// Returns the dim that advances the expression by one (d, or d plus something else), or -1.
-int64_t unitStrideDim(mlir::AffineExpr expr);
 /// Returns the bytes of a static tensor in memory.
 int64_t tensorBytes(mlir::Value tensor);
 

@@ -1,7 +1,7 @@
 #include "passes/plan/space/LiveBuffers.h"
 
 #include "dialects/tile/TileDialect.h"
-#include "passes/cost/BufferLines.h"
+#include "passes/layout/BufferLines.h"
 #include "passes/graph/Rounding.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/support/BestFit.h"

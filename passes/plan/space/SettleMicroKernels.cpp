@@ -1,9 +1,10 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 
-#include "passes/cost/GemmTiling.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/graph/Contraction.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/OpTilings.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -77,36 +78,37 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, storage, &reason);
         if (!taken)
           continue;
-        std::string label = labelWithKSlices(taken->label(target), kSlicesOf(op.microKernel));
+        std::string label = taken->label(target);
         if (label == op.microKernel)
           continue;
         if (reason.empty())
           reason = "the target has no micro kernel of this name for these operand types";
         settled.push_back({op.id, op.microKernel, label, reason});
         op.microKernel = label;
+        op.gemm.reset(); // it was chosen for another micro kernel
       }
   return settled;
 }
 
 /// Returns nothing for an op that is no contraction, or whose plan is incomplete.
-static std::optional<int64_t> registersOf(const OpPlan &op, const TensorExpr &expr, int64_t threads,
-                                          const Target &target) {
+static std::optional<int64_t> registersOf(const GroupPlan &group, const OpPlan &op, const TensorExpr &expr,
+                                          int64_t threads, const Target &target) {
   std::optional<ContractionRoles> roles = ownRolesOf(expr);
-  auto block = llvm::find_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::block; });
-  if (!roles || op.microKernel.empty() || block == op.tilings.end() || block->sizes.size() != expr.domain.size())
+  if (!roles || !op.gemm || op.dims.size() != expr.domain.size())
     return std::nullopt;
+  std::vector<int64_t> sizes = blockTiling(group.tiles, group.grid, op.dims).sizes;
   std::optional<MicroKernel> kernel =
       blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
   auto bytes = [&](unsigned input) {
     return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
   };
-  GemmTile tile{roles->m < 0 ? 1 : block->sizes[roles->m], block->sizes[roles->n], 1, bytes(roles->lhsInput),
+  GemmTile tile{roles->m < 0 ? 1 : sizes[roles->m], sizes[roles->n], 1, bytes(roles->lhsInput),
                 bytes(roles->rhsInput)};
   for (int64_t dim : expr.reductions)
     tile.k = std::max(tile.k, expr.domain[dim]);
   std::optional<GemmTiling> tiling;
   if (kernel)
-    tiling = chooseGemmTiling(tile, threads, *kernel, nullptr, kSlicesOf(op.microKernel));
+    tiling = deriveGemmTiling(tile, threads, *kernel, {op.gemm->m, op.gemm->n, op.gemm->kSlices, op.gemm->step});
   return tiling ? std::optional(tiling->registers()) : std::nullopt;
 }
 
@@ -114,6 +116,6 @@ int64_t tilewright::countedRegisters(const GroupPlan &group, const TensorGraph &
                                      const Target &target) {
   int64_t registers = kUnknownRegisters;
   for (const OpPlan &op : group.ops)
-    registers = std::max(registers, registersOf(op, graph.exprs()[op.id], threads, target).value_or(0));
+    registers = std::max(registers, registersOf(group, op, graph.exprs()[op.id], threads, target).value_or(0));
   return std::min(registers, target.gpu.registersPerThread);
 }

@@ -1,22 +1,14 @@
-// Finds the reduced dim of a kernel that its tiles walk block by block (ReducedWalk), for a group of the graph or for a
-// subprogram.
+// Finds the reduced dim of a kernel that its tiles walk block by block (ReducedWalk), for a group of the graph.
 #ifndef TILEWRIGHT_PLAN_SPACE_WALKEDDIM_H
 #define TILEWRIGHT_PLAN_SPACE_WALKEDDIM_H
 
-#include "passes/graph/ReducedWalk.h"
+#include "passes/graph/SubprogramWalk.h"
 #include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {
 
 /// Decides how the roots of a group take part in walking `dim`, or why they cannot. The roots must have their dims.
 Walk walkAlong(const TensorGraph &graph, const GroupChoice &group, llvm::ArrayRef<GroupRoot> roots, int64_t dim);
-
-/// Decides this for a subprogram whose expressions are all roots.
-Walk walkAlong(tile::SubprogramOp subprogram, int64_t dim);
-
-/// Returns the dim that the tiles of a space walk: the dim outside the grid whose tile is smaller than its extent; -1:
-/// none.
-int64_t walkedDim(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> tiles, llvm::ArrayRef<int64_t> grid);
 
 /// Returns the end of the points that count along `dim`, as an expression over the dims of the space; null if all
 /// count.

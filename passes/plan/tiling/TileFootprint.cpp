@@ -1,7 +1,7 @@
 #include "passes/plan/tiling/TileFootprint.h"
 
-#include "passes/cost/BufferedSlice.h"
 #include "passes/graph/ElementBytes.h"
+#include "passes/layout/BufferedSlice.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/Work.h"

@@ -176,7 +176,8 @@ void buildCopy(OpBuilder &builder, const Turned &what, Value buffer) {
   AffineMap inside = bufferMap(context, places, rank);
   auto copy = ComputeOp::create(builder, nest.getLoc(), offsets, ValueRange(), extents, sizes, offsetDims,
                                 ArrayRef<int64_t>(), places.back(), builder.getAffineMapArrayAttr({}),
-                                builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
+                                builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), GemmAttr(),
+                                RunningAttr());
   OpBuilder body = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
   Value from = what.isWritten ? buffer : what.slice, to = what.isWritten ? what.slice : buffer;
   Value value = LoadOp::create(body, nest.getLoc(), cast<SliceType>(from.getType()).getElementType(), from,

@@ -3,11 +3,11 @@
 // program.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/cost/GridPartition.h"
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/target/Occupancy.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"

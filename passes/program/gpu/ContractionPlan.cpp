@@ -1,10 +1,8 @@
-// Matches the contraction, picks the micro kernel (or a replacement if the target lacks it), and lets GemmTiling choose
-// the tiling. Then finds operands that are not copied at every step: those that another nest left in shared memory, and
-// those that are the same in all iterations of a loop.
+// Matches the contraction, and derives the layout from the decisions that stand on it (#tile.gemm). Then finds the
+// operands that are not copied at all, because another nest left them in shared memory.
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "dialects/tile/TileAttributeNames.h"
-#include "passes/cost/BlockLatency.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/AllowedProducts.h"
@@ -17,16 +15,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 static int64_t bytesOf(LoadOp load) { return elementBytes(load.getSlice().getType().getElementType()); }
-
-/// Returns the reduced dim along which an operand is contiguous, else the longest one.
-static int64_t chooseKDim(ComputeOp compute, const Contraction &contraction) {
-  for (LoadOp load : {contraction.lhs, contraction.rhs})
-    for (int64_t dim : contraction.reduced)
-      if (compute.getSizes()[dim] > 1 && liesAlong(load, dim))
-        return dim;
-  return *llvm::max_element(contraction.reduced,
-                            [&](int64_t a, int64_t b) { return compute.getSizes()[a] < compute.getSizes()[b]; });
-}
 
 static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace() == Space::block; }
 
@@ -94,17 +82,29 @@ static bool staysInLoop(ComputeOp compute, const Contraction &contraction, LoadO
   return !isWritten;
 }
 
-/// Returns true if no SM runs more than one of the part's blocks, and this is the only nest of the block that
-/// accumulates.
-static bool isAlone(ComputeOp compute, const Contraction &contraction, const Target &target) {
-  auto part = compute->getParentOfType<ParallelOp>();
-  if (isInBuffer(contraction.lhs) || isInBuffer(contraction.rhs) || isa<scf::ForOp>(compute->getParentOp()) ||
-      part.getNumTiles() > static_cast<int64_t>(target.cores))
-    return false;
-  auto others = part.walk([&](ComputeOp other) {
-    return other == compute || other.getAccs().empty() ? WalkResult::advance() : WalkResult::interrupt();
-  });
-  return !others.wasInterrupted();
+/// Returns why no copy of lhs can stay in shared memory while a loop around the contraction runs, or an empty string.
+static std::string whyNotResident(ComputeOp compute, const ContractionPlan &plan) {
+  if (isInBuffer(plan.contraction.lhs))
+    return "another nest leaves it there anyway";
+  if (!hasOneLoop(compute, plan) || !staysInLoop(compute, plan.contraction, plan.contraction.lhs))
+    return "it is not the same in all iterations of a loop around the contraction, or that has several loops";
+  if (roundsInSharedMemory(plan.kernel))
+    return "'" + plan.kernel.name + "' rounds its operands in shared memory, for each step again";
+  return "";
+}
+
+/// Returns the tile that the nest computes.
+static GemmTile tileOf(ComputeOp compute, const Contraction &contraction, int64_t k) {
+  ArrayRef<int64_t> sizes = compute.getSizes();
+  return {contraction.m < 0 ? 1 : sizes[contraction.m],
+          sizes[contraction.n],
+          sizes[k],
+          bytesOf(contraction.lhs),
+          bytesOf(contraction.rhs),
+          !liesAlong(contraction.lhs, contraction.m),
+          !liesAlong(contraction.rhs, contraction.n),
+          beginsInsideWords(compute, contraction.lhs, contraction.m, k),
+          beginsInsideWords(compute, contraction.rhs, contraction.n, k)};
 }
 
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
@@ -119,38 +119,30 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse("it is not a sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))
     return refuse("accumulators that start from the values of their slice have no code generation on GPUs");
-  std::string instead;
+  if (!compute.getGemm())
+    return refuse("it has no #tile.gemm, which says how the threads of a block share it");
   StringRef named = *compute.getMicroKernel();
-  int64_t k = chooseKDim(compute, *contraction);
+  int64_t k = steppedDim({accessOf(contraction->lhs), accessOf(contraction->rhs)}, contraction->reduced);
   bool alongK = liesAlong(contraction->lhs, k) && (liesAlong(contraction->rhs, k) || compute->hasAttr(kSwizzledAttr));
-  auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
-                                 {isInBuffer(contraction->lhs), isInBuffer(contraction->rhs), alongK}, &instead);
-  if (!kernel)
-    return refuse("no micro kernel of target '" + target.name + "' multiplies its types");
-  ContractionPlan plan{*contraction, *kernel, {}, k, instead};
-  ArrayRef<int64_t> sizes = compute.getSizes();
-  GemmTile tile{contraction->m < 0 ? 1 : sizes[contraction->m],
-                sizes[contraction->n],
-                sizes[plan.k],
-                bytesOf(contraction->lhs),
-                bytesOf(contraction->rhs),
-                !liesAlong(contraction->lhs, contraction->m),
-                isAlone(compute, *contraction, target),
-                !liesAlong(contraction->rhs, contraction->n),
-                beginsInsideWords(compute, contraction->lhs, contraction->m, k),
-                beginsInsideWords(compute, contraction->rhs, contraction->n, k)};
   std::string why;
-  std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, plan.kernel, &why, kSlicesOf(named));
+  auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
+                                 {isInBuffer(contraction->lhs), isInBuffer(contraction->rhs), alongK}, &why);
+  if (!kernel || !why.empty())
+    return refuse(why);
+  ContractionPlan plan{*contraction, *kernel, {}, k};
+  GemmChoice choice = choiceOf(*compute.getGemm());
+  std::optional<GemmTiling> tiling =
+      deriveGemmTiling(tileOf(compute, *contraction, k), threads, plan.kernel, choice, &why);
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
   if (std::string wrong = whyNotSwizzled(compute, plan); !wrong.empty())
     return refuse(wrong);
+  if (choice.lhs == Residency::walk)
+    if (std::string wrong = whyNotResident(compute, plan); !wrong.empty())
+      return refuse("its lhs cannot stay in shared memory: " + wrong);
   if (isResident(compute, contraction->lhs, lhsShape(plan)))
     plan.tiling.readLhsInPlace();
-  else if (!roundsInSharedMemory(plan.kernel) && hasOneLoop(compute, plan) &&
-           staysInLoop(compute, *contraction, contraction->lhs))
-    plan.tiling.keepLhsResident(sizes[plan.k]);
   if (isResident(compute, contraction->rhs, rhsShape(plan)))
     plan.tiling.rhsSlotBytes = 0;
   return plan;

@@ -1,27 +1,26 @@
-// Decides how a block of threads computes a contraction: its micro kernel, how threads share the accumulators of the
-// tile, and which part of each operand a slot in shared memory holds. Code generation (codegen/gpu/gemm) carries it
-// out. Pure.
+// Works out how a block of threads computes a contraction as its #tile.gemm says: its micro kernel, how threads share
+// the accumulators of the tile, and which part of each operand a slot in shared memory holds. Code generation
+// (codegen/gpu/gemm) carries it out. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 #define TILEWRIGHT_PROGRAM_GPU_CONTRACTIONPLAN_H
 
-#include "passes/cost/GemmTiling.h"
 #include "passes/graph/MatchContraction.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/OperandCopies.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
 
-/// The decisions for a nest with a micro kernel.
+/// A nest with a micro kernel, as a block computes it.
 struct ContractionPlan {
   Contraction contraction;
   MicroKernel kernel;
   GemmTiling tiling;
-  int64_t k;           ///< the K dim that is walked in steps
-  std::string instead; ///< why the micro kernel differs from the one that the nest names; empty if it does not
+  int64_t k; ///< the K dim that is walked in steps
 };
 
-/// Returns none, with `reason`, for a nest that no micro kernel of the target computes, or not with so many threads.
+/// Returns none, with `reason`, for a nest that cannot be computed by its micro kernel as its #tile.gemm says.
 std::optional<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target,
                                                std::string *reason = nullptr);
 

@@ -1,25 +1,27 @@
-// A run is aligned if its length divides the offset of the access and the strides of all other dims. If a tile has to
-// contain it completely, its length must also divide the tile size and the extent.
+// Asks layout/OperandAccess.h about the access of a load, and looks at the buffer that it reads.
 #include "passes/program/gpu/OperandCopies.h"
 
 #include "dialects/tile/TileAttributeNames.h"
-#include "passes/cost/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
-#include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+static OperandAccess accessTo(ComputeOp compute, SliceType type, AffineMap map) {
+  return {map, type.getShape(), elementBytes(type.getElementType()), compute.getSizes(), compute.getExtents()};
+}
+OperandAccess tilewright::accessOf(LoadOp load) {
+  return accessTo(load->getParentOfType<ComputeOp>(), load.getSlice().getType(), load.getMap());
+}
+
 bool tilewright::liesAlong(LoadOp load, int64_t dim) {
-  return dim >= 0 && strideAlong(load.getMap(), denseStrides(load.getSlice().getType().getShape()), dim) == 1;
+  return accessOf(load).liesAlong(dim);
 }
 
 bool tilewright::liesByK(LoadOp load, OperandShape shape) {
-  return shape.dim < 0 || liesAlong(load, shape.k) || !liesAlong(load, shape.dim);
+  return accessOf(load).liesByK(shape.dim, shape.k);
 }
 
 bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
@@ -27,72 +29,17 @@ bool tilewright::isWhole(ComputeOp compute, int64_t dim, int64_t count) {
   return compute.getExtents()[dim] % size == 0 && size % count == 0;
 }
 
-/// Returns the sizes of the pieces into which indices divide the dim (the heads of an attention) and the distances
-/// between them; neighbours within a piece are contiguous. Returns none if neighbours are not contiguous.
-static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
-  SmallVector<int64_t> pieces;
-  int64_t within = 0;
-  for (auto [place, index] : llvm::enumerate(map.getResults())) {
-    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-    auto size = cut ? dyn_cast<AffineConstantExpr>(cut.getRHS()) : AffineConstantExpr();
-    bool isPlace = index.getKind() == AffineExprKind::Mod, isPiece = index.getKind() == AffineExprKind::FloorDiv;
-    if (size && (isPlace || isPiece) && cut.getLHS() == getAffineDimExpr(dim, map.getContext())) {
-      pieces.append({size.getValue(), isPiece ? strides[place] : size.getValue()});
-      within += isPlace ? strides[place] : 0;
-    } else if (std::optional<int64_t> step = strideAlong(map.getSubMap(place), strides.slice(place, 1), dim)) {
-      within += *step;
-    } else {
-      return std::nullopt;
-    }
-  }
-  return within == 1 ? std::optional(pieces) : std::nullopt;
-}
-
-/// Returns a divisor of the distances between neighbouring elements along the dim, also if indices divide the dim
-/// (heads that share keys).
-static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
-  if (std::optional<int64_t> stride = strideAlong(map, strides, dim))
-    return *stride;
-  int64_t step = 0;
-  for (auto [index, stride] : llvm::zip(map.getResults(), strides))
-    if (index.isFunctionOfDim(dim))
-      step = std::gcd(step, stride);
-  return std::max<int64_t>(step, 1);
-}
-
-/// Returns the greatest power of two that is at most `most` and divides all counts.
-static int64_t mostWhole(ArrayRef<int64_t> counts, int64_t most) {
-  while (llvm::any_of(counts, [&](int64_t count) { return count % most != 0; }))
-    most /= 2;
-  return most;
-}
-
 int64_t tilewright::alignedElements(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
-  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
-  std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
-  if (!pieces)
-    return 1;
-  SmallVector<int64_t> wholes = *pieces;
-  for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
-    wholes.push_back(index * stride);
-  for (int64_t other = 0; other < static_cast<int64_t>(compute.getSizes().size()); ++other)
-    if (other != dim && compute.getExtents()[other] > 1)
-      wholes.push_back(stepAlong(map, strides, other));
-  return mostWhole(wholes, most);
+  return accessTo(compute, type, map).alignedElements(dim, most);
 }
 
 int64_t tilewright::alignedRun(ComputeOp compute, SliceType type, AffineMap map, int64_t dim, int64_t most) {
-  return mostWhole({compute.getSizes()[dim], compute.getExtents()[dim]},
-                   alignedElements(compute, type, map, dim, most));
+  return accessTo(compute, type, map).alignedRun(dim, most);
 }
 
 bool tilewright::beginsInsideWords(ComputeOp compute, LoadOp load, int64_t dim, int64_t k) {
-  SliceType type = load.getSlice().getType();
-  int64_t inner = dimOfLines(load.getMap()), bytes = elementBytes(type.getElementType());
-  bool alongK = liesByK(load, {dim, k, 1, 1, 1});
-  return type.getSpace() == Space::global && 2 * bytes == kLeastAsyncBytes && inner == (alongK ? k : dim) &&
-         inner >= 0 && compute.getExtents()[inner] > 1 && !isSwizzled(compute, load) &&
-         alignedRun(compute, type, load.getMap(), inner, kLeastAsyncBytes / bytes) == 1;
+  return load.getSlice().getType().getSpace() == Space::global && !isSwizzled(compute, load) &&
+         accessOf(load).beginsInsideWords(dim, k);
 }
 
 bool tilewright::isSwizzled(ComputeOp compute, LoadOp load) {
@@ -161,20 +108,14 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
          alignedElements(compute, type, load.getMap(), inner, atom) == atom;
 }
 
-int64_t tilewright::copyGranule(ComputeOp compute, LoadOp load, OperandShape shape) {
-  SliceType type = load.getSlice().getType();
-  int64_t bytes = elementBytes(type.getElementType());
-  bool alongK = liesByK(load, shape);
-  int64_t inner = alongK ? shape.k : shape.dim;
-  if (type.getSpace() == Space::block)
-    return 1;
-  int64_t most = std::min(kAtomBytes / bytes, alongK ? shape.step : shape.points);
-  most = alignedRun(compute, type, load.getMap(), inner, most);
-  return most * bytes >= kLeastAsyncBytes ? most : 1;
+int64_t tilewright::copyGranule(LoadOp load, OperandShape shape) {
+  return load.getSlice().getType().getSpace() == Space::block
+             ? 1
+             : accessOf(load).copiedAtOnce(shape.dim, shape.k, shape.points, shape.step);
 }
 
 bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   return type.getSpace() != Space::block && !isSwizzled(compute, load) &&
-         (shape.shifted || copyGranule(compute, load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes);
+         (shape.shifted || copyGranule(load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes);
 }

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/layout/OperandAccess.h"
 #include "passes/target/AccessBytes.h"
 
 namespace tilewright {
@@ -32,7 +33,7 @@ bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
 /// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any offset
 /// of the block, or 1 if those are fewer than cp.async copies.
-int64_t copyGranule(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
+int64_t copyGranule(tile::LoadOp load, OperandShape shape);
 /// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
 bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t k);
 /// Returns true if the operand has a swizzled layout in global memory (graph/SwizzledLayout.h), which bulk copies read.
@@ -40,6 +41,8 @@ bool isSwizzled(tile::ComputeOp compute, tile::LoadOp load);
 /// Returns true if cp.async copies the operand from global memory.
 bool isCopiedAsync(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
+/// Returns the access of a load in its nest.
+OperandAccess accessOf(tile::LoadOp load);
 /// Returns true if neighbours along the dim of the nest are neighbours in memory.
 bool liesAlong(tile::LoadOp load, int64_t dim);
 /// Returns true if the operand is contiguous along K.

@@ -1,10 +1,8 @@
-// Adds up, nest by nest, instructions, loads and combining steps from the thread mapping, and shared memory and
-// registers from the plans of contractions.
+// Adds up the shared memory of buffers and scratch, and takes registers from the layouts of contractions.
 #include "passes/program/gpu/PartWork.h"
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
-#include "passes/cost/GridPartition.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/ScratchOffsets.h"
@@ -12,7 +10,6 @@
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -101,56 +98,10 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
   return std::min(registers, target.gpu.registersPerThread);
 }
 
-static NestWork nestWorkOf(ComputeOp compute, BlockShape shape) {
-  NestMapping mapping = mapNest(compute, shape);
-  NestWork nest;
-  for (auto [dim, size] : llvm::enumerate(compute.getSizes())) {
-    int64_t step = (int64_t(1) << mapping.bits[dim].count) *
-                   (static_cast<int64_t>(dim) == static_cast<int64_t>(compute.getVector()) ? mapping.lanes : 1);
-    nest.turns *= llvm::divideCeil(size, step);
-  }
-  for (Operation &op : compute.getBodyBlock().without_terminator()) {
-    if (auto load = dyn_cast<LoadOp>(op))
-      (load.getSlice().getType().getSpace() == Space::global ? nest.globalLoads : nest.sharedLoads) += 1;
-    else if (!op.hasTrait<OpTrait::ConstantLike>())
-      nest.instructions += mapping.lanes;
-  }
-  nest.accumulators = compute.getAccs().size();
-  nest.combinedLanes = int64_t(1) << llvm::popcount(mapping.reduced & ((1u << kWarpBits) - 1));
-  nest.combinedWarps = int64_t(1) << llvm::popcount(mapping.reduced >> kWarpBits);
-  return nest;
-}
-
-BlockWork tilewright::blockWorkOf(ParallelOp part, const Target &target) {
-  BlockShape shape = blockShapeOf(part);
-  BlockWork work;
-  work.blocks = part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles();
-  work.threads = shape.threads;
-  work.sharedBytes = sharedBytesOf(part->getParentOfType<ProgramOp>(), target);
+BlockResources tilewright::resourcesOf(ParallelOp part, const Target &target) {
+  auto program = part->getParentOfType<ProgramOp>();
   auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
-  work.registers =
-      registers ? registers.getInt() : registersOf(part, threadsOf(part->getParentOfType<ProgramOp>()), target);
-  work.warpPrivate = llvm::none_of(part.getWalk().getBody().getOps<SyncOp>(),
-                                   [](SyncOp sync) { return sync.getScope() >= Scope::block; });
-  work.accessBytes = 1;
-  llvm::SetVector<Value> touched;
-  auto touch = [&](Value slice, int64_t lanes) {
-    auto type = cast<SliceType>(slice.getType());
-    if (type.getSpace() != Space::global)
-      return;
-    work.accessBytes = std::max(work.accessBytes, lanes * elementBytes(type.getElementType()));
-    if (touched.insert(slice))
-      work.bytes += static_cast<double>(type.getNumBytes());
-  };
-  part.walk([&](ComputeOp compute) {
-    if (compute.getMicroKernel())
-      return; // the contraction's plan counts its accesses
-    work.nests.push_back(nestWorkOf(compute, shape));
-    int64_t lanes = mapNest(compute, shape).lanes;
-    compute.walk([&](LoadOp load) { touch(load.getSlice(), lanes); });
-    compute.walk([&](StoreOp store) { touch(store.getSlice(), lanes); });
-    for (Value slice : compute.getAccs())
-      touch(slice, 1);
-  });
-  return work;
+  return {part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles(),
+          blockShapeOf(part).threads, sharedBytesOf(program, target),
+          registers ? registers.getInt() : registersOf(part, threadsOf(program), target)};
 }

@@ -1,9 +1,9 @@
-// Summarises the work of a part for the latency evaluator and for proofs that blocks are co-resident.
+// The resources that a part's blocks take, for proofs that blocks are co-resident.
 #ifndef TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 #define TILEWRIGHT_PROGRAM_GPU_PARTWORK_H
 
-#include "passes/cost/BlockLatency.h"
 #include "passes/program/gpu/ThreadMapping.h"
+#include "passes/target/Occupancy.h"
 
 namespace tilewright {
 
@@ -32,8 +32,8 @@ bool staysResident(tile::ProgramOp program, int64_t sharedBytes, const Target &t
 /// Returns the estimated registers per thread: those that contractions hold, or kUnknownRegisters without contractions.
 int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);
 
-/// Returns the work of blocks that run the part alone, but with the shared memory of the whole program.
-BlockWork blockWorkOf(tile::ParallelOp part, const Target &target);
+/// Returns the resources of the part's blocks, with the shared memory of the whole program.
+BlockResources resourcesOf(tile::ParallelOp part, const Target &target);
 
 } // namespace tilewright
 

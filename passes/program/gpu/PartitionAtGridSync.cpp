@@ -1,10 +1,10 @@
-// Implements Souffle 5.4 on tile programs. GridPartition decides which phases of a program share a kernel; this pass
-// describes the parts to it and carries the decision out. A barrier that is cut becomes a launch: the part behind it
-// becomes a program of its own, with the tensors it reads as inputs.
+// Implements Souffle 5.4 on tile programs. The planner decides which phases share a kernel; this pass proves that their
+// blocks are resident at once (layout/GridPhases.h), and cuts the program where they are not. A barrier that is cut
+// becomes a launch: the part behind it becomes a program of its own, with the tensors it reads as inputs.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/cost/GridPartition.h"
+#include "passes/layout/GridPhases.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/target/TargetOrError.h"
 
@@ -50,7 +50,7 @@ Bindings bindingsOf(ParallelOp part) {
 /// Cuts one program into several.
 class ProgramCutter {
 public:
-  ProgramCutter(ProgramOp program, const GridPartition &partition)
+  ProgramCutter(ProgramOp program, const GridKernels &partition)
       : program(program), partition(partition), parts(program.getBody().getOps<ParallelOp>()) {}
 
   struct Piece {
@@ -115,7 +115,7 @@ private:
   }
 
   ProgramOp program;
-  const GridPartition &partition;
+  const GridKernels &partition;
   SmallVector<ParallelOp> parts;
 };
 
@@ -144,14 +144,14 @@ void replaceLaunch(LaunchOp launch, ProgramOp whole, ArrayRef<ProgramCutter::Pie
 struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<PartitionAtGridSync> {
   using PartitionAtGridSyncBase::PartitionAtGridSyncBase;
 
-  static std::vector<GridStage> stagesOf(ProgramOp program, const Target &machine) {
-    std::vector<GridStage> stages;
+  static std::vector<GridMember> membersOf(ProgramOp program, const Target &machine) {
+    std::vector<GridMember> stages;
     SmallVector<Bindings> bindings;
     for (auto [i, part] : llvm::enumerate(program.getBody().getOps<ParallelOp>())) {
       Bindings own = bindingsOf(part);
-      GridStage &stage = stages.emplace_back();
+      GridMember &stage = stages.emplace_back();
       stage.name = "part " + std::to_string(i) + " of '" + program.getSymName().str() + "'";
-      stage.work = blockWorkOf(part, machine);
+      stage.block = resourcesOf(part, machine);
       for (unsigned j = 0; j < bindings.size(); ++j)
         if (llvm::any_of(own.reads, [&](Value slice) { return bindings[j].writes.contains(slice); }))
           stage.producers.push_back(j);
@@ -160,7 +160,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     return stages;
   }
 
-  void explain(ProgramOp program, ArrayRef<GridStage> stages, const GridPartition &partition) {
+  void explain(ProgramOp program, ArrayRef<GridMember> stages, const GridKernels &partition) {
     auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
     for (const GridCut &cut : partition.cuts) {
       remark::missed(parts[cut.stage].getLoc(),
@@ -173,7 +173,7 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   }
 
   /// Checks that no tile stays resident across a cut, because a launch cannot pass shared memory on.
-  static LogicalResult checkResidentTiles(ProgramOp program, const GridPartition &partition) {
+  static LogicalResult checkResidentTiles(ProgramOp program, const GridKernels &partition) {
     auto parts = llvm::to_vector(program.getBody().getOps<ParallelOp>());
     DenseMap<int64_t, unsigned> kernelOf;
     for (auto [number, kernel] : llvm::enumerate(partition.kernels))
@@ -193,8 +193,8 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
   }
 
   LogicalResult cut(ProgramOp program, const Target &machine, ArrayRef<LaunchOp> launches) {
-    std::vector<GridStage> stages = stagesOf(program, machine);
-    GridPartition partition = partitionAtGridSync(stages, machine, {gridSync, byCost});
+    std::vector<GridMember> stages = membersOf(program, machine);
+    GridKernels partition = joinWhileResident(stages, machine, gridSync);
     assert(partition.verify(stages, machine).empty() && "phases are in order");
     if (failed(checkResidentTiles(program, partition)))
       return failure();

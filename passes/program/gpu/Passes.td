@@ -26,7 +26,7 @@ def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp">
   let summary = "Prefetch operands of a contraction while the one before it is multiplied";
   let description = [{
     Input: `tile.program`s with allocated buffers. Output: `tile.prefetch` on each
-    contraction that follows another one in its block. It names the operands ("lhs",
+    contraction whose `#tile.gemm` wants a prefetch. It names the operands ("lhs",
     "rhs") whose first steps are copied to shared memory while the last steps of
     the contraction before are multiplied (Souffle 6.5); for the first contraction of
     a phase, before the grid barrier in front of it. Only operands that `cp.async`
@@ -85,16 +85,15 @@ def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::Pr
 }
 
 def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
-  let summary = "Cut tile programs at grid barriers that are not safe or do not pay";
+  let summary = "Cut tile programs at grid barriers that are not safe";
   let description = [{
     Input: `tile.program`s with allocated buffers, in a module of their own next to
     their launches or alone, whose parts are phases with `tile.sync <grid>` between
     them. Output: programs whose phases share a kernel only if all their blocks are
     certain to be resident at once on every device of the target, considering threads,
     shared memory and registers (`tile.registers` on a part, as reported by `ptxas`,
-    or else a bound that launch bounds enforce). With `by-cost`, the evaluator must
-    also predict no more time than for two launches (Souffle 5.4: breadth first,
-    greedily). Every other barrier becomes a launch: the part behind it becomes a
+    or else a bound that launch bounds enforce). The plan has decided that they pay.
+    Every other barrier becomes a launch: the part behind it becomes a
     program of its own, with a missed remark that gives the reason, and the tensors
     that the phases hand over become results of one program and inputs of the other.
     Phases that stay together have at most as many workgroups as can be resident.
@@ -102,8 +101,7 @@ def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"
     See test/passes/program/gpu/partition-at-grid-sync.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
-                 Option<"gridSync", "grid-sync", "bool", "true", "allow kernels to wait at a grid barrier">,
-                 Option<"byCost", "by-cost", "bool", "true", "also cut at barriers that are predicted not to pay">];
+                 Option<"gridSync", "grid-sync", "bool", "true", "allow kernels to wait at a grid barrier">];
   let statistics = [Statistic<"numKept", "kept", "grid barriers kept">,
                     Statistic<"numCut", "cut", "barriers that became launches, each with a missed remark">];
 }

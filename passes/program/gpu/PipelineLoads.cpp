@@ -1,11 +1,11 @@
-// Implements Souffle 6.5 on tile programs: decides which contractions find the first steps of their operands already in
+// Implements Souffle 6.5 on tile programs: contractions find the first steps of operands that the plan names already in
 // shared memory, because their copies started while the contraction before them was multiplied. The slots of both are
 // live at once, so this is done only if a block has room for both and no fewer blocks are resident.
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/cost/GridPartition.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
+#include "passes/target/Occupancy.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Remarks.h"
@@ -24,11 +24,9 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
   using PipelineLoadsBase::PipelineLoadsBase;
 
   /// Returns the resources of a block, over all parts of the program.
-  static BlockWork blockOf(ProgramOp program, const Target &machine) {
-    BlockWork block;
-    block.blocks = program.getWorkgroups();
-    block.threads = threadsOf(program);
-    block.sharedBytes = sharedBytesOf(program, machine);
+  static BlockResources blockOf(ProgramOp program, const Target &machine) {
+    BlockResources block{static_cast<int64_t>(program.getWorkgroups()), threadsOf(program),
+                         sharedBytesOf(program, machine), 0};
     for (auto part : program.getBody().getOps<ParallelOp>())
       block.registers = std::max(block.registers, registersOf(part, block.threads, machine));
     return block;
@@ -36,9 +34,9 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
 
   void begin(ComputeOp contraction, Prefetch loads, const Target &machine) {
     auto program = contraction->getParentOfType<ProgramOp>();
-    BlockWork without = blockOf(program, machine);
+    BlockResources without = blockOf(program, machine);
     setPrefetch(contraction, loads);
-    BlockWork with = blockOf(program, machine);
+    BlockResources with = blockOf(program, machine);
     int64_t sms = syncsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
     if (hasRoomForPrefetch(machine, without, with.sharedBytes, sms)) {
       ++numPipelined;
@@ -70,11 +68,14 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
         contractions.push_back(compute);
     });
     for (ComputeOp contraction : contractions) {
-      std::string why;
-      Prefetch loads = possiblePrefetch(contraction, threads, *machine, &why);
+      Prefetch planned = plannedPrefetch(contraction);
+      if (!planned.any())
+        continue;
+      std::string why = "nothing is computed before it, or its operands are not copied asynchronously";
+      Prefetch loads = planned & possiblePrefetch(contraction, threads, *machine, &why);
       if (loads.any())
         begin(contraction, loads, *machine);
-      else if (!why.empty())
+      else
         decline(contraction, why);
     }
   }

@@ -15,6 +15,11 @@ using namespace tilewright::tile;
 
 static constexpr llvm::StringLiteral kLhs = "lhs", kRhs = "rhs";
 
+Prefetch tilewright::plannedPrefetch(ComputeOp contraction) {
+  Operands named = contraction.getGemm() ? contraction.getGemm()->getPrefetch() : Operands::none;
+  return {named == Operands::lhs || named == Operands::both, named == Operands::rhs || named == Operands::both};
+}
+
 Prefetch tilewright::prefetchOf(ComputeOp contraction) {
   Prefetch loads;
   if (auto names = contraction->getAttrOfType<ArrayAttr>(kPrefetchAttr))

@@ -13,9 +13,12 @@ struct ContractionPlan;
 struct Prefetch {
   bool lhs = false, rhs = false;
   bool any() const { return lhs || rhs; }
+  Prefetch operator&(Prefetch other) const { return {lhs && other.lhs, rhs && other.rhs}; }
 };
 
-/// Returns the operands that the attribute names.
+/// Returns the operands that the plan wants to prefetch, as #tile.gemm says.
+Prefetch plannedPrefetch(tile::ComputeOp contraction);
+/// Returns the operands that are prefetched, which the attribute names.
 Prefetch prefetchOf(tile::ComputeOp contraction);
 void setPrefetch(tile::ComputeOp contraction, Prefetch loads);
 

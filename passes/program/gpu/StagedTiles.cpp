@@ -4,13 +4,12 @@
 #include "passes/support/BestFit.h"
 
 #include "dialects/tile/BufferOffsets.h"
-#include "passes/cost/BlockLatency.h"
-#include "passes/cost/Clusters.h"
-#include "passes/cost/GridPartition.h"
+#include "passes/layout/Clusters.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/AccessSectors.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/TileCopy.h"
+#include "passes/target/Occupancy.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -89,7 +88,7 @@ private:
           llvm::all_of(accesses, [&](const Access &access) { return place(tile, type, access); }) && isCommon(tile))
         common += static_cast<double>(type.getNumBytes());
     }
-    return chooseCluster(target, part.getNumTiles(), touched, common);
+    return clusterOfBlocks(target, part.getNumTiles(), touched, common);
   }
 
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }

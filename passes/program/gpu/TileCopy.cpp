@@ -53,7 +53,8 @@ ComputeOp tilewright::createTileCopy(OpBuilder &builder, Location loc, Value sou
   };
   auto compute = ComputeOp::create(builder, loc, offsets, ValueRange(), type.getShape(), buffer.getShape(), offsetDims,
                                    ArrayRef<int64_t>(), rank - 1, builder.getAffineMapArrayAttr({}),
-                                   builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), RunningAttr());
+                                   builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), GemmAttr(),
+                                   RunningAttr());
   auto *body = new Block();
   compute.getBody().push_back(body);
   OpBuilder::InsertionGuard guard(builder);

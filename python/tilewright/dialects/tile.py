@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tilewright import ir
 from tilewright.dialects import _tile_ops_gen as _ops
 from tilewright.dialects._tile_enum_gen import Math as Math
+from tilewright.dialects._tile_enum_gen import Operands as Operands
+from tilewright.dialects._tile_enum_gen import Residency as Residency
 from tilewright.dialects._tile_enum_gen import Roundings as Roundings
 from tilewright.dialects._tile_enum_gen import Scope as Scope
 from tilewright.dialects._tile_enum_gen import Space as Space
@@ -69,6 +71,33 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Gemm:
+    """How the threads of a block on a GPU compute a contraction."""
+
+    m: int
+    n: int
+    """`m` by `n` units of threads have a part of the tile each."""
+    step: int
+    """Elements of K per step."""
+    stages: int
+    """Steps that shared memory holds at once."""
+    k_slices: int = 1
+    """Grids of units that take a part of each step."""
+    lhs: Residency = Residency.step
+    """How long a copy of lhs stays in shared memory."""
+    prefetch: Operands = Operands.none
+    """Operands whose first steps are copied before the contraction begins."""
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        """Raises `IrError` unless units, slices and step are powers of two and there are two stages or more."""
+        units = f"m = {self.m}, n = {self.n}, k_slices = {self.k_slices}"
+        steps = f"step = {self.step}, stages = {self.stages}"
+        return ir.Attribute.parse(
+            f"#tile.gemm<{units}, {steps}, lhs = {self.lhs}, prefetch = {self.prefetch}>", context
+        )
+
+
+@dataclass(frozen=True)
 class TargetRef:
     """A target of the target table, with fields that override it."""
 
@@ -98,13 +127,22 @@ def value_of(mnemonic: str, fields: Mapping[str, Any]) -> Any:
     }
     if mnemonic in ("scope", "space"):
         return _member(Scope if mnemonic == "scope" else Space, named["value"])
-    for key, enum in (("level", Scope), ("roundings", Roundings), ("math", Math), ("space", Space)):
+    enums: dict[str, Any] = {
+        "level": Scope,
+        "roundings": Roundings,
+        "math": Math,
+        "space": Space,
+        "lhs": Residency,
+        "prefetch": Operands,
+    }
+    for key, enum in enums.items():
         if key in named:
             named[key] = _member(enum, named[key])
     classes: dict[str, type[Any]] = {
         "tiling": Tiling,
         "numerics": Numerics,
         "running": Running,
+        "gemm": Gemm,
         "target": TargetRef,
         "slice": Slice,
     }
@@ -192,6 +230,7 @@ def _numbers(values: Sequence[int]) -> str:
 
 ir.register_attribute_builder("Tile_NumericsAttr")(lambda value, context: value.attribute(context))
 ir.register_attribute_builder("Tile_RunningAttr")(lambda value, context: value.attribute(context))
+ir.register_attribute_builder("Tile_GemmAttr")(lambda value, context: value.attribute(context))
 ir.register_attribute_builder("Tile_TargetAttr")(
     lambda value, context: (TargetRef(value) if isinstance(value, str) else value).attribute(context)
 )

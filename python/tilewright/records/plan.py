@@ -75,6 +75,25 @@ class Numerics:
 
 
 @dataclass
+class Gemm:
+    """How the threads of a block on a GPU compute a contraction. Numbers are powers of two, except for `stages`."""
+
+    m: int
+    n: int
+    """`m` by `n` units (threads, warps or warpgroups, as the micro kernel says) have a part of the tile each."""
+    k_slices: int
+    """Grids of units that take a part of each step along K."""
+    step: int
+    """Elements of K per step."""
+    stages: int
+    """Steps that shared memory holds at once."""
+    lhs: str = "step"
+    """How long a copy of lhs stays in shared memory: for one "step", or while a tile is walked in blocks ("walk")."""
+    prefetch: str = "none"
+    """Operands whose first steps are copied before the contraction begins: "none", "lhs", "rhs" or "both"."""
+
+
+@dataclass
 class OpPlan:
     """One op of a kernel."""
 
@@ -86,6 +105,8 @@ class OpPlan:
     dims: list[int] = field(default_factory=list)
     tilings: list[LevelTiling] = field(default_factory=list)
     micro_kernel: str = ""
+    gemm: Gemm | None = None
+    """On a GPU: how a block computes a contraction that has a micro kernel; None: the compiler chooses."""
     copies: str = ""
     """On a GPU: operands that are not copied in pieces of 16 bytes, and why; empty: none."""
 

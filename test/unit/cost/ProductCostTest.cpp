@@ -1,4 +1,5 @@
 // Tests the cost of a contraction on an SM: each resource counts, and steps in flight cover waiting.
+#include "passes/cost/ChooseGemm.h"
 #include "passes/cost/ProductCost.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
@@ -19,7 +20,7 @@ protected:
   static GemmTiling tilingOf(const MicroKernel &kernel, int64_t m, int64_t n, int64_t k, int64_t threads,
                              bool alone = false, int64_t kSlices = 1) {
     int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
-    return *chooseGemmTiling({m, n, k, bytes, bytes, true, alone}, threads, kernel, nullptr, kSlices);
+    return *chooseGemmTiling({m, n, k, bytes, bytes, true}, threads, kernel, {kSlices, alone});
   }
 
   static ProductWork workOf(const MicroKernel &kernel, double m, double n, double k) {

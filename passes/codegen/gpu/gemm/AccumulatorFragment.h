@@ -5,7 +5,7 @@
 
 #include "passes/codegen/gpu/gemm/AccumulatorLayout.h"
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 
 #include <memory>
 

@@ -6,7 +6,7 @@
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
-#include "passes/cost/BlockLatency.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/Prefetch.h"

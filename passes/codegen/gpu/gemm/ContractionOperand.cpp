@@ -4,7 +4,7 @@
 // neighbouring offsets of one, then access different banks.
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 
-#include "passes/cost/BufferLines.h"
+#include "passes/layout/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
@@ -27,7 +27,7 @@ ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, Ope
     : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
       bytes(elementBytes(type)), alongK(true) {
   alongK = liesByK(load, shape);
-  granule = tilewright::copyGranule(frame.compute, load, shape);
+  granule = tilewright::copyGranule(load, shape);
   resident = isResident(frame.compute, load, shape);
   swizzledSource = isSwizzled(frame.compute, load);
 }

@@ -4,7 +4,7 @@
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_SLICEDACCUMULATORS_H
 
 #include "passes/codegen/gpu/gemm/ContractionFrame.h"
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 
 namespace tilewright {
 

@@ -5,7 +5,7 @@
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_STREAMKTILE_H
 
 #include "passes/codegen/gpu/gemm/ContractionFrame.h"
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 #include <functional>
 
 namespace tilewright {

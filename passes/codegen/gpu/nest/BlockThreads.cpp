@@ -2,7 +2,6 @@
 // for all bits of the warp. Values that are not 32 bits wide are shuffled as words.
 #include "passes/codegen/gpu/nest/BlockThreads.h"
 
-#include "passes/cost/BlockLatency.h"
 #include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,7 @@
 #include "passes/plan/tiling/gpu/BlockContractions.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/cost/ChooseGemm.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/graph/Rounding.h"
 #include "passes/plan/space/ContractionKernel.h"
@@ -173,12 +174,11 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
                   contraction.lhsBytes,
                   contraction.rhsBytes,
                   contraction.lhsAlongK,
-                  isAlone(),
                   contraction.rhsAlongK,
                   contraction.lhsShifted,
                   contraction.rhsShifted};
     std::string why;
-    std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, contraction.kernel, &why, kSlices);
+    std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, contraction.kernel, {kSlices, isAlone()}, &why);
     if (!tiling) {
       if (kSlices == 1) // with several slices, the reason is already recorded for one slice
         refuse(why);
@@ -187,7 +187,7 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
     if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > kMostAccumulators)
       return std::nullopt;
     tiling->overlaps &= !contraction.lhsResident;
-    if (keepsLhs(contraction))
+    if (keepsLhs(contraction) && tiling->whyNotResident(contraction.longestK).empty())
       tiling->keepLhsResident(contraction.longestK);
     block.work.registers = std::max(block.work.registers, tiling->registers());
     if (growsInRegisters(graph, space, *contraction.root))
@@ -200,7 +200,8 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   ScratchBytes scratch = scratchBytes(block.tilings, threads);
   block.work.sharedBytes = buffers + scratch.sequential;
   block.prefetches =
-      scratch.prefetching > 0 && hasRoomForPrefetch(target, block.work, buffers + scratch.prefetching, target.cores);
+      scratch.prefetching > 0 &&
+      hasRoomForPrefetch(target, resourcesOf(block.work), buffers + scratch.prefetching, target.cores);
   if (block.prefetches)
     block.work.sharedBytes = buffers + scratch.prefetching;
   if (block.work.sharedBytes <= target.blockBytes) {

@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_BLOCKCONTRACTIONS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_BLOCKCONTRACTIONS_H
 
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/cost/ProductCost.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/target/Warpgroups.h"

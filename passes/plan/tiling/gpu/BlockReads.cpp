@@ -73,7 +73,7 @@ int64_t BlockReads::cluster(const Target &target) const {
   double common = 0;
   for (const Read &read : reads)
     common += isCommon(read) ? read.bytes : 0;
-  return chooseCluster(target, space.numTiles(), touchedBytes, common);
+  return clusterOfBlocks(target, space.numTiles(), touchedBytes, common);
 }
 
 /// Returns the bytes of whole sectors relative to the bytes of the elements. A tile whose lines are shorter than a

@@ -2,7 +2,7 @@
 // each.
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/Clusters.h"
-#include "passes/cost/WarpPasses.h"
+#include "passes/layout/WarpPasses.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockReads.h"

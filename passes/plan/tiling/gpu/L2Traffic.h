@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_L2TRAFFIC_H
 #define TILEWRIGHT_PLAN_TILING_GPU_L2TRAFFIC_H
 
-#include "passes/cost/GemmTiling.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/plan/space/IterationSpace.h"
 
 namespace tilewright {

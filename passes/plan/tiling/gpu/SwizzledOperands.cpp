@@ -2,8 +2,10 @@
 
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -37,14 +39,12 @@ struct PlannedProduct {
 };
 } // namespace
 
-static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const Plan &plan, const GroupPlan &group,
-                                               const OpPlan &op, const Target &target) {
+static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const Plan &plan, const KernelPlan &planned,
+                                               const GroupPlan &group, const OpPlan &op, const Target &target) {
   std::vector<GroupRoot> roots = collectRoots(graph, choiceOf(plan, graph, group));
   auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
-  auto block = llvm::find_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::block; });
   const TensorExpr &expr = graph.exprs()[op.id];
-  if (root == roots.end() || root->accesses.size() != 2 || block == op.tilings.end() ||
-      block->sizes.size() != expr.domain.size())
+  if (root == roots.end() || root->accesses.size() != 2)
     return std::nullopt;
   std::optional<ContractionRoles> roles = rolesOf(graph, *root);
   if (!roles)
@@ -53,19 +53,12 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
       blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
   if (!kernel || !isOfWarpgroup(*kernel))
     return std::nullopt;
-  PlannedProduct product{*root, *roles, *kernel, {}, block->sizes};
-  int64_t longest = 1, loops = 0;
-  for (int64_t dim : expr.reductions) {
-    longest = std::max(longest, expr.domain[dim]);
+  PlannedProduct product{*root, *roles, *kernel, {}, blockTiling(group.tiles, group.grid, op.dims).sizes};
+  int64_t loops = 0;
+  for (int64_t dim : expr.reductions)
     if (expr.domain[dim] > 1)
       product.k = ++loops == 1 ? dim : -1;
-  }
-  auto bytes = [&](unsigned input) {
-    return tile::elementBytes(cast<RankedTensorType>(root->accesses[input].tensor.getType()).getElementType());
-  };
-  GemmTile tile{roles->m < 0 ? 1 : block->sizes[roles->m], block->sizes[roles->n], longest, bytes(roles->lhsInput),
-                bytes(roles->rhsInput)};
-  std::optional<GemmTiling> tiling = chooseGemmTiling(tile, group.threads, *kernel, nullptr, kSlicesOf(op.microKernel));
+  std::optional<GemmTiling> tiling = plannedTiling(plan, graph, planned, group, op, target);
   if (!tiling)
     return std::nullopt;
   product.tiling = *tiling;
@@ -128,7 +121,7 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
     why = "the kernel has other phases or contractions, during which threads start its copies";
     return std::nullopt;
   }
-  std::optional<PlannedProduct> product = productOf(graph, plan, group, contraction, target);
+  std::optional<PlannedProduct> product = productOf(graph, plan, kernel, group, contraction, target);
   if (!product) {
     why = "no warpgroup micro kernel computes it";
     return std::nullopt;

@@ -32,7 +32,8 @@ tile.program @threads outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x64xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<64x128xf32, global> -> f32
@@ -79,7 +80,8 @@ tile.program @warps outputs 1 {
   ^bb0(%i: index, %j: index):
     %t = tile.alloc : !tile.slice<64x64xf32, block>
     tile.compute [128, 128, 192] sizes [64, 64, 192] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%t : !tile.slice<64x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<64x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x192xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<192x128xf16, global> -> f16
@@ -118,7 +120,8 @@ tile.program @wide_results outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x64xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<64x128xf16, global> -> f16
@@ -158,7 +161,8 @@ tile.program @unaligned outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [16, 17, 33] sizes [16, 17, 33] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<16x17xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<16x17xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<16x33xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<33x17xf16, global> -> f16
@@ -203,7 +207,8 @@ tile.program @chain outputs 1 {
     %t = tile.alloc : !tile.slice<32x64xf32, block>
     %kept = tile.alloc at 0 : !tile.slice<32x72xf16, block>
     tile.compute [64, 64, 32] sizes [32, 64, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<32x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 32, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<64x32xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
@@ -224,7 +229,8 @@ tile.program @chain outputs 1 {
     }
     tile.sync <block>
     tile.compute [64, 64, 64] sizes [32, 64, 64] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %kept at affine_map<(m, h, k)[s0, s1, s2] -> (m - s0, k)> : !tile.slice<32x72xf16, block> -> f16
       %v = tile.load %c at #lanes : !tile.slice<64x64xf16, global> -> f16
@@ -270,7 +276,8 @@ tile.program @cut_chain outputs 1 {
     %t = tile.alloc : !tile.slice<32x52xf32, block>
     %kept = tile.alloc at 0 : !tile.slice<32x72xf16, block>
     tile.compute [53, 52, 32] sizes [32, 52, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x52xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<32x52xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 32, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<53x32xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x52xf16, global> -> f16
@@ -291,7 +298,8 @@ tile.program @cut_chain outputs 1 {
     }
     tile.sync <block>
     tile.compute [53, 64, 52] sizes [32, 64, 52] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<53x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<53x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %kept at affine_map<(m, h, k)[s0, s1, s2] -> (m - s0, k)> : !tile.slice<32x72xf16, block> -> f16
       %v = tile.load %c at #lanes : !tile.slice<52x64xf16, global> -> f16
@@ -329,7 +337,8 @@ tile.program @warps_share_terms outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [1, 32, 512] sizes [1, 16, 512] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<1x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8k4"} {
+        into (%y : !tile.slice<1x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 1, k_slices = 4, step = 128, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<1x512xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x512xf16, global> -> f16
@@ -364,7 +373,8 @@ tile.program @bytes outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [32, 32, 64] sizes [32, 32, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<32x32xi32, global>) at [#out] inits [0 : i32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<32x32xi32, global>) at [#out] inits [0 : i32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: i32):
       %u = tile.load %a at #rows : !tile.slice<32x64xi8, global> -> i8
       %v = tile.load %b at #lanes : !tile.slice<64x32xi8, global> -> i8
@@ -394,7 +404,8 @@ tile.program @tf32 outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [32, 32, 64] sizes [32, 32, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<32x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_tf32-16x8"} {
+        into (%y : !tile.slice<32x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_tf32-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<32x64xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<64x32xf32, global> -> f32
@@ -428,7 +439,8 @@ tile.program @odd_rows outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 509] sizes [64, 64, 509] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 2, step = 128, stages = 4>} {
     ^bb0(%s: i32):
       %u = tile.load %a at #rows : !tile.slice<128x509xi8, global> -> i8
       %v = tile.load %b at #lanes : !tile.slice<128x509xi8, global> -> i8
@@ -459,7 +471,8 @@ tile.program @pieces outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [64, 64, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #heads : !tile.slice<2x64x32xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<64x64xf32, global> -> f32
@@ -486,7 +499,8 @@ tile.program @short_pieces outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [64, 64, 48] sizes [64, 64, 48] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #apart : !tile.slice<8x64x6xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<48x64xf32, global> -> f32

@@ -12,7 +12,8 @@ tile.program @other_shape outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{its N operand does not have the swizzled layout that 'tile.swizzled' states}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 256, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>, tile.swizzled = array<i64: 256, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16
@@ -40,7 +41,8 @@ tile.program @other_micro_kernel outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{only warpgroups that do not round their operands read swizzled layouts, but 'mma_sync' computes it}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.swizzled = array<i64: 128, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 4>, tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16
@@ -68,7 +70,8 @@ tile.program @other_step outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{tiles of N = 128 in steps of K = 64 do not fit a swizzled layout of 128 lines of 32}}
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 32>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>, tile.swizzled = array<i64: 128, 32>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<8x128x32xf16, global> -> f16
@@ -96,7 +99,8 @@ tile.program @too_few_lines outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{tiles of N = 96 in steps of K = 64 do not fit a swizzled layout of 128 lines of 64}}
     tile.compute [128, 128, 256] sizes [64, 96, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>, tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16

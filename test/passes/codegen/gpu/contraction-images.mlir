@@ -32,7 +32,8 @@ tile.program @copies_steps_in_bulk outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8", tile.swizzled = array<i64: 128, 64>} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>, tile.swizzled = array<i64: 128, 64>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<4x128x64xf16, global> -> f16
@@ -63,7 +64,8 @@ tile.program @copies_by_threads outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<128x256xf16, global> -> f16

@@ -1,7 +1,4 @@
 // RUN: tilewright-opt %s --tile-convert-to-gpu=target=cuda:h200 --canonicalize --cse --split-input-file | FileCheck %s
-// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --canonicalize --cse --split-input-file | FileCheck %s --check-prefix=PORTABLE
-// RUN: tilewright-opt %s --tile-convert-to-gpu=target=sm_90 --split-input-file \
-// RUN:   --remarks-filter-missed=tile-convert-to-gpu --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=WHY
 
 #rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
@@ -33,18 +30,14 @@
 // CHECK-NEXT: llvm.inline_asm has_side_effects "", "=f,
 // CHECK: vector.store {{.*}} vector<2xf32>
 
-// Warps multiply (mma.sync) if the target has no wgmma.
-// PORTABLE-LABEL: func.func @rows_of_lanes
-// PORTABLE-NOT: wgmma
-// PORTABLE: nvvm.mma.sync
-// WHY: remark: {{.*}}computed with 'mma_sync': target 'sm_90' has no 'wgmma' for f16 times f16 with accumulators in f32
 tile.program @rows_of_lanes outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<256x128xf16, global> -> f16
@@ -73,7 +66,8 @@ tile.program @rows_of_terms outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<128x256xf16, global> -> f16
@@ -106,7 +100,8 @@ tile.program @full_size outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [256, 256, 512] sizes [128, 256, 512] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 2, n = 1, step = 64, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<256x512xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<512x256xf16, global> -> f16
@@ -137,7 +132,8 @@ tile.program @bytes outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 512] sizes [64, 128, 512] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"] attributes {micro_kernel = "wgmma-64x8"} {
+        into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 128, stages = 4>} {
     ^bb0(%s: i32):
       %u = tile.load %a at #rows : !tile.slice<128x512xi8, global> -> i8
       %v = tile.load %b at #lanes : !tile.slice<128x512xi8, global> -> i8
@@ -176,7 +172,8 @@ tile.program @words outputs 1 {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 128] sizes [64, 128, 128] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "wgmma_tf32-64x8"} {
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma_tf32-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 32, stages = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<128x128xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<128x128xf32, global> -> f32

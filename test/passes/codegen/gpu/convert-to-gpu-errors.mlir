@@ -68,7 +68,8 @@ tile.program @too_many_sums outputs 1 {
   ^bb0(%i: index, %j: index):
     // expected-error @below {{the contraction has no code generation on GPUs: a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 64}}
     tile.compute [256, 256, 8] sizes [256, 256, 8] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-8x8"} {
+        into (%y : !tile.slice<256x256xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 8, stages = 2>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<256x8xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<8x256xf32, global> -> f32
@@ -105,7 +106,8 @@ tile.program @nobody_copied_ahead outputs 1 {
   ^bb0(%i: index):
     // expected-error @below {{tile.prefetch: the first steps of its rhs cannot be copied ahead: that takes a contraction before it}}
     tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.prefetch = ["rhs"]} {
+        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>, tile.prefetch = ["rhs"]} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
       %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
@@ -133,6 +135,118 @@ tile.program @copies_of_what outputs 1 {
     // expected-error @below {{tile.prefetch: expected an array of "lhs" and "rhs"}}
     tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.prefetch = ["columns"]} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+tile.program @nothing_says_how outputs 1 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %w: !tile.slice<96x32xf16, global>, %y: !tile.slice<64x32xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    // expected-error @below {{the contraction has no code generation on GPUs: it has no #tile.gemm, which says how the threads of a block share it}}
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8"} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+tile.program @another_instruction outputs 1 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %w: !tile.slice<96x32xf16, global>, %y: !tile.slice<64x32xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    // expected-error @below {{the contraction has no code generation on GPUs: target 'sm_86' has no 'wgmma' for f16 times f16 with accumulators in f32}}
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 32, stages = 3>} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+tile.program @too_many_units outputs 1 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %w: !tile.slice<96x32xf16, global>, %y: !tile.slice<64x32xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    // expected-error @below {{the contraction has no code generation on GPUs: 2x4 units cannot share a tile of 32x32: 'mma_sync' takes 16x16 at least}}
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 4, step = 32, stages = 3>} {
+    ^bb0(%s: f32):
+      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
+      %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
+#out = affine_map<(m, n, k)[s0] -> (m, n)>
+
+tile.program @nothing_is_walked outputs 1 {
+^bb0(%x: !tile.slice<64x96xf16, global>, %w: !tile.slice<96x32xf16, global>, %y: !tile.slice<64x32xf32, global>):
+  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    // expected-error @below {{the contraction has no code generation on GPUs: its lhs cannot stay in shared memory: it is not the same in all iterations of a loop around the contraction}}
+    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
+        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, lhs = walk>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
       %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16

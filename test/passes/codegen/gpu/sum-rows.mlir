@@ -37,7 +37,8 @@ tile.program @softmax outputs 2 {
     %t = tile.alloc : !tile.slice<16x64xf32, block>
     %m = tile.alloc : !tile.slice<16xf32, block>
     tile.compute [64, 64, 64] sizes [16, 64, 64] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<64x64xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<64x64xf16, global> -> f16
@@ -89,7 +90,8 @@ tile.program @columns outputs 1 {
   ^bb0(%j: index):
     %t = tile.alloc : !tile.slice<16x64xf32, block>
     tile.compute [16, 64, 64] sizes [16, 64, 64] offsets [1] (%j) vector 1 reduce [2]
-        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<16x64xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<64x64xf16, global> -> f16
@@ -151,7 +153,8 @@ tile.program @grows outputs 1 {
     %step = arith.constant 64 : index
     scf.for %k = %begin to %end step %step {
       tile.compute [64, 64, 256] sizes [16, 64, 64] offsets [0, 2] (%i, %k) vector 1 reduce [2]
-          into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+          into (%t : !tile.slice<16x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+          attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>} {
       ^bb0(%s: f32):
         %u = tile.load %a at #rows : !tile.slice<64x256xf16, global> -> f16
         %v = tile.load %b at #lanes : !tile.slice<256x64xf16, global> -> f16

@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --tile-partition-at-grid-sync="target=cuda:h200 by-cost=false" --split-input-file | FileCheck %s --check-prefixes=CHECK,KEPT
+// RUN: tilewright-opt %s --tile-partition-at-grid-sync="target=cuda:h200" --split-input-file | FileCheck %s --check-prefixes=CHECK,KEPT
 // RUN: tilewright-opt %s --tile-partition-at-grid-sync="target=cuda:h200 grid-sync=false" --split-input-file | FileCheck %s --check-prefixes=CHECK,CUT
 // RUN: tilewright-opt %s --tile-partition-at-grid-sync=target=x86-64-avx2 --split-input-file | FileCheck %s --check-prefixes=CHECK,CUT
 // RUN: tilewright-opt %s --tile-partition-at-grid-sync="target=cuda:h200 grid-sync=false" --split-input-file \

@@ -20,7 +20,8 @@ tile.program @two_loops_before outputs 1 {
   ^bb0(%i: index):
     %t = tile.alloc : !tile.slice<32x32xf16, block>
     tile.compute [64, 32, 2, 32] sizes [32, 32, 2, 32] offsets [0] (%i) vector 1 reduce [2, 3]
-        into (%t : !tile.slice<32x32xf16, block>) at [#made] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<32x32xf16, block>) at [#made] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<2x64x32xf16, global> -> f16
       %v = tile.load %a at #columns : !tile.slice<2x32x32xf16, global> -> f16
@@ -31,7 +32,8 @@ tile.program @two_loops_before outputs 1 {
       tile.yield %n : f32
     }
     tile.compute [64, 64, 32] sizes [32, 64, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = both>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #held : !tile.slice<32x32xf16, block> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16

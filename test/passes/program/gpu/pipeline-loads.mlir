@@ -39,7 +39,8 @@ tile.program @weights_of_the_next outputs 1 {
   ^bb0(%i: index):
     %t = tile.alloc : !tile.slice<32x32xf16, block>
     tile.compute [64, 32, 192] sizes [32, 32, 192] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x32xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<32x32xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x192xf16, global> -> f16
       %v = tile.load %a at #lanes : !tile.slice<192x32xf16, global> -> f16
@@ -50,7 +51,8 @@ tile.program @weights_of_the_next outputs 1 {
       tile.yield %n : f32
     }
     tile.compute [64, 64, 32] sizes [32, 64, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = both>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #held : !tile.slice<32x32xf16, block> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
@@ -100,7 +102,8 @@ tile.program @weights_before_the_barrier outputs 2 {
   tile.walk {
   ^bb0(%i: index):
     tile.compute [64, 32, 192] sizes [32, 32, 192] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<64x32xf16, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<64x32xf16, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x192xf16, global> -> f16
       %v = tile.load %a at #lanes : !tile.slice<192x32xf16, global> -> f16
@@ -117,7 +120,8 @@ tile.program @weights_before_the_barrier outputs 2 {
   tile.walk {
   ^bb0(%i: index):
     tile.compute [64, 64, 32] sizes [16, 64, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = both>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #rows : !tile.slice<64x32xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
@@ -171,7 +175,8 @@ tile.program @few_steps_before outputs 1 {
   ^bb0(%i: index):
     %t = tile.alloc : !tile.slice<32x256xf16, block>
     tile.compute [64, 256, 32] sizes [32, 256, 32] offsets [0] (%i) vector 1 reduce [2]
-        into (%t : !tile.slice<32x256xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%t : !tile.slice<32x256xf16, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x32xf16, global> -> f16
       %v = tile.load %a at #lanes : !tile.slice<32x256xf16, global> -> f16
@@ -182,7 +187,8 @@ tile.program @few_steps_before outputs 1 {
       tile.yield %n : f32
     }
     tile.compute [64, 64, 256] sizes [32, 64, 256] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8"} {
+        into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 4, prefetch = both>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #held : !tile.slice<32x256xf16, block> -> f16
       %v = tile.load %b at #lanes : !tile.slice<256x64xf16, global> -> f16

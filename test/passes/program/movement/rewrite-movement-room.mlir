@@ -23,7 +23,7 @@ tile.program @product_then_buffer outputs 2 {
   ^bb0(%i: index):
     tile.compute [256, 64, 64] sizes [64, 64, 64] offsets [0] (%i) vector 1 reduce [2]
         into (%t : !tile.slice<256x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["none"]
-        attributes {micro_kernel = "fma-8x8"} {
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 8, n = 8, step = 16, stages = 4>} {
     ^bb0(%acc: f32):
       %l = tile.load %a at #rows : !tile.slice<256x64xf32, global> -> f32
       %r = tile.load %b at #lanes : !tile.slice<64x64xf32, global> -> f32
@@ -75,7 +75,7 @@ tile.program @gated outputs 2 {
     %u = tile.alloc : !tile.slice<64x64xf32, block>
     tile.compute [256, 64, 64] sizes [64, 64, 64] offsets [0] (%i) vector 1 reduce [2]
         into (%g : !tile.slice<256x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["none"]
-        attributes {micro_kernel = "fma-8x8"} {
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 8, n = 8, step = 16, stages = 4>} {
     ^bb0(%acc: f32):
       %l = tile.load %a at #rows : !tile.slice<256x64xf32, global> -> f32
       %r = tile.load %b at #lanes : !tile.slice<64x64xf32, global> -> f32
@@ -85,7 +85,7 @@ tile.program @gated outputs 2 {
     }
     tile.compute [256, 64, 64] sizes [64, 64, 64] offsets [0] (%i) vector 1 reduce [2]
         into (%u : !tile.slice<64x64xf32, block>) at [#own] inits [0.0 : f32] kinds ["none"]
-        attributes {micro_kernel = "fma-8x8"} {
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 8, n = 8, step = 16, stages = 4>} {
     ^bb0(%acc: f32):
       %l = tile.load %a at #rows : !tile.slice<256x64xf32, global> -> f32
       %r = tile.load %c at #lanes : !tile.slice<64x64xf32, global> -> f32
@@ -122,7 +122,7 @@ tile.program @epilogue outputs 2 {
     %u = tile.alloc : !tile.slice<64x64xf32, block>
     tile.compute [256, 64, 64] sizes [64, 64, 64] offsets [0] (%i) vector 1 reduce [2]
         into (%u : !tile.slice<64x64xf32, block>) at [#own] inits [0.0 : f32] kinds ["none"]
-        attributes {micro_kernel = "fma-8x8"} {
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 8, n = 8, step = 16, stages = 4>} {
     ^bb0(%acc: f32):
       %l = tile.load %a at #rows : !tile.slice<256x64xf32, global> -> f32
       %r = tile.load %b at #lanes : !tile.slice<64x64xf32, global> -> f32

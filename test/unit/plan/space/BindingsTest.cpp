@@ -1,5 +1,5 @@
 // The number of bindings of a kernel, if tensors can share them.
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

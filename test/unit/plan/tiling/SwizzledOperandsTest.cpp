@@ -1,5 +1,6 @@
 // Weights stored as swizzled tiles: when planners choose that, what plans from files may state, and what it gains.
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "passes/cost/ChooseGemm.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/target/Warpgroups.h"
 #include "test/unit/PlanFixture.h"

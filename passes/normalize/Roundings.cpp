@@ -1,5 +1,5 @@
 // Inserts and removes roundings in the bodies of expressions.
-#include "passes/plan/apply/Roundings.h"
+#include "passes/normalize/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"

@@ -1,4 +1,4 @@
-#include "passes/plan/space/Bindings.h"
+#include "passes/graph/Bindings.h"
 
 #include "passes/graph/ConstantOperand.h"
 

@@ -1,6 +1,6 @@
 // Builds the movement that lays out weights from ops that IREE can compute and graph/ParameterRecipe.h can read.
-#ifndef TILEWRIGHT_PLAN_FORMS_PACKEDCOPY_H
-#define TILEWRIGHT_PLAN_FORMS_PACKEDCOPY_H
+#ifndef TILEWRIGHT_NORMALIZE_PACKEDCOPY_H
+#define TILEWRIGHT_NORMALIZE_PACKEDCOPY_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

@@ -1,7 +1,7 @@
 // Slices of inputs that a tile keeps in a buffer because it reads them several times: which slices can be kept, and how
 // they are laid out. The planner counts with the same shapes that code generation allocates.
-#ifndef TILEWRIGHT_COST_BUFFEREDSLICE_H
-#define TILEWRIGHT_COST_BUFFEREDSLICE_H
+#ifndef TILEWRIGHT_LAYOUT_BUFFEREDSLICE_H
+#define TILEWRIGHT_LAYOUT_BUFFEREDSLICE_H
 
 #include "mlir/IR/AffineMap.h"
 

@@ -1,5 +1,5 @@
 // Enumerates the addresses of the lanes and counts distinct cache lines, sectors and words per bank.
-#include "passes/cost/WarpPasses.h"
+#include "passes/layout/WarpPasses.h"
 
 #include "passes/target/AccessBytes.h"
 

@@ -1,6 +1,6 @@
 // Cost of one memory access of a warp, computed from the addresses of its lanes. Everything here is a pure function.
-#ifndef TILEWRIGHT_COST_WARPPASSES_H
-#define TILEWRIGHT_COST_WARPPASSES_H
+#ifndef TILEWRIGHT_LAYOUT_WARPPASSES_H
+#define TILEWRIGHT_LAYOUT_WARPPASSES_H
 
 #include "llvm/ADT/ArrayRef.h"
 

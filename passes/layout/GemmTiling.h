@@ -1,13 +1,16 @@
-// Decides how the threads of a block share an output tile of a contraction. The planner's block shapes and GPU code
-// generation both call it, so they agree. Everything here is a pure function.
+// The layout of a contraction in a block of threads on a GPU: which part of the output tile each unit of threads
+// accumulates, and the slots in shared memory that its operands pass through. It follows from the tile and from the
+// plan's decisions (GemmChoice.h). The planner predicts with it and code generation emits it. Everything here is a pure
+// function.
 //
 // Threads (or warps, for a warp-level micro kernel) form a grid over the tile; each keeps its accumulators in registers
 // for the whole reduction. Where a tile has fewer accumulators than the block has threads (small M), several threads
 // may each take a slice of K in every step and add up their accumulators at the end. Both operands pass through a
 // pipeline of stages in shared memory: while one step is multiplied, the next ones are in flight.
-#ifndef TILEWRIGHT_COST_GEMMTILING_H
-#define TILEWRIGHT_COST_GEMMTILING_H
+#ifndef TILEWRIGHT_LAYOUT_GEMMTILING_H
+#define TILEWRIGHT_LAYOUT_GEMMTILING_H
 
+#include "passes/layout/GemmChoice.h"
 #include "passes/target/MicroKernel.h"
 
 namespace tilewright {
@@ -17,7 +20,6 @@ struct GemmTile {
   int64_t m, n, k;
   int64_t lhsBytes, rhsBytes;
   bool lhsAlongK = false; ///< true if K is contiguous in lhs; then only rows that exist are read
-  bool alone = false;     ///< true if an SM holds one such block, with no other copies in flight
   bool rhsAlongK = false;
   /// True for operands with lines of 16-bit elements that begin anywhere in a 4-byte word. Warps copy such lines from
   /// the enclosing word on.
@@ -26,20 +28,27 @@ struct GemmTile {
 
 struct GemmTiling {
   static constexpr int64_t kBarrierBytes = 8;
-  static constexpr int64_t kLoopRegisters = 16;        ///< registers of a loop that carries accumulators, besides those
+  static constexpr int64_t kLoopRegisters = 16; ///< registers of a loop that carries accumulators, besides those
   /// Largest operand that stays resident while the other passes.
   static constexpr int64_t kMostResidentBytes = 32 * 1024;
+  /// Most accumulators of a thread: a thread alone needs registers for the operands, and a warp's step keeps operands
+  /// packed.
+  static constexpr int64_t kThreadAccumulators = 64, kWarpAccumulators = 128;
+  /// Most stages, which a block has that is alone on its SM.
+  static constexpr int64_t kMostStages = 12;
+  /// Stages of a warpgroup from which on a step is still multiplied while the next one begins.
+  static constexpr int64_t kOverlappingStages = 4;
 
-  int64_t m = 0, n = 0;                        ///< M and N of the tile, rounded up to powers of two
-  int64_t mUnits = 1, nUnits = 1;              ///< units (threads, or warps) along M and N
-  int64_t kSlices = 1;                         ///< units that split K of a step between them
-  int64_t ownM = 1, ownN = 1;                  ///< M and N per unit
-  int64_t heldM = 0;                           ///< M that a step stores in shared memory; the rest repeat it
-  int64_t rhsLine = 0;                         ///< elements of an rhs line, where K is not contiguous
-  int64_t accumulators = 0;                    ///< accumulators per thread
-  int64_t step = 0, stages = 2;                ///< K of a step; steps that shared memory holds at once
-  int64_t lhsSlotBytes = 0, rhsSlotBytes = 0;  ///< bytes of one step of lhs and of rhs
-  int64_t residentSteps = 0;                   ///< steps of lhs if all stay resident across an outer loop; 0: none
+  int64_t m = 0, n = 0;                       ///< M and N of the tile, rounded up to powers of two
+  int64_t mUnits = 1, nUnits = 1;             ///< units (threads, or warps) along M and N
+  int64_t kSlices = 1;                        ///< units that split K of a step between them
+  int64_t ownM = 1, ownN = 1;                 ///< M and N per unit
+  int64_t heldM = 0;                          ///< M that a step stores in shared memory; the rest repeat it
+  int64_t rhsLine = 0;                        ///< elements of an rhs line, where K is not contiguous
+  int64_t accumulators = 0;                   ///< accumulators per thread
+  int64_t step = 0, stages = 2;               ///< K of a step; steps that shared memory holds at once
+  int64_t lhsSlotBytes = 0, rhsSlotBytes = 0; ///< bytes of one step of lhs and of rhs
+  int64_t residentSteps = 0;                  ///< steps of lhs if all stay resident across an outer loop; 0: none
   int64_t accumulatorThreads = 0, accumulatorBytes = 4; ///< threads that hold the tile once; bytes per accumulator
   bool lhsShifted = false, rhsShifted = false;          ///< lines have room to begin after the first element
   bool loadsOperands = true;                            ///< operands go through registers before they are multiplied
@@ -61,7 +70,10 @@ struct GemmTiling {
   /// Returns the bytes needed to combine rows of accumulators in registers: one value for each row of which a thread
   /// holds accumulators, after the resident lhs.
   int64_t combiningBytes(int64_t threads, int64_t valueBytes) const;
-  /// Keeps an lhs of this K resident in shared memory, if it is small enough, while an outer loop walks over N.
+  /// Returns why an lhs of this K cannot stay resident in shared memory while an outer loop walks over N, or an empty
+  /// string.
+  std::string whyNotResident(int64_t k) const;
+  /// Keeps an lhs of this K resident.
   void keepLhsResident(int64_t k);
   /// Reads lhs where another nest stored it. It then goes through registers, which an overlapping product of the next
   /// step would still be reading, so steps no longer overlap.
@@ -73,18 +85,23 @@ struct GemmTiling {
   void print(llvm::raw_ostream &os) const;
 };
 
+/// The smallest part of a tile that one unit of threads accumulates.
+struct LeastUnit {
+  int64_t m, n;
+};
+LeastUnit leastUnit(const GemmTile &tile, const MicroKernel &kernel);
+
+/// Returns the least K of a step that one unit multiplies at once.
+int64_t leastK(const GemmTile &tile, const MicroKernel &kernel);
+
 /// Returns true if the micro kernel reads operands element by element, so that lines may begin at any element;
 /// descriptors cannot.
 bool canShift(const MicroKernel &kernel);
 
-/// Chooses a tiling. Returns nothing if the threads cannot hold the accumulators or cannot split K into `kSlices`; then
-/// `reason` explains it with numbers.
-std::optional<GemmTiling> chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                           std::string *reason = nullptr, int64_t kSlices = 1);
-
-/// Appends the number of K slices to a plan's micro kernel label: "fma-8x8" for one slice, "fma-8x8k4" for four.
-std::string labelWithKSlices(llvm::StringRef label, int64_t kSlices);
-int64_t kSlicesOf(llvm::StringRef label);
+/// Returns the layout that a plan's choice gives to a tile. Returns nothing if a block of so many threads cannot carry
+/// the choice out; then `reason` explains it with numbers.
+std::optional<GemmTiling> deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                           const GemmChoice &choice, std::string *reason = nullptr);
 
 } // namespace tilewright
 

@@ -1,5 +1,5 @@
 // Tests the passes of a warp's accesses over cache lines and banks.
-#include "passes/cost/WarpPasses.h"
+#include "passes/layout/WarpPasses.h"
 #include "gtest/gtest.h"
 
 using namespace tilewright;

@@ -1,4 +1,4 @@
-#include "passes/plan/forms/PackedCopy.h"
+#include "passes/normalize/PackedCopy.h"
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/ParameterRecipe.h"

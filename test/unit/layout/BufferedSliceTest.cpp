@@ -1,5 +1,5 @@
 // Tests which slices of inputs a tile's buffers keep, and how they are laid out.
-#include "passes/cost/BufferedSlice.h"
+#include "passes/layout/BufferedSlice.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // A buffer has one dim per dim that the map depends on, so elements that overlapping windows share are stored several
 // times. isKeptByPoints refuses such copies.
-#include "passes/cost/BufferedSlice.h"
+#include "passes/layout/BufferedSlice.h"
 
-#include "passes/cost/BufferLines.h"
+#include "passes/layout/BufferLines.h"
 #include "passes/support/AffineAlgebra.h"
 
 using namespace mlir;

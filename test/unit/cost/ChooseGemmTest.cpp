@@ -1,5 +1,6 @@
-// Tests how threads share an output tile: their shares make up the tile, and what does not fit is refused with numbers.
-#include "passes/cost/GemmTiling.h"
+// Tests how the planner lets threads share an output tile: their shares make up the tile, and what does not fit is
+// refused with numbers.
+#include "passes/cost/ChooseGemm.h"
 #include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
@@ -13,7 +14,7 @@ MicroKernel kernelFor(const char *type) {
   return *chooseMicroKernel(*lookupTarget("cuda:h200"), types, {1}, /*strict=*/false);
 }
 
-TEST(GemmTiling, shares_make_up_the_tile) {
+TEST(ChooseGemm, shares_make_up_the_tile) {
   for (const char *type : {"f32", "f16"})
     for (int64_t m : {1, 3, 16, 37, 64, 128})
       for (int64_t n : {16, 53, 64, 128})
@@ -33,7 +34,7 @@ TEST(GemmTiling, shares_make_up_the_tile) {
         }
 }
 
-TEST(GemmTiling, threads_stand_in_a_square) {
+TEST(ChooseGemm, threads_stand_in_a_square) {
   GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 4, 4}, 256, kernelFor("f32"));
   EXPECT_EQ(tiling.ownM, 8);
   EXPECT_EQ(tiling.ownN, 8);
@@ -41,7 +42,7 @@ TEST(GemmTiling, threads_stand_in_a_square) {
   EXPECT_EQ(tiling.sharedBytes(), 4 * 2 * 128 * 16 * 4);
 }
 
-TEST(GemmTiling, warps_have_whole_blocks_of_the_instruction) {
+TEST(ChooseGemm, warps_have_whole_blocks_of_the_instruction) {
   GemmTiling tiling = *chooseGemmTiling({1, 8, 768, 2, 2}, 128, kernelFor("bf16"));
   EXPECT_EQ(tiling.m, 16);
   EXPECT_EQ(tiling.n, 16);
@@ -49,7 +50,7 @@ TEST(GemmTiling, warps_have_whole_blocks_of_the_instruction) {
   EXPECT_EQ(tiling.accumulators, 8);
 }
 
-TEST(GemmTiling, warpgroups_have_whole_panels) {
+TEST(ChooseGemm, warpgroups_have_whole_panels) {
   MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
   GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernel);
   EXPECT_EQ(tiling.ownM, 64);
@@ -61,14 +62,14 @@ TEST(GemmTiling, warpgroups_have_whole_panels) {
   EXPECT_EQ(chooseGemmTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldM,
             64); // a descriptor addresses all of them
   std::string reason;
-  EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 256, kernel, {}, &reason));
   EXPECT_EQ(reason, "a tile of 64x64 leaves threads idle in warpgroups");
   EXPECT_FALSE(chooseGemmTiling({64, 64, 768, 2, 2, true}, 64, kernel));
 }
 
 // With enough stages a step is still multiplied while the next one begins; with fewer, two blocks of an SM cover for
 // each other.
-TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
+TEST(ChooseGemm, steps_of_warpgroups_overlap_in_four_stages) {
   MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
   GemmTiling large = *chooseGemmTiling({128, 256, 4096, 2, 2, true}, 256, kernel);
   EXPECT_EQ(large.accumulators, 128);
@@ -85,12 +86,12 @@ TEST(GemmTiling, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_FALSE(square.overlaps);
   EXPECT_EQ(square.stepsInFlight(), 2);
   std::string reason;
-  EXPECT_FALSE(chooseGemmTiling({256, 256, 4096, 2, 2, true}, 256, kernel, &reason));
+  EXPECT_FALSE(chooseGemmTiling({256, 256, 4096, 2, 2, true}, 256, kernel, {}, &reason));
   EXPECT_EQ(reason, "a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 128");
 }
 
 // For any type, an instruction takes 32 bytes along K and a step takes 128.
-TEST(GemmTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
+TEST(ChooseGemm, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
   Target h200 = *lookupTarget("cuda:h200");
   EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // operands of different signedness
   MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"});
@@ -105,25 +106,25 @@ TEST(GemmTiling, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
 }
 
 // The lanes of a warp together hold 32 bytes along K of this instruction's operands, and as many of the next one's.
-TEST(GemmTiling, registers_are_those_of_sums_factors_and_the_rest) {
+TEST(ChooseGemm, registers_are_those_of_sums_factors_and_the_rest) {
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(), 64 + 64 + (64 + 32) / 2);
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(), 64 + 64 + 2 * (8 + 8));
 }
 
-TEST(GemmTiling, warpgroups_are_of_named_devices) {
+TEST(ChooseGemm, warpgroups_are_of_named_devices) {
   EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}));
   EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}));
   EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:h200"), {"f32", "f32", "f32"}));
 }
 
-TEST(GemmTiling, steps_are_shorter_where_rows_are_long) {
+TEST(ChooseGemm, steps_are_shorter_where_rows_are_long) {
   GemmTiling tiling = *chooseGemmTiling({16, 1024, 768, 2, 2}, 256, kernelFor("f16"));
   EXPECT_EQ(tiling.step, 16);
   EXPECT_EQ(tiling.sharedBytes(), 3 * (16 + 1024) * 16 * 2);
 }
 
-TEST(GemmTiling, warps_without_sums_of_their_own_share_the_terms) {
-  GemmTiling tiling = *chooseGemmTiling({1, 16, 768, 2, 2, true}, 256, kernelFor("f16"), nullptr, 8);
+TEST(ChooseGemm, warps_without_sums_of_their_own_share_the_terms) {
+  GemmTiling tiling = *chooseGemmTiling({1, 16, 768, 2, 2, true}, 256, kernelFor("f16"), {/*kSlices=*/8});
   EXPECT_EQ(tiling.mUnits * tiling.nUnits, 1);
   EXPECT_EQ(tiling.accumulatorThreads, 32);
   EXPECT_EQ(tiling.step, 8 * 32);
@@ -134,16 +135,16 @@ TEST(GemmTiling, warps_without_sums_of_their_own_share_the_terms) {
 }
 
 // A block that is alone on its SM keeps as many steps in flight as there are, as far as shared memory allows.
-TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
+TEST(ChooseGemm, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
   auto stream = [](int64_t k, bool alone) {
-    return *chooseGemmTiling({1, 32, k, 2, 2, true, alone}, 256, kernelFor("f16"), nullptr, 4);
+    return *chooseGemmTiling({1, 32, k, 2, 2, true}, 256, kernelFor("f16"), {/*kSlices=*/4, alone});
   };
   EXPECT_EQ(stream(4096, /*alone=*/true).stages, 11);
   EXPECT_LE(stream(4096, /*alone=*/true).sharedBytes(), 96 * 1024);
   EXPECT_EQ(stream(4096, /*alone=*/false).stages, 5);
   EXPECT_EQ(stream(768, /*alone=*/true).stages, 6);
   auto square = [](int64_t m, int64_t n, const MicroKernel &kernel, bool alone) {
-    return *chooseGemmTiling({m, n, 1024, 2, 2, true, alone}, 128, kernel);
+    return *chooseGemmTiling({m, n, 1024, 2, 2, true}, 128, kernel, {/*kSlices=*/1, alone});
   };
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/true).stages, 12);
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/false).stages, 5);
@@ -158,7 +159,7 @@ TEST(GemmTiling, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
 
 // Lines that begin inside words have room for one more word; a whole extra atom keeps neighbouring lines in different
 // banks.
-TEST(GemmTiling, shifted_lines_have_an_atom_more) {
+TEST(ChooseGemm, shifted_lines_have_an_atom_more) {
   GemmTile tile{16, 64, 768, 2, 2, true};
   GemmTiling plain = *chooseGemmTiling(tile, 128, kernelFor("f16"));
   tile.lhsShifted = tile.rhsShifted = true; // 16 lines of lhs, and one line of rhs per K
@@ -173,35 +174,28 @@ TEST(GemmTiling, shifted_lines_have_an_atom_more) {
 }
 
 // Neighbouring lines fill all banks; ldmatrix and similar instructions read 16 bytes of each line.
-TEST(GemmTiling, lines_of_few_lanes_are_as_short_as_those_for_threads) {
+TEST(ChooseGemm, lines_of_few_lanes_are_as_short_as_those_for_threads) {
   GemmTiling threads = *chooseGemmTiling({64, 2, 768, 4, 4, true}, 64, kernelFor("f32"));
   EXPECT_EQ(threads.rhsLine, 2);
   EXPECT_EQ(threads.rhsSlotBytes, threads.step * 2 * 4);
   EXPECT_EQ(chooseGemmTiling({64, 8, 768, 1, 1, true}, 128, kernelFor("f16"))->rhsLine, 16);
 }
 
-TEST(GemmTiling, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
+TEST(ChooseGemm, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
   std::string reason;
-  EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, 2));
+  EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/2}, &reason));
   EXPECT_EQ(reason, "a tile of 1x16 leaves threads idle in 2 slices of K");
-  EXPECT_FALSE(chooseGemmTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), &reason, 8));
+  EXPECT_FALSE(chooseGemmTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/8}, &reason));
   EXPECT_EQ(reason, "a K of 40 is too short for 8 slices");
   for (int64_t units : {0, -2, 3}) {
-    EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), &reason, units));
+    EXPECT_FALSE(chooseGemmTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/units}, &reason));
     EXPECT_EQ(reason, "K has to be split into a power of two of slices, not into " + std::to_string(units));
   }
 }
 
-TEST(GemmTiling, labels_say_how_many_share_the_terms) {
-  EXPECT_EQ(labelWithKSlices("mma_sync-16x8", 1), "mma_sync-16x8");
-  EXPECT_EQ(labelWithKSlices("mma_sync-16x8", 4), "mma_sync-16x8k4");
-  EXPECT_EQ(kSlicesOf("mma_sync-16x8k4"), 4);
-  EXPECT_EQ(kSlicesOf("fma-8x8"), 1);
-}
-
-TEST(GemmTiling, what_registers_do_not_hold_is_refused) {
+TEST(ChooseGemm, what_registers_do_not_hold_is_refused) {
   std::string reason;
-  EXPECT_FALSE(chooseGemmTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32"), &reason));
+  EXPECT_FALSE(chooseGemmTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32"), {}, &reason));
   EXPECT_EQ(reason, "a tile of 256x256 needs 512 accumulators in each of 128 threads, which hold 64");
 }
 } // namespace

@@ -1,8 +1,8 @@
 // Padded line lengths of the shared-memory buffers beside a contraction on a GPU. Lines are padded so that threads that
 // access the same offset of several lines hit different banks. The planner counts with the same lengths that code
 // generation allocates.
-#ifndef TILEWRIGHT_COST_BUFFERLINES_H
-#define TILEWRIGHT_COST_BUFFERLINES_H
+#ifndef TILEWRIGHT_LAYOUT_BUFFERLINES_H
+#define TILEWRIGHT_LAYOUT_BUFFERLINES_H
 
 #include "llvm/Support/MathExtras.h"
 

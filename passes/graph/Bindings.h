@@ -1,7 +1,7 @@
 // Counts and groups the bindings of a kernel, since drivers limit their number. A GPU kernel with more tensors than
 // that stores its weights one after another in one binding, and the results that only it reads in another.
-#ifndef TILEWRIGHT_PLAN_SPACE_BINDINGS_H
-#define TILEWRIGHT_PLAN_SPACE_BINDINGS_H
+#ifndef TILEWRIGHT_GRAPH_BINDINGS_H
+#define TILEWRIGHT_GRAPH_BINDINGS_H
 
 #include "passes/target/Target.h"
 

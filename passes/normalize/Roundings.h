@@ -1,6 +1,6 @@
 // Rewrites of bodies that determine when a value is rounded to bf16 or f16, as a subprogram's numerics allow.
-#ifndef TILEWRIGHT_PLAN_APPLY_ROUNDINGS_H
-#define TILEWRIGHT_PLAN_APPLY_ROUNDINGS_H
+#ifndef TILEWRIGHT_NORMALIZE_ROUNDINGS_H
+#define TILEWRIGHT_NORMALIZE_ROUNDINGS_H
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/IR/Builders.h"

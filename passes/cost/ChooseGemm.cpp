@@ -1,0 +1,96 @@
+// The limits are the accumulators per thread, idle threads, and the bytes of shared memory.
+#include "passes/cost/ChooseGemm.h"
+
+#include "passes/layout/BufferLines.h"
+#include "passes/target/Warpgroups.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace tilewright;
+
+namespace {
+constexpr int64_t kPanelBytes = 128;     ///< bytes of a step of a warpgroup: the line of the widest swizzle
+constexpr int64_t kSharedStepBytes = 64; ///< bytes of a line per unit, if units slice K or are single threads
+constexpr int64_t kPanelStages = 4;
+constexpr int64_t kGroupN = 256;                ///< largest N of a warpgroup instruction
+constexpr int64_t kMostPanelBytes = 192 * 1024; ///< slots of a block that is alone on its SM
+constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< slots of any other block; whole rows leave room for buffers
+constexpr int64_t kUsualStages = 5;             ///< most stages of a block that is not alone on its SM
+constexpr int64_t kStreamBytes = 48 * 1024;     ///< bytes in flight of a block whose units slice K
+} // namespace
+
+/// Chooses the grid of units. Prefers the fewest accumulators per thread, then the shape nearest to a square, which
+/// loads least per multiply-add. A warpgroup instruction has an M of 64 and takes its whole N at once.
+static void chooseUnits(const GemmTile &tile, int64_t units, const MicroKernel &kernel, GemmChoice &choice) {
+  LeastUnit least = leastUnit(tile, kernel);
+  int64_t m = llvm::PowerOf2Ceil(std::max(tile.m, least.m)), n = llvm::PowerOf2Ceil(std::max(tile.n, least.n));
+  std::pair<int64_t, int64_t> best{0, 0};
+  for (int64_t mUnits = 1; mUnits <= std::min(units, m / least.m); mUnits *= 2) {
+    int64_t nUnits = std::min(units / mUnits, n / least.n), ownM = m / mUnits, ownN = n / nUnits;
+    std::pair rank(ownM * ownN, ownM + (isOfWarpgroup(kernel) ? 0 : ownN));
+    if (best.first == 0 || rank < best) {
+      best = rank;
+      choice.m = mUnits;
+      choice.n = nUnits;
+    }
+  }
+}
+
+/// Chooses the stages of a layout. More stages than steps would be of no use: the copies of the next contraction begin
+/// while this one is multiplied, one per step.
+static int64_t chooseStages(const GemmTile &tile, const GemmTiling &tiling, const MicroKernel &kernel, GemmUse use,
+                            int64_t mostBytes) {
+  bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
+  int64_t steps = llvm::divideCeil(tile.k, tiling.step), inFlightBytes = mostBytes;
+  int64_t most = isGroup ? kPanelStages : std::min(isWarp ? kUsualStages : kPanelStages, steps);
+  if (use.alone && isWarp) { // latency under load is long
+    most = std::min(GemmTiling::kMostStages, steps);
+    inFlightBytes = isGroup ? kMostPanelBytes : mostBytes;
+  } else if (use.kSlices > 1) {
+    most = kUsualStages;
+    inFlightBytes = kStreamBytes;
+  }
+  return std::clamp(inFlightBytes / (tiling.lhsSlotBytes + tiling.rhsSlotBytes), tiling.stages,
+                    std::max(tiling.stages, most));
+}
+
+std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                                 GemmUse use, std::string *reason) {
+  auto refuse = [&](std::string why) -> std::optional<GemmChoice> {
+    if (reason)
+      *reason = std::move(why);
+    return std::nullopt;
+  };
+  if (use.kSlices < 1 || !llvm::isPowerOf2_64(use.kSlices))
+    return refuse("K has to be split into a power of two of slices, not into " + std::to_string(use.kSlices));
+  bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
+  GemmChoice choice;
+  choice.kSlices = use.kSlices;
+  choice.stages = isWarp ? 3 : 2; // at least
+  chooseUnits(tile, std::max<int64_t>(1, threads / threadsOfStep(kernel) / use.kSlices), kernel, choice);
+  int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes), least = leastK(tile, kernel);
+  int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.k, 1));
+  int64_t stepBytes = isGroup ? kPanelBytes : isWarp && use.kSlices == 1 ? kStepBytes : kSharedStepBytes;
+  choice.step = std::max(least, std::min(use.kSlices * stepBytes / wide, needed));
+  bool isShort = choice.step < use.kSlices * least;
+  choice.step = std::max(choice.step, use.kSlices * least);
+  std::optional<GemmTiling> tiling = deriveGemmTiling(tile, threads, kernel, choice, reason);
+  if (tiling && isShort)
+    return refuse("a K of " + std::to_string(tile.k) + " is too short for " + std::to_string(use.kSlices) + " slices");
+  // With so many accumulators per thread a block is alone on its SM. Blocks of whole rows still leave room for buffers.
+  bool isAlone = tiling && isGroup && tiling->accumulators > GemmTiling::kThreadAccumulators && tiling->n <= kGroupN;
+  int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
+  while (tiling && tiling->slotBytes() > mostBytes && choice.step > use.kSlices * least) {
+    choice.step /= 2;
+    tiling = deriveGemmTiling(tile, threads, kernel, choice, reason);
+  }
+  if (!tiling)
+    return std::nullopt;
+  choice.stages = chooseStages(tile, *tiling, kernel, use, mostBytes);
+  return choice;
+}
+
+std::optional<GemmTiling> tilewright::chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                                       GemmUse use, std::string *reason) {
+  std::optional<GemmChoice> choice = chooseGemm(tile, threads, kernel, use, reason);
+  return choice ? deriveGemmTiling(tile, threads, kernel, *choice, reason) : std::nullopt;
+}

@@ -1,0 +1,21 @@
+// Thread block clusters: neighbouring blocks whose SMs write each other's shared memory, so that data every block reads
+// is read once per cluster. The planner counts on them, and tile-stage-tiles emits them. Everything here is a pure
+// function.
+#ifndef TILEWRIGHT_LAYOUT_CLUSTERS_H
+#define TILEWRIGHT_LAYOUT_CLUSTERS_H
+
+#include "passes/target/Occupancy.h"
+
+namespace tilewright {
+
+/// Bytes read over distinct bytes touched; at or below this ratio, sharing reads is not worth a cluster.
+constexpr double kHardlyRepeated = 1.045;
+
+/// Returns the blocks per cluster of a kernel of `blocks` blocks that touches `bytes`, of which every block reads the
+/// same `common` bytes; 1 if hardly anything is read again. The last cluster may contain surplus blocks, which only
+/// help to load the common bytes.
+int64_t clusterOfBlocks(const Target &target, int64_t blocks, double bytes, double common);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,40 @@
+// How a contraction reads an operand: along which dim neighbours are contiguous, and how many elements are aligned. The
+// planner asks about an access of the graph, and passes on programs ask about a load. Everything here is a pure
+// function.
+#ifndef TILEWRIGHT_LAYOUT_OPERANDACCESS_H
+#define TILEWRIGHT_LAYOUT_OPERANDACCESS_H
+
+#include "mlir/IR/AffineMap.h"
+
+namespace tilewright {
+
+/// An access to a dense tensor or buffer, in a nest whose dims have these tile sizes and extents.
+struct OperandAccess {
+  mlir::AffineMap map; ///< from the dims of the nest to the tensor; symbols are offsets of tiles
+  llvm::ArrayRef<int64_t> shape;
+  int64_t elementBytes;
+  llvm::ArrayRef<int64_t> sizes, extents;
+
+  /// Returns true if neighbours along the dim are neighbours in memory.
+  bool liesAlong(int64_t dim) const;
+  /// Returns true if the operand is contiguous along K. `dim` is M or N, or -1 if the operand has one point.
+  bool liesByK(int64_t dim, int64_t k) const;
+  /// Returns how many elements are contiguous along the dim and aligned to their number, from any multiple of that
+  /// number on: a power of two, at most `most`.
+  int64_t alignedElements(int64_t dim, int64_t most) const;
+  /// Returns the same for any offset of the tile, such that each run lies completely inside or outside the tile.
+  int64_t alignedRun(int64_t dim, int64_t most) const;
+  /// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any
+  /// offset of the block, or 1 if those are fewer than cp.async copies. The slot has `points` of M or N, and `step` of K.
+  int64_t copiedAtOnce(int64_t dim, int64_t k, int64_t points, int64_t step) const;
+  /// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
+  bool beginsInsideWords(int64_t dim, int64_t k) const;
+};
+
+/// Returns the reduced dim, of those that both operands share, that a contraction walks in steps: the first along which
+/// an operand is contiguous, else the longest one.
+int64_t steppedDim(llvm::ArrayRef<OperandAccess> operands, llvm::ArrayRef<int64_t> reduced);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,347 @@
+// The facts about a contraction are read from the plan as the passes on programs will find them in its loop nest: the
+// dims that are M, N and K, the size of a tile along each, and how the operands lie in memory.
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
+
+#include "passes/cost/ChooseGemm.h"
+#include "passes/layout/OperandAccess.h"
+#include "passes/plan/ir/Phases.h"
+#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "passes/target/AccessBytes.h"
+#include "passes/target/AllowedProducts.h"
+#include "passes/target/Warpgroups.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// A contraction of a plan, as the block computes it.
+struct PlannedGemm {
+  GemmTile tile;
+  MicroKernel kernel;
+  GemmUse use;
+  int64_t threads;
+  std::string whyNotResident; ///< why no copy of lhs can stay in shared memory while a tile is walked; empty: it can
+};
+
+/// Reads one contraction of a plan.
+class GemmReader {
+public:
+  GemmReader(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel, const GroupPlan &group,
+             const Target &target)
+      : plan(plan), graph(graph), kernel(kernel), group(group), target(target), choice(choiceOf(plan, graph, group)),
+        roots(collectRoots(graph, choice)) {}
+
+  /// Returns the operands of the contraction that was read last whose first steps can be copied before it begins, with
+  /// its layout: during the contraction before it, or before the grid barrier in front of it.
+  tile::Operands prefetchable(const GemmTiling &tiling) {
+    if (!hasOneLoop() || !beginsAfterSomething())
+      return tile::Operands::none;
+    bool ofLhs = tiling.residentSteps == 0 && canStart(lhs(), m, tiling.heldM, tiling.step, tiling.lhsShifted);
+    bool ofRhs = !hasLayout() && canStart(rhs(), n, tiling.n, tiling.step, tiling.rhsShifted);
+    return static_cast<tile::Operands>((ofLhs ? 1 : 0) + (ofRhs ? 2 : 0));
+  }
+
+  std::optional<PlannedGemm> read(const OpPlan &op) {
+    auto found = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
+    if (op.microKernel.empty() || found == roots.end() || found->accesses.size() != 2)
+      return std::nullopt;
+    root = &*found;
+    dims = op.dims;
+    placeDims();
+    std::optional<ContractionRoles> roles = rolesOf(graph, *root);
+    if (!roles || reduced.empty() || !findRoles(*roles))
+      return std::nullopt;
+    return describe(op, *roles);
+  }
+
+private:
+  const TensorExpr &expr() const { return graph.exprs()[root->expr]; }
+  bool isReduced(int64_t dim) const { return llvm::is_contained(expr().reductions, dim); }
+  const RootAccess &lhs() const { return root->accesses[lhsInput]; }
+  const RootAccess &rhs() const { return root->accesses[1 - lhsInput]; }
+
+  /// Finds the dims of the loop nest, in its order, with their tile sizes and extents.
+  void placeDims() {
+    sizes.assign(dims.size(), 1);
+    extents.assign(dims.size(), 1);
+    nest.clear();
+    reduced.clear();
+    for (auto [dim, place] : llvm::enumerate(dims)) {
+      if (place < 0)
+        continue;
+      sizes[dim] = group.tiles[place];
+      extents[dim] = group.extents[place];
+      nest.push_back(dim);
+    }
+    llvm::sort(nest, [&](int64_t a, int64_t b) { return dims[a] < dims[b]; });
+    llvm::copy_if(nest, std::back_inserter(reduced), [&](int64_t dim) { return isReduced(dim); });
+  }
+
+  /// Finds M and N, and the operand that does not vary along N.
+  bool findRoles(const ContractionRoles &roles) {
+    n = dims[roles.n] >= 0 ? roles.n : -1;
+    auto vector = llvm::find(dims, group.vector);
+    if (n < 0 && group.vector >= 0 && vector != dims.end())
+      n = vector - dims.begin();
+    for (int64_t dim : llvm::reverse(nest))
+      if (n < 0 && sizes[dim] > 1)
+        n = dim;
+    if (n < 0 || isReduced(n))
+      return false;
+    bool isFirst = root->accesses[0].map.isFunctionOfDim(n);
+    if (isFirst == root->accesses[1].map.isFunctionOfDim(n))
+      return false;
+    lhsInput = isFirst ? 1 : 0;
+    m = -1;
+    for (int64_t dim : nest)
+      if (!isReduced(dim) && dim != n && lhs().map.isFunctionOfDim(dim) && !rhs().map.isFunctionOfDim(dim) &&
+          (m < 0 || sizes[dim] >= sizes[m]))
+        m = dim;
+    return true;
+  }
+
+  /// Returns the shape of the tensor, or of the buffer with its tile.
+  SmallVector<int64_t> shapeOf(const RootAccess &access) const {
+    if (access.producer < 0)
+      return llvm::to_vector(cast<RankedTensorType>(access.tensor.getType()).getShape());
+    auto producer = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == access.producer; });
+    AffineMap written = graph.exprs()[access.producer].results[access.result];
+    return llvm::map_to_vector(written.getResults(), [&](AffineExpr index) -> int64_t {
+      int64_t dim = pureDim(index);
+      return dim < 0 || producer->dims[dim] < 0 ? 1 : group.tiles[producer->dims[dim]];
+    });
+  }
+
+  static int64_t bytesOf(const RootAccess &access) {
+    return tile::elementBytes(cast<RankedTensorType>(access.tensor.getType()).getElementType());
+  }
+
+  std::optional<PlannedGemm> describe(const OpPlan &op, const ContractionRoles &roles) {
+    SmallVector<int64_t> lhsShape = shapeOf(lhs()), rhsShape = shapeOf(rhs());
+    OperandAccess ofLhs{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents},
+        ofRhs{rhs().map, rhsShape, bytesOf(rhs()), sizes, extents};
+    k = steppedDim({ofLhs, ofRhs}, reduced);
+    bool lhsInBuffer = lhs().producer >= 0, rhsInBuffer = rhs().producer >= 0;
+    OperandStorage storage{lhsInBuffer, rhsInBuffer, ofLhs.liesAlong(k) && (ofRhs.liesAlong(k) || hasLayout())};
+    std::optional<MicroKernel> micro = blockMicroKernel(allowingNamed(target, op.microKernel),
+                                                        productTypes(expr(), roles), op.microKernel, storage);
+    if (!micro)
+      return std::nullopt;
+    GemmTile tile{m < 0 ? 1 : sizes[m],  sizes[n],      sizes[k], ofLhs.elementBytes, ofRhs.elementBytes,
+                  !ofLhs.liesAlong(m), !ofRhs.liesAlong(n)};
+    tile.lhsShifted = !lhsInBuffer && ofLhs.beginsInsideWords(m, k);
+    tile.rhsShifted = !rhsInBuffer && !hasLayout() && ofRhs.beginsInsideWords(n, k);
+    PlannedGemm gemm{tile, *micro, {}, threads(), whyNotResident(*micro)};
+    gemm.use.alone = isAlone();
+    return gemm;
+  }
+
+  /// Returns true if an input of the group has a layout, which then is that of the rhs of its only contraction.
+  bool hasLayout() const {
+    return llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
+  }
+
+  /// Returns the threads of a block, which all groups of the kernel share.
+  int64_t threads() const {
+    int64_t most = 1;
+    for (const GroupPlan &other : kernel.groups)
+      most = std::max(most, other.threads);
+    return most;
+  }
+
+  int64_t tiles() const {
+    int64_t count = 1;
+    for (int64_t dim : group.grid)
+      count *= llvm::divideCeil(group.extents[dim], group.tiles[dim]);
+    return count;
+  }
+
+  int64_t walked() const { return walkedDim(group.extents, group.tiles, group.grid); }
+
+  /// Returns true if no SM runs more than one of the group's blocks, and nothing else in a block accumulates.
+  bool isAlone() const {
+    auto accumulates = [&](const GroupRoot &other) {
+      const TensorExpr &own = graph.exprs()[other.expr];
+      return &other != root && llvm::any_of(own.reductions, [&](int64_t dim) { return hasPlace(own, dim); });
+    };
+    return lhs().producer < 0 && rhs().producer < 0 && walked() < 0 && tiles() <= static_cast<int64_t>(target.cores) &&
+           llvm::none_of(roots, accumulates);
+  }
+
+  std::string whyNotResident(const MicroKernel &micro) {
+    int64_t dim = walked();
+    if (dim < 0 || !isInsideWalk(dim))
+      return "no dim is walked in blocks around it";
+    if (lhs().producer >= 0)
+      return "another nest leaves its lhs in shared memory anyway";
+    auto own = llvm::find(dims, dim);
+    if (own != dims.end() && lhs().map.isFunctionOfDim(own - dims.begin()))
+      return "its lhs is another one in each block of the walked dim";
+    if (roundsInSharedMemory(micro))
+      return "'" + micro.name + "' rounds its operands in shared memory, for each step again";
+    return hasOneLoop() ? "" : "its steps along K are in more than one loop";
+  }
+
+  /// Returns true if the steps along K are the only loop around the accumulators.
+  bool hasOneLoop() const {
+    return llvm::none_of(
+        nest, [&](int64_t other) { return other != m && other != n && other != k && sizes[other] > 1; });
+  }
+
+  /// Returns the contractions that a block computes one after another in the same loop, in order.
+  SmallVector<const OpPlan *> computedTogether() {
+    int64_t dim = walked();
+    Walk walk = dim < 0 ? Walk() : walkOf(dim);
+    auto phaseOf = [&](const GroupRoot &other) {
+      return walk.phases.empty() ? WalkPhase::before : walk.phases[&other - roots.data()];
+    };
+    SmallVector<const OpPlan *> found;
+    for (WalkPhase phase : {WalkPhase::before, WalkPhase::inside, WalkPhase::after})
+      for (const GroupRoot &other : roots) {
+        auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == other.expr; });
+        bool isTogether = (phaseOf(other) == WalkPhase::inside) == (phaseOf(*root) == WalkPhase::inside);
+        if (phaseOf(other) == phase && isTogether && !planned->microKernel.empty())
+          found.push_back(&*planned);
+      }
+    return found;
+  }
+
+  /// Returns true if another contraction of the block, or a grid barrier, is in front of the contraction.
+  bool beginsAfterSomething() {
+    SmallVector<const OpPlan *> together = computedTogether();
+    int64_t count = together.size(), own = 0;
+    while (own < count && together[own]->id != root->expr)
+      ++own;
+    bool isInLoop = walked() >= 0 && isInsideWalk(walked());
+    if (own == count || (own == 0 && !(isInLoop && count > 1)))
+      return !isInLoop && standsBehindBarrier();
+    GemmReader before(*this);
+    return before.read(*together[(own + count - 1) % count]) && before.hasOneLoop();
+  }
+
+  /// Returns true if the group is alone in a phase behind a grid barrier.
+  bool standsBehindBarrier() const {
+    unsigned own = &group - kernel.groups.data();
+    Phases phases = phasesOf(plan, kernel);
+    return group.steps == 0 && llvm::any_of(llvm::drop_begin(phases), [&](ArrayRef<unsigned> phase) {
+             return phase.size() == 1 && phase.front() == own;
+           });
+  }
+
+  /// Returns true if steps of an operand can be copied before the contraction begins: asynchronously, and from a tensor
+  /// that the kernel does not write.
+  bool canStart(const RootAccess &access, int64_t dim, int64_t points, int64_t step, bool shifted) const {
+    Operation *made = access.tensor.getDefiningOp();
+    bool isWritten = llvm::any_of(kernel.groups, [&](const GroupPlan &other) {
+      return llvm::any_of(other.ops, [&](const OpPlan &op) { return graph.exprs()[op.id].op == made; });
+    });
+    if (access.producer >= 0 || isWritten)
+      return false;
+    SmallVector<int64_t> shape = shapeOf(access);
+    OperandAccess own{access.map, shape, bytesOf(access), sizes, extents};
+    return shifted || own.copiedAtOnce(dim, k, points, step) * own.elementBytes >= kLeastAsyncBytes;
+  }
+
+  Walk walkOf(int64_t dim) {
+    for (GroupRoot &other : roots) {
+      auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == other.expr; });
+      other.dims.assign(planned->dims.begin(), planned->dims.end());
+    }
+    return walkAlong(graph, choice, roots, dim);
+  }
+
+  bool isInsideWalk(int64_t dim) {
+    Walk walk = walkOf(dim);
+    return walk.refused.empty() && walk.phases[root - roots.data()] == WalkPhase::inside;
+  }
+
+  const Plan &plan;
+  const TensorGraph &graph;
+  const KernelPlan &kernel;
+  const GroupPlan &group;
+  const Target &target;
+  GroupChoice choice;
+  std::vector<GroupRoot> roots;
+  const GroupRoot *root = nullptr; ///< the contraction
+  ArrayRef<int64_t> dims;          ///< dim of the space for each of its dims
+  SmallVector<int64_t> sizes, extents, nest, reduced;
+  int64_t m = -1, n = -1, k = -1;
+  unsigned lhsInput = 0;
+};
+} // namespace
+
+/// Calls `visit` with each contraction of the plan that has a micro kernel, until it returns a reason.
+template <typename AnyPlan, typename Visit>
+static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Target &target, Visit visit) {
+  for (auto &kernel : plan.kernels)
+    for (auto [number, group] : llvm::enumerate(kernel.groups)) {
+      if (llvm::all_of(group.ops, [](const OpPlan &op) { return op.microKernel.empty(); }))
+        continue;
+      GemmReader reader(plan, graph, kernel, group, target);
+      for (auto &op : group.ops)
+        if (std::optional<PlannedGemm> gemm = reader.read(op))
+          if (std::string why = visit(op, *gemm, reader); !why.empty())
+            return llvm::formatv("kernel '{0}' part {1}: op {2}: {3}", kernel.name, number, op.id, why);
+    }
+  return "";
+}
+
+void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target &target,
+                             llvm::function_ref<int64_t(unsigned op)> kSlicesOf) {
+  forEachGemm(plan, graph, target, [&](OpPlan &op, PlannedGemm &gemm, GemmReader &reader) -> std::string {
+    if (op.gemm)
+      return "";
+    gemm.use.kSlices = kSlicesOf ? kSlicesOf(op.id) : 1;
+    op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, gemm.use);
+    if (!op.gemm)
+      return "";
+    GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
+    if (gemm.whyNotResident.empty() && tiling.whyNotResident(gemm.tile.k).empty()) {
+      op.gemm->lhs = tile::Residency::walk;
+      tiling.keepLhsResident(gemm.tile.k);
+    }
+    op.gemm->prefetch = reader.prefetchable(tiling);
+    return "";
+  });
+}
+
+/// Returns why a block cannot compute the contraction as the plan states, or an empty string.
+static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader, const Target &target) {
+  std::string why;
+  if (!op.gemm) { // nothing could be chosen
+    chooseGemm(gemm.tile, gemm.threads, gemm.kernel, gemm.use, &why);
+    return why;
+  }
+  std::optional<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm, &why);
+  if (!tiling)
+    return why;
+  if (tiling->sharedBytes() > target.blockBytes)
+    return llvm::formatv("its operands take {0} bytes of shared memory; a block of target '{1}' has {2}",
+                         tiling->sharedBytes(), target.name, target.blockBytes);
+  if (op.gemm->lhs == tile::Residency::walk && !gemm.whyNotResident.empty())
+    return "its lhs cannot stay in shared memory: " + gemm.whyNotResident;
+  auto asked = static_cast<unsigned>(op.gemm->prefetch), can = static_cast<unsigned>(reader.prefetchable(*tiling));
+  if ((asked & ~can) == 0)
+    return "";
+  return "the first steps of its " + tile::stringifyOperands(static_cast<tile::Operands>(asked & ~can)).str() +
+         " cannot be copied ahead: that takes a contraction before it with a single loop of steps, or a barrier of the "
+         "grid, and an operand that is copied asynchronously and that nothing in the kernel writes";
+}
+
+std::string tilewright::whyNotComputed(const Plan &plan, const TensorGraph &graph, const Target &target) {
+  return forEachGemm(plan, graph, target, [&](const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader) {
+    std::string why = whyNot(op, gemm, reader, target);
+    return why.empty() ? "" : "gemm: " + why;
+  });
+}
+
+std::optional<GemmTiling> tilewright::plannedTiling(const Plan &plan, const TensorGraph &graph,
+                                                    const KernelPlan &kernel, const GroupPlan &group, const OpPlan &op,
+                                                    const Target &target) {
+  std::optional<PlannedGemm> gemm = GemmReader(plan, graph, kernel, group, target).read(op);
+  return gemm && op.gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm) : std::nullopt;
+}
