@@ -27,9 +27,9 @@ class TorchSdpa(TorchEager):
 def _to_function(attention: Attention) -> Callable[..., tuple[torch.Tensor]]:
     def call(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor]:
         # A batch of matrices becomes the heads of one sequence.
-        by_heads = (x if x.ndim == 4 else x[None] for x in (query, key, value))
+        q, k, v = (x if x.ndim == 4 else x[None] for x in (query, key, value))
         result = F.scaled_dot_product_attention(
-            *by_heads, is_causal=attention.is_causal, scale=attention.scale, enable_gqa=attention.is_grouped
+            q, k, v, is_causal=attention.is_causal, scale=attention.scale, enable_gqa=attention.is_grouped
         )
         return (result.reshape(*query.shape[:-1], value.shape[-1]),)
 

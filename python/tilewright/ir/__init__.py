@@ -7,7 +7,7 @@
     for expr in module.operation.walk("tile.expr"):
         print(expr.location, expr.attributes["domain"].value)
 
-The classes are those of upstream's `mlir.ir` as far as they go, over MLIR's C API. See docs/python-ir.md.
+The classes are those of upstream's `mlir.ir` as far as they go, over MLIR's C API. See docs/guide/python-ir.md.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Module:
 
     @property
     def operation(self) -> _native.Operation:
-        """The module as an operation, which can be walked and changed (docs/python-ir.md).
+        """The module as an operation, which can be walked and changed (docs/guide/python-ir.md).
 
         What is reached from it is valid until the next `run`.
         """

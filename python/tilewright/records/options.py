@@ -66,7 +66,7 @@ class CompileOptions:
     """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/guide/state.md."""
 
     passes: Mapping[Stage, Sequence[UserPass]] = field(default_factory=dict)
-    """Passes of the user by stage; see docs/python-ir.md."""
+    """Passes of the user by stage; see docs/guide/python-ir.md."""
     example_inputs: Any = None
     """Inputs to export a module of PyTorch with: a sequence of arguments, or a mapping of keyword arguments."""
     cache: Path | None = field(default_factory=default_cache)
