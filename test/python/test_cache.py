@@ -343,7 +343,8 @@ for turn in range(60):
 
 def test_processes_that_store_find_and_remove_at_once_never_see_a_part(tmp_path: Path) -> None:
     arguments = [sys.executable, "-c", _RACER, str(tmp_path / "cache")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    # Another conftest.py is on the path, too; the one beside this file comes first.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     racers = [
         subprocess.Popen([*arguments, str(tmp_path / name)], env=environment, stderr=subprocess.PIPE)
         for name in ("one", "two", "three")

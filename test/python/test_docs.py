@@ -21,6 +21,7 @@ import pytest
 import tilewright
 from doc_pages import ROOT, Block, blocks, pages, text_of
 from tilewright.cli.main import cli
+from tilewright.records.targets import unregister_micro_kernel
 from torch_cases import register_by_name
 
 from benchmarks.workloads import build
@@ -106,6 +107,10 @@ def _run(block: Block, names: dict[str, object], folder: Path) -> None:
             exec(block.text, names)
     elif block.language == "python":
         exec(block.text, names)
+        # What a page registers would change the plans of the tests that follow in this process.
+        for value in names.values():
+            if isinstance(value, tilewright.MicroKernel):
+                unregister_micro_kernel(value.name)
 
 
 def _sh(command: str, folder: Path) -> None:

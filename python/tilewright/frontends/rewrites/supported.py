@@ -165,8 +165,9 @@ VERIFIED: Mapping[str, str] = {
     "Where": "bool",
     "Xor": "bool",
 }
-"""Ops of which tests of the onnx package pass after all rules, and the types of their first inputs in these tests. Tests
-of our own cover Sign of integers; a rule rewrites that of floats."""
+"""Ops of which tests of the onnx package pass after all rules, and the types of their first inputs in these tests.
+
+Tests of our own cover Sign of integers; a rule rewrites that of floats."""
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
 """Ops with graphs, which `frontends.control_flow` imports."""
 UNVERIFIED = frozenset((

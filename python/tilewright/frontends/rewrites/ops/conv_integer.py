@@ -1,4 +1,4 @@
-"""ConvInteger with padding or with zero points that vary, as a convolution of differences in floats.
+"""ConvInteger with zero points of weights that vary, as a convolution of differences in floats.
 
 Differences and their products are exact, and so is a sum below 2^24 in f32, or below 2^53 in f64. The padding counts as
 the zero point of the image, whose difference is zero.
@@ -16,10 +16,7 @@ _LARGEST_PRODUCT = 255 * 255
 
 
 def _convolve_differences(operation: Operation) -> bool:
-    is_padded = any(operation.attribute("pads", [])) or operation.attribute("auto_pad", b"NOTSET").startswith(
-        b"SAME"
-    )
-    if not is_padded and not operation.varies(3):
+    if not operation.varies(3):
         return False
     terms = math.prod(operation.static_shape(1)[1:])
     wide = TensorProto.FLOAT if terms * _LARGEST_PRODUCT < 1 << 24 else TensorProto.DOUBLE
@@ -42,6 +39,6 @@ RULES = (
         "ConvInteger",
         _convolve_differences,
         "IREE's importer does not support it",
-        forms="padding, and a zero point for each channel",
+        forms="a zero point for each channel",
     ),
 )
