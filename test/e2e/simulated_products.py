@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,21 @@ class Outcome:
         return name
 
 
+def assert_near(
+    outputs: Sequence[Array] | None, model: onnx.ModelProto, inputs: Sequence[Array], element: str
+) -> None:
+    """Compares the only output of a model with float64."""
+    assert outputs is not None
+    (expected,) = float64_reference(model, inputs)
+    tolerance = TOLERANCE[element]
+    np.testing.assert_allclose(
+        outputs[0].astype(np.float64).reshape(expected.shape),
+        expected,
+        rtol=tolerance,
+        atol=tolerance * np.abs(expected).mean(),
+    )
+
+
 Edit = Callable[[tilewright.Plan], None]
 
 
@@ -114,15 +129,7 @@ def run(product: Product, folder: Path, *, edit: Edit | None = None) -> Outcome:
     ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
     assert ran.invented == ()
     assert len(ran.kernels) == 1
-    assert ran.outputs is not None
-    (expected,) = float64_reference(model, inputs)
-    tolerance = TOLERANCE[product.element]
-    np.testing.assert_allclose(
-        ran.outputs[0].astype(np.float64).reshape(expected.shape),
-        expected,
-        rtol=tolerance,
-        atol=tolerance * np.abs(expected).mean(),
-    )
+    assert_near(ran.outputs, model, inputs, product.element)
     return Outcome(program, ran.kernels[0])
 
 

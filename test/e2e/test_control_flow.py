@@ -408,6 +408,18 @@ def summing_body(state: Shape, first: Shape, second: Shape) -> GraphProto:
     )
 
 
+def summing_scan(**directions: Sequence[int]) -> NodeProto:
+    """Builds a Scan over two inputs with a body of undeclared shapes."""
+    body = summing_body(None, None, None)
+    return node("Scan", ["start", "xa", "xb"], ["last", "p", "n"], body=body, num_scan_inputs=2, **directions)
+
+
+def near(results: Sequence[Array], expected: Sequence[Array]) -> None:
+    """Compares with float64, for sums of at most five terms around one in f32."""
+    for ours, exact in zip(results, expected, strict=True):
+        np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-5)
+
+
 def scanned(
     a: Array, b: Array, start: Array, *, back: tuple[int, int], out_back: tuple[int, int]
 ) -> list[Array]:
@@ -436,12 +448,7 @@ def test_scan(directions: Sequence[int], axes: Sequence[int], is_dynamic: bool) 
     if is_dynamic:
         for shape in shapes:
             shape[shape.index(5)] = "steps"
-    scan = node(
-        "Scan",
-        ["start", "xa", "xb"],
-        ["last", "p", "n"],
-        body=summing_body(None, None, None),
-        num_scan_inputs=2,
+    scan = summing_scan(
         scan_input_axes=axes[:2],
         scan_output_axes=axes[2:],
         scan_input_directions=directions[:2],
@@ -452,20 +459,12 @@ def test_scan(directions: Sequence[int], axes: Sequence[int], is_dynamic: bool) 
         [value("start", [2, 3]), value("xa", shapes[0]), value("xb", shapes[1])],
         [value(name, None) for name in ("last", "p", "n")],
     )
-    results = program(start, np.ascontiguousarray(moved_a), np.ascontiguousarray(moved_b))
-    for ours, exact in zip(results, expected, strict=True):
-        np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-5)
+    near(program(start, np.ascontiguousarray(moved_a), np.ascontiguousarray(moved_b)), expected)
 
 
 def test_scan_of_dynamic_batch() -> None:
     """Only the names of dims tell that the slices are as long as the state."""
-    scan = node(
-        "Scan",
-        ["start", "xa", "xb"],
-        ["last", "p", "n"],
-        body=summing_body(None, None, None),
-        num_scan_inputs=2,
-    )
+    scan = summing_scan()
     shape = ["steps", "batch", 3]
     program = compiled(
         [scan],
@@ -476,9 +475,7 @@ def test_scan_of_dynamic_batch() -> None:
     for steps, batch in ((4, 2), (1, 5)):
         a, b = (rng.standard_normal((steps, batch, 3)).astype(np.float32) for _ in range(2))
         start = rng.standard_normal((batch, 3)).astype(np.float32)
-        expected = scanned(a, b, start, back=(0, 0), out_back=(0, 0))
-        for ours, exact in zip(program(start, a, b), expected, strict=True):
-            np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-5)
+        near(program(start, a, b), scanned(a, b, start, back=(0, 0), out_back=(0, 0)))
 
 
 def test_scan_without_states() -> None:
@@ -493,13 +490,7 @@ def test_scan_without_states() -> None:
 
 
 def test_scan_over_different_lengths_is_refused() -> None:
-    scan = node(
-        "Scan",
-        ["start", "xa", "xb"],
-        ["last", "p", "n"],
-        body=summing_body(None, None, None),
-        num_scan_inputs=2,
-    )
+    scan = summing_scan()
     with pytest.raises(
         tilewright.ModelError, match=r"'last': a Scan over inputs of different lengths: \[4, 5\]"
     ):

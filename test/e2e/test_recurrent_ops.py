@@ -101,10 +101,10 @@ def check(
     *,
     constants: Sequence[str] = ("W", "R", "B", "P"),
     outputs: Sequence[bool] = (True, True, True),
-    opset: int = 17,
-    is_dynamic: bool = False,
+    **options: Any,
 ) -> tilewright.Program:
-    model = model_of(form, given, constants=constants, outputs=outputs, opset=opset, is_dynamic=is_dynamic)
+    """Compares the model that `model_of` builds, with these options of it, with float64."""
+    model = model_of(form, given, constants=constants, outputs=outputs, **options)
     program = tilewright.compile(model, threads=1)
     results = program(*(value for name, value in given.items() if name not in constants))
     expected = [

@@ -6,17 +6,14 @@ import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 import tilewright
 from assembled import check_warpgroups
 from iree import runtime
-from onnx import TensorProto
-from tilewright.compare.oracle import float64_reference
+from simulated_products import DTYPES, TYPES, assert_near
 from tilewright.errors import PlanError
 from tilewright.records.plan import LayoutStep, Plan
 from tilewright.records.signature import Array
@@ -31,13 +28,6 @@ pytestmark = [
     pytest.mark.lands(one_in=5),
 ]
 
-_TYPES: dict[str, tuple[int, np.dtype[Any]]] = {
-    "f16": (TensorProto.FLOAT16, np.dtype(np.float16)),
-    "bf16": (TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16)),
-}
-# The result has one rounding; sums are in f32, regrouped, of about a hundred terms around one.
-_TOLERANCE = {"f16": 1e-3, "bf16": 8e-3}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Dense:
@@ -51,7 +41,8 @@ class Dense:
 
     def build(self) -> onnx.ModelProto:
         rows, terms, columns = self.shape
-        g, rng, (kind, dtype) = GraphBuilder("dense"), np.random.default_rng(5), _TYPES[self.element]
+        g, rng = GraphBuilder("dense"), np.random.default_rng(5)
+        kind, dtype = TYPES[self.element], DTYPES[self.element]
         size = (columns, terms) if self.transposed else (terms, columns)
         weight = g.constant(rng.standard_normal(size).astype(dtype), "weight")
         if self.transposed:
@@ -63,7 +54,7 @@ class Dense:
         return g.build()
 
     def inputs(self) -> list[Array]:
-        rng, dtype = np.random.default_rng(7), _TYPES[self.element][1]
+        rng, dtype = np.random.default_rng(7), DTYPES[self.element]
         shapes: list[tuple[int, ...]] = [self.shape[:2]]
         if self.then:
             shapes.append(self.shape[2:])
@@ -116,15 +107,7 @@ def run(dense: Dense, plan: Plan | None, folder: Path) -> SimulationReport:
     program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=folder)
     ran = simulate_program(program, folder, inputs)  # raises if a kernel has a bug
     assert ran.invented == ()
-    assert ran.outputs is not None
-    (expected,) = float64_reference(model, inputs)
-    tolerance = _TOLERANCE[dense.element]
-    np.testing.assert_allclose(
-        ran.outputs[0].astype(np.float64).reshape(expected.shape),
-        expected,
-        rtol=tolerance,
-        atol=tolerance * np.abs(expected).mean(),
-    )
+    assert_near(ran.outputs, model, inputs, dense.element)
     (report,) = ran.kernels
     return report
 

@@ -28,6 +28,10 @@ NARROW_FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 OWN_DOMAIN = "tilewright"
 """Domain of ops that a rule makes for another one to replace."""
+CONTRIB_DOMAIN = "com.microsoft"
+"""Domain of ONNX Runtime's own ops."""
+UNSUPPORTED = "nothing else supports it"
+"""The reason of a rule for an op that neither IREE's importer nor ONNX's own definition covers."""
 
 
 class UnknownType(ModelError):

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.frontends.rewrites.rule import Dtype, Operation, Rule
-
-_DOMAIN = "com.microsoft"
-
+from tilewright.frontends.rewrites.rule import CONTRIB_DOMAIN, UNSUPPORTED, Dtype, Operation, Rule
 
 # Lengths and positions
 
@@ -485,16 +482,20 @@ def _softmax_with_sink(operation: Operation, scores: str, dtype: Dtype) -> str:
     return operation.make("Div", terms, operation.make("Add", operation.reduce("Sum", terms, [3]), rest))
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("Attention", _attention, _WHY, domain=_DOMAIN),
+    Rule("Attention", _attention, UNSUPPORTED, domain=CONTRIB_DOMAIN),
     Rule(
         "GroupQueryAttention",
         _group_query_attention,
         "IREE's importer assumes sequences of equal length",
-        domain=_DOMAIN,
+        domain=CONTRIB_DOMAIN,
     ),
-    Rule("MultiHeadAttention", _multi_head_attention, _WHY, domain=_DOMAIN),
-    Rule("QAttention", _attention_of_bytes, _WHY, domain=_DOMAIN),
-    Rule("RotaryEmbedding", _rotary_embedding, "IREE's importer supports some forms only", domain=_DOMAIN),
+    Rule("MultiHeadAttention", _multi_head_attention, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QAttention", _attention_of_bytes, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule(
+        "RotaryEmbedding",
+        _rotary_embedding,
+        "IREE's importer supports some forms only",
+        domain=CONTRIB_DOMAIN,
+    ),
 )

@@ -11,9 +11,14 @@ from collections.abc import Callable
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.frontends.rewrites.rule import NARROW_FLOATS, Dtype, Operation, Rule
-
-_DOMAIN = "com.microsoft"
+from tilewright.frontends.rewrites.rule import (
+    CONTRIB_DOMAIN,
+    NARROW_FLOATS,
+    UNSUPPORTED,
+    Dtype,
+    Operation,
+    Rule,
+)
 
 
 def in_wide(operation: Operation, value: str, compute: Callable[[str, Dtype], str]) -> str:
@@ -79,12 +84,11 @@ def _add_twice(operation: Operation) -> bool:
     return operation.finish("Add", operation.make("Add", x, bias), skip)
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("BiasAdd", _add_twice, _WHY, domain=_DOMAIN),
-    Rule("BiasGelu", _with_bias(gelu_by_erf), _WHY, domain=_DOMAIN),
-    Rule("BiasSplitGelu", _gate_by_gelu, _WHY, domain=_DOMAIN),
-    Rule("FastGelu", _with_bias(gelu_by_tanh), _WHY, domain=_DOMAIN),
-    Rule("Gelu", _with_bias(gelu_by_erf), _WHY, domain=_DOMAIN),
-    Rule("QuickGelu", _sigmoid_gelu, _WHY, domain=_DOMAIN),
+    Rule("BiasAdd", _add_twice, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("BiasGelu", _with_bias(gelu_by_erf), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("BiasSplitGelu", _gate_by_gelu, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("FastGelu", _with_bias(gelu_by_tanh), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("Gelu", _with_bias(gelu_by_erf), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QuickGelu", _sigmoid_gelu, UNSUPPORTED, domain=CONTRIB_DOMAIN),
 )

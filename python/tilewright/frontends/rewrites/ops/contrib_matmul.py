@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.rule import CONTRIB_DOMAIN, UNSUPPORTED, Operation, Rule
 
-_DOMAIN = "com.microsoft"
 _F32 = np.dtype(np.float32)
 
 
@@ -185,13 +184,12 @@ def _scale_product(operation: Operation, product: str, step: str, scale: str, *,
     return operation.give(scaled)
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("DynamicQuantizeMatMul", _multiply_dynamically, _WHY, domain=_DOMAIN),
-    Rule("FusedConv", _convolve_and_activate, _WHY, domain=_DOMAIN),
-    Rule("FusedGemm", _multiply_and_activate, _WHY, domain=_DOMAIN),
-    Rule("FusedMatMul", _multiply_transposed, _WHY, domain=_DOMAIN),
-    Rule("MatMulIntegerToFloat", _multiply_to_floats, _WHY, domain=_DOMAIN),
-    Rule("MatMulNBits", _multiply_by_blocks, _WHY, domain=_DOMAIN),
-    Rule("TransposeMatMul", _multiply_transposed, _WHY, domain=_DOMAIN),
+    Rule("DynamicQuantizeMatMul", _multiply_dynamically, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("FusedConv", _convolve_and_activate, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("FusedGemm", _multiply_and_activate, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("FusedMatMul", _multiply_transposed, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("MatMulIntegerToFloat", _multiply_to_floats, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("MatMulNBits", _multiply_by_blocks, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("TransposeMatMul", _multiply_transposed, UNSUPPORTED, domain=CONTRIB_DOMAIN),
 )

@@ -6,9 +6,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.frontends.rewrites.rule import OWN_DOMAIN, Operation, Rule
-
-_DOMAIN = "com.microsoft"
+from tilewright.frontends.rewrites.rule import CONTRIB_DOMAIN, OWN_DOMAIN, UNSUPPORTED, Operation, Rule
 
 
 def _widened(operation: Operation, value: str) -> str:
@@ -180,13 +178,12 @@ def _normalise_groups(operation: Operation) -> bool:
     return operation.finish("Cast", result, to=operation.kind(0))
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("EmbedLayerNormalization", _embed, _WHY, domain=_DOMAIN),
-    Rule("GroupNorm", _normalise_groups, _WHY, domain=_DOMAIN),
-    Rule("SimplifiedLayerNormalization", _normalise_by_root_mean_square, _WHY, domain=_DOMAIN),
-    Rule("SimplifiedLayerNormalization", _normalise_by_root_mean_square, _WHY, domain=OWN_DOMAIN),
-    Rule("SkipGroupNorm", _normalise_groups, _WHY, domain=_DOMAIN),
-    Rule("SkipLayerNormalization", _normalise_sum, _WHY, domain=_DOMAIN),
-    Rule("SkipSimplifiedLayerNormalization", _normalise_sum, _WHY, domain=_DOMAIN),
+    Rule("EmbedLayerNormalization", _embed, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("GroupNorm", _normalise_groups, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("SimplifiedLayerNormalization", _normalise_by_root_mean_square, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("SimplifiedLayerNormalization", _normalise_by_root_mean_square, UNSUPPORTED, domain=OWN_DOMAIN),
+    Rule("SkipGroupNorm", _normalise_groups, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("SkipLayerNormalization", _normalise_sum, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("SkipSimplifiedLayerNormalization", _normalise_sum, UNSUPPORTED, domain=CONTRIB_DOMAIN),
 )

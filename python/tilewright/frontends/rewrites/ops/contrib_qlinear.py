@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewright.frontends.rewrites.rule import Operation, Rule
-
-_DOMAIN = "com.microsoft"
+from tilewright.frontends.rewrites.rule import CONTRIB_DOMAIN, UNSUPPORTED, Operation, Rule
 
 
 def _dequantised(operation: Operation, first: int) -> str:
@@ -106,18 +104,17 @@ def _as_of_onnx(operation: Operation) -> bool:
     return operation.finish(operation.op, *operation.inputs, **given)
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("DequantizeLinear", _as_of_onnx, _WHY, domain=_DOMAIN),
-    Rule("QLinearAdd", _binary("Add"), _WHY, domain=_DOMAIN),
-    Rule("QLinearAveragePool", _pool, _WHY, domain=_DOMAIN),
-    Rule("QLinearConcat", _concatenate, _WHY, domain=_DOMAIN),
-    Rule("QLinearGlobalAveragePool", _pool, _WHY, domain=_DOMAIN),
-    Rule("QLinearLeakyRelu", _leaky, _WHY, domain=_DOMAIN),
-    Rule("QLinearMul", _binary("Mul"), _WHY, domain=_DOMAIN),
-    Rule("QLinearReduceMean", _mean, _WHY, domain=_DOMAIN),
-    Rule("QLinearSigmoid", _unary("Sigmoid"), _WHY, domain=_DOMAIN),
-    Rule("QLinearSoftmax", _softmax, _WHY, domain=_DOMAIN),
-    Rule("QLinearWhere", _where, _WHY, domain=_DOMAIN),
-    Rule("QuantizeLinear", _as_of_onnx, _WHY, domain=_DOMAIN),
+    Rule("DequantizeLinear", _as_of_onnx, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearAdd", _binary("Add"), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearAveragePool", _pool, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearConcat", _concatenate, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearGlobalAveragePool", _pool, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearLeakyRelu", _leaky, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearMul", _binary("Mul"), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearReduceMean", _mean, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearSigmoid", _unary("Sigmoid"), UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearSoftmax", _softmax, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QLinearWhere", _where, UNSUPPORTED, domain=CONTRIB_DOMAIN),
+    Rule("QuantizeLinear", _as_of_onnx, UNSUPPORTED, domain=CONTRIB_DOMAIN),
 )

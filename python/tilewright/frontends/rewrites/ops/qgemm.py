@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tilewright.errors import ModelError
-from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.rule import CONTRIB_DOMAIN, UNSUPPORTED, Operation, Rule
 
 
 def _multiply_and_scale(operation: Operation) -> bool:
@@ -34,4 +34,4 @@ def _multiply_and_scale(operation: Operation) -> bool:
     return True
 
 
-RULES = (Rule("QGemm", _multiply_and_scale, "nothing else supports it", domain="com.microsoft"),)
+RULES = (Rule("QGemm", _multiply_and_scale, UNSUPPORTED, domain=CONTRIB_DOMAIN),)

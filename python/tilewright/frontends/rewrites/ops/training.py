@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.rule import UNSUPPORTED, Operation, Rule
 
 _DOMAIN = "ai.onnx.preview.training"
 
@@ -105,9 +105,8 @@ def _momentum(operation: Operation) -> bool:
     return True
 
 
-_WHY = "nothing else supports it"
 RULES = (
-    Rule("Adagrad", _adagrad, _WHY, domain=_DOMAIN),
-    Rule("Adam", _adam, _WHY, domain=_DOMAIN),
-    Rule("Momentum", _momentum, _WHY, domain=_DOMAIN),
+    Rule("Adagrad", _adagrad, UNSUPPORTED, domain=_DOMAIN),
+    Rule("Adam", _adam, UNSUPPORTED, domain=_DOMAIN),
+    Rule("Momentum", _momentum, UNSUPPORTED, domain=_DOMAIN),
 )
