@@ -162,7 +162,8 @@ MemoKey GroupSignatures::of(ArrayRef<unsigned> exprs, GroupFrame &frame) {
     key.push_back(numberOf(expr));
     ArrayRef<unsigned> edges = graph.inEdges(expr);
     for (auto [input, access] : llvm::enumerate(graph.exprs()[expr].inputs)) {
-      auto edge = llvm::find_if(edges, [&](unsigned edge) { return graph.edges()[edge].input == input; });
+      auto isInput = [&, input = input](unsigned edge) { return graph.edges()[edge].input == input; };
+      auto edge = llvm::find_if(edges, isInput);
       auto producer = edge == edges.end() ? position.end() : position.find(graph.edges()[*edge].producer);
       if (producer != position.end()) {
         frame.edges.push_back(*edge);

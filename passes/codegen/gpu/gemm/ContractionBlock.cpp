@@ -396,7 +396,7 @@ private:
       runs[layout.offsets[first].m].push_back(first);
     Value keeps = storesAtAll();
     for (auto &[row, own] : runs)
-      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstM, row))), [&] {
+      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstM, row))), [&, &own = own] {
         for (size_t first : own) {
           Value place = frame.add(layout.firstN, layout.offsets[first].n);
           onlyIf(enter(plan.contraction.n, place, plan.tiling.n),
