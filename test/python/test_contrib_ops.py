@@ -1,7 +1,6 @@
 """Rules for ONNX Runtime's own ops: their rewritten models give what ONNX Runtime computes.
 
-The rewritten model runs in ONNX's evaluator, so that a case takes milliseconds; `test/e2e/test_contrib_ops.py` compiles
-some of them. A tolerance of 1e-4 allows for products that ONNX Runtime computes in other orders, and with quantised
+The rewritten model runs in ONNX's evaluator, so that a case takes milliseconds; nothing here is compiled. A tolerance of 1e-4 allows for products that ONNX Runtime computes in other orders, and with quantised
 operands of A in MatMulNBits.
 """
 

@@ -18,7 +18,7 @@ from tilewright.records.options import Policy
 
 
 def _chain(ops: int) -> onnx.ModelProto:
-    """Returns `ops` elementwise ops, each on the result of the one before, and a row sum of the last."""
+    """Returns `ops` elementwise ops, each on the result of the one before, and a softmax of the last."""
     names = [f"v{number}" for number in range(ops + 1)]
     kinds = ("Exp", "Neg", "Abs")
     nodes = [
