@@ -1,7 +1,7 @@
 """Rules for ONNX Runtime's own ops: their rewritten models give what ONNX Runtime computes.
 
-The rewritten model runs in ONNX's evaluator, so that a case takes milliseconds; nothing here is compiled. A tolerance of 1e-4 allows for products that ONNX Runtime computes in other orders, and with quantised
-operands of A in MatMulNBits.
+The rewritten model runs in ONNX's evaluator, so that a case takes milliseconds; nothing here is compiled. A tolerance
+of 1e-4 allows for products that ONNX Runtime computes in other orders, and with quantised operands of A in MatMulNBits.
 """
 
 from __future__ import annotations

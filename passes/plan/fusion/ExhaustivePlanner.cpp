@@ -22,6 +22,8 @@ public:
     for (auto [expr, group] : llvm::enumerate(start.decisions.partOf))
       if (group >= 0)
         exprs.push_back(expr);
+    if (exprs.size() > kMostExhaustive)
+      return; // too many for the bits of a set; nothing is searched then
     for (unsigned expr : exprs) {
       ExprSet own = 0;
       for (auto [number, other] : llvm::enumerate(exprs))
@@ -34,8 +36,8 @@ public:
 
   size_t size() const { return exprs.size(); }
 
-  /// Returns the groups of the fastest partition, in an order in which they can run.
-  std::vector<SmallVector<unsigned>> fastest() {
+  /// Returns the groups of the fastest partition, in an order in which they can run; nothing if none has a time.
+  std::optional<std::vector<SmallVector<unsigned>>> fastest() {
     ExprSet all = (ExprSet(1) << exprs.size()) - 1;
     std::vector<double> seconds(all + 1, std::numeric_limits<double>::infinity());
     std::vector<ExprSet> last(all + 1);
@@ -53,6 +55,8 @@ public:
         }
       }
     }
+    if (seconds[all] == std::numeric_limits<double>::infinity())
+      return std::nullopt;
     std::vector<SmallVector<unsigned>> groups;
     for (ExprSet rest = all; rest != 0; rest &= ~last[rest])
       groups.insert(groups.begin(), members(last[rest]));
@@ -136,8 +140,10 @@ OrDeclined<Plan> tilewright::exploreExhaustively(const FusionProblem &problem) {
     return Declined{llvm::formatv("the policy tries all partitions of at most {0} ops; these are {1}", kMostExhaustive,
                                   search.size()),
                     "another policy"};
-  std::vector<SmallVector<unsigned>> groups = search.fastest();
-  plan = runSteps(problem, withGroups(problem, std::move(plan), groups),
+  std::optional<std::vector<SmallVector<unsigned>>> groups = search.fastest();
+  if (!groups)
+    return Declined{"no partition has a predicted time", "a target whose rates are positive"};
+  plan = runSteps(problem, withGroups(problem, std::move(plan), *groups),
                   {{"makeKernels", makeKernels}, {"orderKernels", orderKernels}});
   return writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics, plan.decisions);
 }

@@ -56,8 +56,8 @@ std::optional<GridStage> tilewright::stageOf(const GridContext &context, unsigne
                                              const IterationSpace &space, int64_t threads) {
   const GroupChoice &choice = context.part(own).choice;
   GridStage stage;
-  stage.name =
-      llvm::formatv("op {0} ({1})", choice.exprs.back(), context.graph.exprs()[choice.exprs.back()].op->getName());
+  // No number of an op: reasons are memoised, and serve equal kernels of other layers.
+  stage.name = context.graph.exprs()[choice.exprs.back()].op->getName().getStringRef().str();
   stage.work = space.blockWork;
   stage.work.registers = registersOf(space, context.target);
   for (auto [i, other] : llvm::enumerate(parts))
