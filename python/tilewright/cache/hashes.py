@@ -20,6 +20,8 @@ from pathlib import Path
 from tilewright.records.encoding import RecordError, from_json, parse_json, to_json
 from tilewright.runtime.held import TICK_NS, HeldFile
 
+_FORMAT = 1
+"""Raised when other files count as references of a file, so that what was remembered before is forgotten."""
 _MOST_REMEMBERED = 4096
 """Most files whose hashes are remembered; each takes about 300 bytes."""
 
@@ -55,7 +57,10 @@ class Hashes:
         """Returns the content hash of a file and the files that it refers to, which `references` finds in it."""
         path = path.absolute()
         # A file may be looked at with and without its references, which are then different memories.
-        memory = self._folder / hashlib.sha256(f"{references.__qualname__} {path}".encode()).hexdigest()[:40]
+        memory = (
+            self._folder
+            / hashlib.sha256(f"{_FORMAT} {references.__qualname__} {path}".encode()).hexdigest()[:40]
+        )
         before = _settled_stamp(path)
         known = _recall(memory)
         if known is not None and known.path == str(path) and known.stamp == before:

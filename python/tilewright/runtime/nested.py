@@ -86,7 +86,7 @@ class NestedCaller:
         for leaf, value in zip(self._calling.arguments, leaves, strict=True):
             if leaf.tensor is not None:
                 values.append(value)
-            elif type(value) is not type(leaf.value) or value != leaf.value:
+            elif type(value) is not type(leaf.value) or repr(value) != repr(leaf.value):
                 raise InputError(
                     f"{value!r} was given but the program was compiled for {leaf.value!r}",
                     hint="compile it again with example inputs that have the other value",

@@ -76,7 +76,8 @@ class TensorCaller:
         shared = []
         for index, tensor in enumerate(first):
             others = [*first[:index], *second]
-            shared.append(any(_overlap(tensor, other) for other in others))
+            # Empty tensors overlap nothing; those of later calls may.
+            shared.append(not tensor.numel() or any(_overlap(tensor, other) for other in others))
         return tuple(shared)
 
 

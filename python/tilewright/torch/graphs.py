@@ -63,7 +63,7 @@ class _Support(OperatorSupportBase):
         """Reasons by op."""
 
     def deny(self, node: Node, reason: str) -> None:
-        self._denied[node.target] = reason
+        self._denied[_op(node)] = reason
 
     def reason(self, node: Node) -> str | None:
         return self._denied.get(_op(node)) or refusal(node)

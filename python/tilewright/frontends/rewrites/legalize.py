@@ -31,8 +31,9 @@ from tilewright.frontends.rewrites.rule import (
 )
 from tilewright.frontends.rewrites.shapes import fold_shapes
 
-_MOST_ROUNDS = 50
-"""Most rounds of replacement: a longest chain of ops that each wait for the one before it."""
+_MORE_ROUNDS = 50
+"""Rounds of replacement beside one for each node, since each may wait for the one before it: what rules make may have
+rules, too."""
 
 
 @cache
@@ -53,7 +54,7 @@ def legalize(model: onnx.ModelProto, infer: Callable[[], None], *, is_of_onnx: b
     """
     chosen = {key: rule for key, rule in rules().items() if rule.needs_types and is_of_onnx != bool(key[0])}
     run = _Run(model, chosen, name="onnx" if is_of_onnx else "other")
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(len(model.graph.node) + _MORE_ROUNDS):
         is_changed = run.round()
         if not (fold_shapes(model) or is_changed):
             break
@@ -93,24 +94,33 @@ class _Run:
         self._rounds = 0
         self._opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
         self._inputs = frozenset(value.name for value in model.graph.input)
-        self._settled: set[str] = set()
-        """The first results of nodes that a rule for the same op made, or left as they were."""
+        self._settled: set[tuple[str, ...]] = set()
+        """The nodes that a rule for the same op made, by the path of their graph and their first result: branches may
+        use a name each for themselves."""
 
     def round(self) -> bool:
         """Replaces every op for which a rule applies; returns True if the model changed."""
         self.waiting = None
         self._rounds += 1
-        return self._rewrite(self._model.graph, {}, {}, {})
+        return self._rewrite(self._model.graph, (), {}, {}, {})
 
-    def _rewrite(self, graph: onnx.GraphProto, shapes: Shapes, types: Types, constants: Constants) -> bool:
+    def _rewrite(
+        self,
+        graph: onnx.GraphProto,
+        path: tuple[str, ...],
+        shapes: Shapes,
+        types: Types,
+        constants: Constants,
+    ) -> bool:
         shapes, types = shapes | shapes_in(graph), types | types_in(graph)
         constants = constants | constants_in(graph)
         nodes: list[NodeProto] = []
         is_changed = False
         for node in graph.node:
-            for inner in subgraphs(node):
-                is_changed |= self._rewrite(inner, shapes, types, constants)
-            made = self._replaced(node, shapes, types, constants)
+            for number, inner in enumerate(subgraphs(node)):
+                inside = (*path, *node.output, str(number))
+                is_changed |= self._rewrite(inner, inside, shapes, types, constants)
+            made = self._replaced(node, path, shapes, types, constants)
             is_changed |= made is not None
             nodes += [node] if made is None else made
         if is_changed:
@@ -119,12 +129,12 @@ class _Run:
         return is_changed
 
     def _replaced(
-        self, node: NodeProto, shapes: Shapes, types: Types, constants: Constants
+        self, node: NodeProto, path: tuple[str, ...], shapes: Shapes, types: Types, constants: Constants
     ) -> list[NodeProto] | None:
         key = "" if node.domain == "ai.onnx" else node.domain, node.op_type
         rule = self._rules.get(key)
         first = next(filter(None, node.output), None)
-        if rule is None or first is None or first in self._settled:
+        if rule is None or first is None or (*path, first) in self._settled:
             return None
         operation = Operation(
             node,
@@ -143,5 +153,5 @@ class _Run:
             return None
         for made in operation.made:
             if (made.domain, made.op_type) == key:
-                self._settled.add(next(filter(None, made.output)))
+                self._settled.add((*path, next(filter(None, made.output))))
         return operation.made

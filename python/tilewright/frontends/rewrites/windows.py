@@ -23,8 +23,11 @@ class Windows:
     """Number of windows."""
 
 
-def windows_of(operation: Operation) -> Windows:
-    """Returns the windows of a pooling op, whose image must have known lengths; batch and channels need not."""
+def windows_of(operation: Operation, *, may_ceil: bool = True) -> Windows:
+    """Returns the windows of a pooling op, whose image must have known lengths; batch and channels need not.
+
+    `may_ceil` is False for the windows that there are without `ceil_mode`.
+    """
     image = operation.shape(0)[2:]
     if -1 in image:
         operation.refuse("the lengths of its image are not known", "declare them in the graph's value_info")
@@ -34,7 +37,7 @@ def windows_of(operation: Operation) -> Windows:
     dilations = operation.attribute("dilations") or [1] * dims
     pads = operation.attribute("pads") or [0] * 2 * dims
     auto = operation.attribute("auto_pad", b"NOTSET").decode()
-    is_ceil = bool(operation.attribute("ceil_mode", 0)) and auto == "NOTSET"
+    is_ceil = may_ceil and bool(operation.attribute("ceil_mode", 0)) and auto == "NOTSET"
     before, after, counts = [], [], []
     for i, size in enumerate(image):
         reach = dilations[i] * (kernel[i] - 1) + 1
@@ -54,3 +57,11 @@ def windows_of(operation: Operation) -> Windows:
         after.append(back)
         counts.append(count)
     return Windows(image, list(kernel), list(strides), list(dilations), before, after, counts)
+
+
+def drop_ceil_mode(operation: Operation, windows: Windows) -> bool:
+    """Makes the op without `ceil_mode` if it has the same windows, as most models with `ceil_mode` do."""
+    if windows_of(operation, may_ceil=False).counts != windows.counts:
+        return False
+    operation.same(*operation.inputs, ceil_mode=0)
+    return True

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
-from tilewright.frontends.rewrites.windows import Windows, windows_of
+from tilewright.frontends.rewrites.windows import Windows, drop_ceil_mode, windows_of
 
 
 def _divide_by_counts(operation: Operation) -> bool:
     if not operation.attribute("ceil_mode", 0) or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
         return False
     windows, dims, dtype = windows_of(operation), operation.rank(0) - 2, operation.dtype(0)
+    if drop_ceil_mode(operation, windows):
+        return True
     operation.check_result(windows.counts)
     sides = operation.ints(0, 0, *windows.before, 0, 0, *windows.after)
     padded = operation.make("Pad", operation.inputs[0], sides)

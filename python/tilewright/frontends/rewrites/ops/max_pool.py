@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
-from tilewright.frontends.rewrites.windows import windows_of
+from tilewright.frontends.rewrites.windows import drop_ceil_mode, windows_of
 
 
 def _find_maxima(operation: Operation) -> bool:
@@ -57,6 +57,8 @@ def _find_maxima(operation: Operation) -> bool:
 def _pool_padded(operation: Operation) -> bool:
     """Pads the image before pooling with ceil_mode, of which IREE also makes windows that begin in the padding."""
     windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
+    if drop_ceil_mode(operation, windows):
+        return True
     lowest = -np.inf if operation.is_float(0) else np.iinfo(dtype).min
     sides = operation.ints(0, 0, *windows.before, 0, 0, *windows.after)
     padded = operation.make("Pad", operation.inputs[0], sides, operation.number(lowest, dtype))
