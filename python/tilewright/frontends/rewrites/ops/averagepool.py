@@ -18,9 +18,9 @@ def _divide_by_counts(operation: Operation) -> bool:
     if not operation.attribute("ceil_mode", 0) or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
         return False
     windows, dims, dtype = windows_of(operation), operation.rank(0) - 2, operation.dtype(0)
+    operation.check_result(windows.counts)
     if drop_ceil_mode(operation, windows):
         return True
-    operation.check_result(windows.counts)
     sides = operation.ints(0, 0, *windows.before, 0, 0, *windows.after)
     padded = operation.make("Pad", operation.inputs[0], sides)
     pooled = operation.make(

@@ -57,6 +57,7 @@ def _find_maxima(operation: Operation) -> bool:
 def _pool_padded(operation: Operation) -> bool:
     """Pads the image before pooling with ceil_mode, of which IREE also makes windows that begin in the padding."""
     windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
+    operation.check_result(windows.counts)
     if drop_ceil_mode(operation, windows):
         return True
     lowest = -np.inf if operation.is_float(0) else np.iinfo(dtype).min
