@@ -7,7 +7,6 @@ inputs.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
 from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
+from tilewright.frontends.written import write_module
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,6 @@ class Imported:
     """A module, and what a caller needs to know about it."""
 
     bytecode: bytes
-    """The module as bytecode, because text would lose large constants: IREE's global flags determine how this process
-    prints."""
     listing: str
     """The module as text, for people to read only."""
     function: str
@@ -69,12 +67,10 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
     )
     importer = _Importer.define_function(info.main_graph, module, parameters)
     importer.import_all()
-    module.verify()
-    stream = io.BytesIO()
-    module.write_bytecode(stream)
+    bytecode, listing = write_module(module)
     return Imported(
-        bytecode=stream.getvalue(),
-        listing=module.get_asm(large_elements_limit=32, assume_verified=True),
+        bytecode=bytecode,
+        listing=listing,
         function=model.graph.name,
         keys=importer.keys,
         inputs=[_describe(v, coded) for v in info.main_graph.input_map.values()],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from iree.compiler.dialects import util
 from iree.compiler.extras import fx_importer
 
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE
+from tilewright.frontends.written import write_module
 from tilewright.records.signature import Array
 
 _SIGNED = re.compile(r"^[su](i\d+)$")
@@ -43,13 +43,10 @@ def import_fx(run: Callable[[Any], Any]) -> Imported:
     importer = fx_importer.FxImporter(context=context, hooks=hooks)
     importer._cc = _NamedLocations(context, py_attr_tracker=importer._py_attr_tracker)
     run(importer)
-    module = importer.module_op
-    module.verify()
-    stream = io.BytesIO()
-    module.write_bytecode(stream)
+    bytecode, listing = write_module(importer.module_op)
     return Imported(
-        bytecode=stream.getvalue(),
-        listing=module.get_asm(large_elements_limit=32, assume_verified=True),
+        bytecode=bytecode,
+        listing=listing,
         weights=hooks.weights,
     )
 
