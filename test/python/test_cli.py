@@ -16,6 +16,7 @@ import pytest
 import tilewright
 from click.testing import CliRunner, Result
 from conftest import HIDDEN, ROWS
+from onnx import TensorProto, helper
 from tilewright.cli.main import cli
 
 Array = np.ndarray[Any, Any]
@@ -135,6 +136,22 @@ def test_run_compares_with_its_peers(model_path: Path) -> None:
         assert max(row["errors"]) < 1e-6
     low_to_high = rows["IREE alone"]["speedup"]
     assert low_to_high[1] <= low_to_high[0] <= low_to_high[2]
+
+
+def test_the_comparison_leaves_out_a_peer_that_cannot_return_its_results(tmp_path: Path) -> None:
+    """ONNX Runtime computes bf16, but cannot return it as a numpy array."""
+    pytest.importorskip("onnxruntime")
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, 8))
+    y = helper.make_tensor_value_info("y", TensorProto.BFLOAT16, (8, 8))
+    model = helper.make_model(
+        helper.make_graph([node], "cast", [x], [y]), opset_imports=[helper.make_opsetid("", 19)], ir_version=10
+    )
+    path = tmp_path / "cast.onnx"
+    path.write_bytes(model.SerializeToString())
+    result = invoke("run", path, "--compare", "--seconds", "0.1", "--threads", "1", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["name"] for row in json.loads(result.stdout)["rows"]] == ["Tilewright", "IREE alone"]
 
 
 def test_the_comparison_is_a_table(model_path: Path) -> None:

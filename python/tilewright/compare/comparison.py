@@ -287,13 +287,14 @@ def _onnx_runtime(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    assert program.signature is not None
+    feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=True)}
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session.run(None, feeds)  # numpy has no type for some outputs, such as bf16
     except Exception as error:  # of many kinds without a common base
         say(f"ONNX Runtime does not take the model: {str(error).splitlines()[0]}")
         return []
-    assert program.signature is not None
-    feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=True)}
     version = onnxruntime.__version__
     return [_Contender("ONNX Runtime", lambda: list(session.run(None, feeds)), detail=f"version {version}")]
 
