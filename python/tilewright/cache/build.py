@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -36,14 +37,21 @@ def compiler_identity(hashes: Hashes) -> dict[str, str]:
 
 def _sources() -> str:
     """Returns a hash of the package's Python sources. A build folder has links to them instead of copies."""
-    files = [
-        Path(folder, name)
-        for folder, _, names in os.walk(_PACKAGE, followlinks=True)
-        for name in names
-        if name.endswith(".py")
-    ]
+    stamps = []
+    for folder, _, names in os.walk(_PACKAGE, followlinks=True):
+        for name in names:
+            if name.endswith(".py"):
+                about = (path := Path(folder, name)).stat()
+                stamps.append((path, about.st_ino, about.st_size, about.st_mtime_ns))
+    return _hash_of(tuple(sorted(stamps)))
+
+
+@functools.lru_cache(maxsize=1)
+def _hash_of(stamps: tuple[tuple[Path, int, int, int], ...]) -> str:
+    """Returns a hash of the content of files. It is computed once for files with the same stamps, since a process that
+    compiles small models would otherwise read two hundred files for each."""
     hashed = hashlib.sha256()
-    for path in sorted(files):
+    for path, *_ in stamps:
         content = path.read_bytes()
         hashed.update(f"{path.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
     return hashed.hexdigest()

@@ -6,6 +6,7 @@ version is refused.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import metadata
 
 from tilewright.errors import VersionError
@@ -14,8 +15,9 @@ PINNED_IREE = "3.13.0"
 PACKAGES = ("iree-base-compiler", "iree-base-runtime")
 
 
+@cache
 def installed_version(package: str) -> str | None:
-    """Returns the installed version of a Python package, or None."""
+    """Returns the installed version of a Python package, or None. It is looked up once in a process."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
