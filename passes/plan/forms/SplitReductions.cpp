@@ -160,23 +160,25 @@ private:
     }
   }
 
-  /// Splits the group of each maximum along a dim, one after another, because a split changes the graph.
+  /// Splits the group of each maximum along a dim, one after another. The graph is built again only after a split, so
+  /// that a model of many layers takes no longer for each.
   void splitAlongKeys(Block &block, const Target &machine) {
     SmallVector<Operation *> maxima;
-    TensorGraph before = TensorGraph::build(block);
-    for (const TensorExpr &expr : before.exprs())
+    TensorGraph graph = TensorGraph::build(block);
+    for (const TensorExpr &expr : graph.exprs())
       if (isRowMaximum(expr, /*least=*/0) && isa<linalg::LinalgOp>(expr.op))
         maxima.push_back(expr.op);
     for (Operation *maximum : maxima) {
-      TensorGraph graph = TensorGraph::build(block);
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
       auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
       if (isNew)
         known->second = decideKeySplit(graph, group, machine, gridSync);
       const KeySplit &split = known->second;
       explain(maximum, split.parts > 1, split);
-      if (split.parts > 1)
+      if (split.parts > 1) {
         splitKeys(graph, group, split.parts, split.form());
+        graph = TensorGraph::build(block);
+      }
     }
     eraseUnused(block);
   }
