@@ -23,11 +23,6 @@ _LIMIT_SECONDS = 180.0
 _LANDING = ("concat", "gemm", "maxpool", "reducemean", "rnn", "slice", "dequantizelinear", "where")
 _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.full) for name in operators()]
 
-# Tests that are known to be wrong, and why. A test that becomes right fails until it is removed here.
-_KNOWN_WRONG: dict[str, str] = {
-    "test_wrap_pad": "IREE takes minutes over a Pad that wraps around",
-}
-
 
 @dataclass
 class _Verdicts:
@@ -100,9 +95,4 @@ def test_right_or_refused(
     )
     for name, reason in verdicts.refused.items():
         print(f"{name}: refused: {reason}")
-    known = {name: _KNOWN_WRONG[name] for name in verdicts.wrong if name in _KNOWN_WRONG}
-    assert {name: reason for name, reason in verdicts.wrong.items() if name not in known} == {}
-    others = verdicts.right | verdicts.refused | verdicts.not_judged
-    assert sorted(_KNOWN_WRONG.keys() & others) == [], "no longer wrong: take them from _KNOWN_WRONG"
-    if known:
-        pytest.xfail("; ".join(f"{name}: {reason}" for name, reason in known.items()))
+    assert verdicts.wrong == {}
