@@ -79,7 +79,7 @@ def describe(
         report=stitched.report,
         plan=stitched.plan.to_json() if stitched.plan else None,
         iree_flags=finished.flags,
-        notes=(*fused.notes, *assembled.notes, *finished.notes),
+        notes=(*imported.notes, *fused.notes, *assembled.notes, *finished.notes),
         seconds=job.seconds,
     )
     return Compiled(module=finished.module, parameters=parameters, metadata=metadata)

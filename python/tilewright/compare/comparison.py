@@ -288,7 +288,7 @@ def _onnx_runtime(
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     assert program.signature is not None
-    feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=True)}
+    feeds = {spec.name: array for spec, array in zip(program.signature.inputs, arrays, strict=False)}
     try:
         session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         session.run(None, feeds)  # numpy has no type for some outputs, such as bf16

@@ -121,8 +121,19 @@ def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizatio
     )
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = {entry.name: value for entry, value in zip(session.get_inputs(), inputs, strict=True)}
+    feeds = _feeds(model, inputs)
     return [np.asarray(result) for result in session.run(None, feeds)]
+
+
+def _feeds(model: ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:
+    """Returns inputs by name. The order is that of a program: inputs that are initializers, too, are last and may be
+    left out."""
+    defaults = {tensor.name for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in defaults]
+    optional = [value.name for value in model.graph.input if value.name in defaults]
+    if not len(names) <= len(inputs) <= len(names) + len(optional):
+        raise ValueError(f"{len(inputs)} inputs were given for {', '.join(names) or 'none'}")
+    return dict(zip([*names, *optional], inputs, strict=False))
 
 
 _OPSET_OF_EVALUATOR = 21
@@ -150,8 +161,7 @@ def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
 
 def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Runs a widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
-    names = [value.name for value in widened.graph.input]
-    feeds = dict(zip(names, inputs, strict=True))
+    feeds = _feeds(widened, inputs)
     new_ops = [Erf, Gelu, Softplus, HardSigmoid, Elu]
     with np.errstate(all="ignore"):
         try:

@@ -39,6 +39,8 @@ class ImportedModel:
     """The module as text for people to read, if the source is bytecode."""
     calling: Calling | None = None
     """How the program is called, if the model takes nested arguments."""
+    notes: tuple[str, ...] = ()
+    """What a user should know about the import."""
 
 
 def import_model(

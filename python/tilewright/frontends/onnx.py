@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from onnx import numpy_helper
 
 from tilewright.errors import IreeError, ModelError
 from tilewright.frontends import ImportedModel, service
+from tilewright.frontends.defaults import open_inputs, overridable
 from tilewright.frontends.rewrites.scatters import flatten_scatters
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, write_archive
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.records.signature import Array, Signature, TensorSpec
+from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec
 
 
 def parse(data: bytes, *, name: str) -> onnx.ModelProto:
@@ -56,23 +58,39 @@ def external_files(model: onnx.ModelProto) -> list[str]:
 def import_onnx(
     model: onnx.ModelProto, *, base: Path | None, name: str, compiler: IreeCompiler, directory: Path
 ) -> ImportedModel:
-    """Imports a model; paths of external data are relative to the folder `base`."""
+    """Imports a model; paths of external data are relative to the folder `base`.
+
+    Initializers that are inputs, too, are defaults (see `overridable`). Where the model needs them as constants, they
+    are.
+    """
     stripped, large = _strip(model, base=base, name=name)
+    given = overridable(model)
+    notes: list[str] = []
     try:
-        answer, module = service.import_onnx(compiler, stripped.SerializeToString(), scope=PARAMETER_SCOPE)
+        answer, module = _ask(compiler, open_inputs(stripped, given), name=name)
     except ModelError as error:
-        raise ModelError(error.message, where=f"{name}, {error.where}", hint=error.hint) from None
-    except IreeError as error:
-        raise ModelError(
-            f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
-        ) from error
+        if not given:
+            raise
+        answer, module = _ask(compiler, open_inputs(stripped, []), name=name)
+        notes.append(f"no initializer can be overridden by an input, because that is refused: {error}")
+        given = []
+    large = [tensor for tensor in large if tensor.name not in given]
     parameters = {}
+    if given:
+        notes.append(_note_on_defaults(given))
+        tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        parameters[DEFAULTS_SCOPE] = directory / "defaults.irpa"
+        write_archive(
+            parameters[DEFAULTS_SCOPE],
+            ((each, _weights(tensors[each], base=base, name=name)) for each in given),
+        )
     if large:
         archive = directory / "model.irpa"
         write_archive(archive, ((answer["keys"][t.name], _weights(t, base=base, name=name)) for t in large))
         parameters[PARAMETER_SCOPE] = archive
+    inputs = (_spec(value, name=name) for value in answer["inputs"])
     signature = Signature(
-        tuple(_spec(value, name=name) for value in answer["inputs"]),
+        tuple(replace(spec, has_default=spec.name in given) for spec in inputs),
         tuple(_spec(value, name=name) for value in answer["outputs"]),
     )
     return ImportedModel(
@@ -82,6 +100,27 @@ def import_onnx(
         signature=signature,
         entry=answer["function"],
         parameters=parameters,
+        notes=tuple(notes),
+    )
+
+
+def _ask(compiler: IreeCompiler, model: onnx.ModelProto, *, name: str) -> tuple[dict[str, Any], bytes]:
+    """Lets the worker import a stripped model."""
+    try:
+        return service.import_onnx(compiler, model.SerializeToString(), scope=PARAMETER_SCOPE)
+    except ModelError as error:
+        raise ModelError(error.message, where=f"{name}, {error.where}", hint=error.hint) from None
+    except IreeError as error:
+        raise ModelError(
+            f"not importable: {error.message}", where=name, hint="check it with onnx.checker.check_model"
+        ) from error
+
+
+def _note_on_defaults(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    return (
+        f"callers may override what is both an initializer and an input of the model ({len(names)}: {shown}), so it is "
+        "not packed for kernels; remove weights from the graph's inputs"
     )
 
 

@@ -17,6 +17,9 @@ from tilewright.errors import InputError, ModelError
 
 Array = npt.NDArray[Any]
 
+DEFAULTS_SCOPE = "defaults"
+"""Scope of the parameter archive with the values of inputs that callers may leave out, by the inputs' names."""
+
 # Maps MLIR element types to numpy's; types without a sign map to signed ones, the default of MLIR's arithmetic.
 _ELEMENT_DTYPES: dict[str, np.dtype[Any]] = {
     "i1": np.dtype(np.bool_),
@@ -57,6 +60,8 @@ class TensorSpec:
     """True for a plain number in the function's interface, as opposed to a tensor of rank 0."""
     is_coded: bool = False
     """True for a type of eight bits or fewer that the program takes as bytes with its bits, because IREE lacks it."""
+    has_default: bool = False
+    """True for an input that callers may leave out; the program then takes the model's own value."""
 
     def __str__(self) -> str:
         dims = "x".join("?" if d is None else str(d) for d in self.shape)
@@ -67,19 +72,23 @@ class TensorSpec:
         return np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
 
     def to_json(self) -> dict[str, Any]:
-        coded = {"is_coded": True} if self.is_coded else {}
-        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), **coded}
+        flags = {name: True for name in ("is_coded", "has_default") if getattr(self, name)}
+        return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape), **flags}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> TensorSpec:
         return TensorSpec(
-            data["name"], data["dtype"], tuple(data["shape"]), is_coded=data.get("is_coded", False)
+            data["name"],
+            data["dtype"],
+            tuple(data["shape"]),
+            is_coded=data.get("is_coded", False),
+            has_default=data.get("has_default", False),
         )
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a program, in the order of the model's own graph."""
+    """The inputs and outputs of a program, in the order of the model's own graph; inputs with defaults are last."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -96,22 +105,27 @@ class Signature:
         self, arrays: Sequence[Any], *, sizes: dict[str, tuple[int, str]] | None = None
     ) -> list[Array]:
         """Returns the arguments as C-contiguous arrays. Raises `InputError` for a wrong number of arrays, dtype or
-        shape.
+        shape. The last inputs may be missing if they have defaults.
 
         `sizes` maps the name of a dim to its size, if known, and the input that gave it; the sizes of these arrays are
         added.
         """
-        if len(arrays) != len(self.inputs):
+        least, most = len(self.required), len(self.inputs)
+        if not least <= len(arrays) <= most:
             wanted = ", ".join(str(spec) for spec in self.inputs) or "none"
-            raise InputError(
-                f"{len(arrays)} inputs were given but the program takes {len(self.inputs)}: {wanted}"
-            )
+            count = f"{most}" if least == most else f"{least} to {most}"
+            raise InputError(f"{len(arrays)} inputs were given but the program takes {count}: {wanted}")
         sizes = {} if sizes is None else sizes
-        return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=True)]
+        return [_checked(spec, array, sizes) for spec, array in zip(self.inputs, arrays, strict=False)]
+
+    @property
+    def required(self) -> tuple[TensorSpec, ...]:
+        """The inputs without defaults, which every call must give."""
+        return tuple(spec for spec in self.inputs if not spec.has_default)
 
     def __str__(self) -> str:
-        inputs, outputs = (", ".join(str(spec) for spec in side) for side in (self.inputs, self.outputs))
-        return f"({inputs}) -> ({outputs})"
+        inputs = ", ".join(f"{spec}{' = default' if spec.has_default else ''}" for spec in self.inputs)
+        return f"({inputs}) -> ({', '.join(str(spec) for spec in self.outputs)})"
 
     def to_json(self) -> dict[str, Any]:
         return {

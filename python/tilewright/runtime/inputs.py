@@ -14,7 +14,8 @@ from tilewright.records.signature import Array, Signature, TensorSpec
 def random_inputs(
     signature: Signature, *, seed: int = 0, dims: Mapping[str, int] | None = None
 ) -> list[Array]:
-    """Returns seeded inputs: floats standard normal within ±4, integers from 0 to 3, masks of zeros and ones.
+    """Returns seeded inputs: floats standard normal within ±4, integers from 0 to 3, masks of zeros and ones. Inputs
+    with defaults are left out.
 
     A mask is an input with "mask" in its name; the first entry of its last axis is 1, so that no row is empty. `dims`
     sizes the named dims; other dims that are known only at run time are 1.
@@ -23,7 +24,7 @@ def random_inputs(
     if unknown := sorted(set(dims or {}) - named):
         raise InputError(f"no dim is called '{unknown[0]}'; there are: {', '.join(sorted(named)) or 'none'}")
     rng = np.random.default_rng(seed)
-    return [_checked_random(spec, rng, dims or {}) for spec in signature.inputs]
+    return [_checked_random(spec, rng, dims or {}) for spec in signature.required]
 
 
 def _checked_random(spec: TensorSpec, rng: np.random.Generator, dims: Mapping[str, int]) -> Array:
@@ -57,12 +58,25 @@ def read_arrays(paths: Sequence[Path], signature: Signature | None) -> list[Arra
     for path in paths:
         loaded = _read(path)
         if isinstance(loaded, dict):
-            names = [spec.name for spec in signature.inputs] if signature else []
-            order = names if names and set(names) <= set(loaded) else list(loaded)
+            order = _by_name(loaded, signature) if signature else list(loaded)
             arrays += [loaded[name] for name in order]
         else:
             arrays.append(loaded)
     return arrays
+
+
+def _by_name(loaded: Mapping[str, Array], signature: Signature) -> list[str]:
+    """Returns the names of a file's arrays in the order of the inputs, or their own if these are other names."""
+    names = [spec.name for spec in signature.inputs]
+    if not loaded or not {spec.name for spec in signature.required} <= set(loaded):
+        return list(loaded)
+    given = [name for name in names if name in loaded]
+    if missing := [name for name in names[: len(given)] if name not in loaded]:
+        raise InputError(
+            f"'{given[-1]}' is given without '{missing[0]}', which comes before it",
+            hint=f"give '{missing[0]}', too",
+        )
+    return given or list(loaded)
 
 
 def _read(path: Path) -> Array | dict[str, Array]:

@@ -54,30 +54,47 @@ class Program:
         self._cache_notes = tuple(cache_notes)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        """Runs the program on arrays in the order of the model's inputs; returns a list in the order of its outputs.
+        """Runs the program on arrays in the order of its inputs; returns a list in the order of its outputs.
 
-        A program that was a PyTorch module is called like the module, on tensors or arrays, and returns what the module
-        returns. Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and
-        `ProgramError` if the program cannot be loaded or fails.
+        Inputs may also be given by name, and those with defaults, which come last, may be left out. A program that was
+        a PyTorch module is called like the module, on tensors or arrays, and returns what the module returns. Raises
+        `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
+        program cannot be loaded or fails.
         """
         if self._metadata.calling is not None:
             return self._nested()(arrays, named)
-        if named:
-            raise InputError(f"it has no named inputs, but '{next(iter(named))}' was given by name")
-        call = self.bind(*arrays)
+        call = self.bind(*arrays, **named)
         call()
         return call.outputs()
 
-    def bind(self, *arrays: Any) -> BoundCall:
+    def bind(self, *arrays: Any, **named: Any) -> BoundCall:
         """Returns a call whose inputs are moved into place once.
 
         `call()` runs it, and `call.outputs()` returns the results. Raises the errors of `__call__`.
         """
         signature = self._metadata.signature
+        if named:
+            arrays = (*arrays, *self._by_position(len(arrays), named))
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
         return self.load().bind(checked, signature)
+
+    def _by_position(self, before: int, named: Mapping[str, Any]) -> list[Any]:
+        """Returns the inputs given by name in order, with defaults between them; `before` others precede them."""
+        inputs = self._metadata.signature.inputs[before:] if self._metadata.signature else ()
+        names = [spec.name for spec in inputs]
+        if unknown := [name for name in named if name not in names]:
+            raise InputError(
+                f"'{unknown[0]}' was given by name, but no input that is left has this name",
+                hint=f"the inputs that are left: {', '.join(names) or 'none'}",
+            )
+        upto = inputs[: 1 + max(map(names.index, named))]
+        for spec in upto:
+            if spec.name not in named and not spec.has_default:
+                raise InputError(f"input '{spec.name}' is missing")
+        defaults = self.load().defaults
+        return [named[spec.name] if spec.name in named else defaults.array(spec) for spec in upto]
 
     def _nested(self) -> NestedCaller:
         """Returns the caller for the module's own arguments, made at the first call."""

@@ -25,8 +25,15 @@ from iree.runtime import _binding
 
 from tilewright.errors import ProgramError
 from tilewright.iree.versions import check_iree
-from tilewright.records.signature import Array, Signature, TensorSpec, signature_from_declaration
+from tilewright.records.signature import (
+    DEFAULTS_SCOPE,
+    Array,
+    Signature,
+    TensorSpec,
+    signature_from_declaration,
+)
 from tilewright.runtime.at_exit import check_not_over, ended, release_at_exit
+from tilewright.runtime.defaults import DefaultInputs
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.system.cores import fills_machine
 
@@ -159,7 +166,8 @@ class Session:
         self._mapped = [held for held in weights.values() if held.is_mapped]
         self._check_files()
         vm_module = _load_module(self._instance, file)
-        providers = [_provider(scope, held) for scope, held in weights.items()]
+        archives = {scope: _archive(held) for scope, held in weights.items()}
+        providers = [archive.create_provider(scope=scope) for scope, archive in archives.items()]
         modules = [runtime.create_hal_module(self._instance, self._device), vm_module]
         if providers:
             modules.insert(0, runtime.create_io_parameters_module(self._instance, *providers))
@@ -175,6 +183,7 @@ class Session:
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
+        self.defaults = DefaultInputs(archives.get(DEFAULTS_SCOPE), self.place, where=self.entry)
         self._contexts = [context]  # a list, so that contexts are released before the device's pool buffer
         kept, give_back = (
             (_occupy_pool(self._device), _release) if device == "cuda" else (self._contexts, _give_back)
@@ -189,6 +198,7 @@ class Session:
             return
         try:
             self._contexts.clear()
+            self.defaults.release()
             self._give_back()
             self._device = self._function = self._instance = None
         finally:
@@ -208,12 +218,15 @@ class Session:
         return call.outputs()
 
     def bind(self, arrays: Sequence[Array], signature: Signature | None) -> BoundCall:
-        """Returns a call whose inputs are already where the program reads them."""
+        """Returns a call whose inputs are already where the program reads them; missing ones have their defaults."""
         check_not_over(self.entry)
-        arguments = runtime.VmVariantList(len(arrays))
+        missing = signature.inputs[len(arrays) :] if signature else ()
+        arguments = runtime.VmVariantList(len(arrays) + len(missing))
         for index, array in enumerate(arrays):
             is_scalar = self.signature is not None and self.signature.inputs[index].is_scalar
             self._push(arguments, array, is_scalar=is_scalar)
+        for spec in missing:
+            arguments.push_ref(self.defaults.placed(spec))
         return BoundCall(self, arguments, signature)
 
     def _invoke(self, arguments: Any, results: Any) -> None:
@@ -481,7 +494,7 @@ def _load_module(instance: Any, file: HeldFile) -> Any:
         ) from error
 
 
-def _provider(scope: str, file: HeldFile) -> Any:
+def _archive(file: HeldFile) -> Any:
     index = runtime.ParameterIndex()
     try:
         index.load_from_file_handle(runtime.FileHandle.wrap_memory(file.buffer), "irpa")
@@ -489,7 +502,7 @@ def _provider(scope: str, file: HeldFile) -> Any:
         raise ProgramError(
             f"not a parameter archive, or a truncated one: {_reason(error)}", where=str(file.path)
         ) from error
-    return index.create_provider(scope=scope)
+    return index
 
 
 def _interface(module: Any, entry: str | None, path: Path) -> Interface:

@@ -111,7 +111,10 @@ class Steps:
         check_not_over(self._session.entry)
         given = iter(self._inputs.check_inputs(arrays, sizes=dict(self._sizes)))
         arguments = [self._held.get(spec.name, None) for spec in self._signature.inputs]
-        views = [next(given) if argument is None else argument for argument in arguments]
+        views = [next(given, None) if argument is None else argument for argument in arguments]
+        for index, spec in enumerate(self._signature.inputs):
+            if views[index] is None:
+                views[index] = self._session.defaults.placed(spec)
         results = self._session.step(views, len(self._signature.outputs))
         outputs = []
         for index, spec in enumerate(self._signature.outputs):
