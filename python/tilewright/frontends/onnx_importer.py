@@ -182,6 +182,8 @@ _TORCH_KINDS = {
     **{getattr(onnx.TensorProto, f"UINT{bits}"): f"ui{bits}" for bits in (8, 16, 32, 64)},
 }
 """The names of element types in types of the torch dialect."""
+_WIDTHS = {"bf16": 16, "f32": 32, "f64": 64}
+"""The bits of floats whose subnormal numbers a CPU may read as zero; f16 is computed in f32, where they are normal."""
 _LOW_BITS = {onnx.TensorProto.UINT16: 16, onnx.TensorProto.UINT64: 64}
 """Integers that PyTorch lacks, and their bits."""
 
@@ -253,6 +255,8 @@ class _Importer(externalization.IREENodeImporter, ControlFlow):  # type: ignore[
             )
         elif target in _LOW_BITS:
             self._nv_map[node.output[0]] = _low_bits(value, _LOW_BITS[target])
+        elif target == onnx.TensorProto.BOOL and (kind := _element(value)) in _WIDTHS:
+            self._nv_map[node.output[0]] = _is_nonzero(value, kind)
         else:
             return False
         return True
@@ -262,7 +266,7 @@ class _Importer(externalization.IREENodeImporter, ControlFlow):  # type: ignore[
         value = self._nv_map[node.input[0]]
         target = next(attribute.i for attribute in node.attribute if attribute.name == "to")
         kind = _TORCH_KINDS[target]
-        source = str(value.type).rpartition(",")[2].rstrip(">")
+        source = _element(value)
         plain, result = (name.lstrip("su") for name in (source, kind))
         op = None if plain == result else "arith.extui" if plain == "i1" else "arith.bitcast"
         self._nv_map[node.output[0]] = _through_builtin(value, op, plain, result, kind)
@@ -306,6 +310,11 @@ def _torch(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
     ).result
 
 
+def _element(value: Any) -> str:
+    """Returns the element type of a tensor of the torch dialect."""
+    return str(value.type).rpartition(",")[2].rstrip(">")
+
+
 def _with_element(value: Any, kind: str) -> str:
     """Returns the type of a tensor of the torch dialect with other elements."""
     return re.sub(r",\w+>$", f",{kind}>", str(value.type))
@@ -316,6 +325,28 @@ def _low_bits(value: Any, bits: int) -> Any:
     source = 64 if str(value.type).endswith("si64>") else 32
     op = "arith.trunci" if source != bits else None
     return _through_builtin(value, op, f"i{source}", f"i{bits}", f"ui{bits}")
+
+
+def _is_nonzero(value: Any, kind: str) -> Any:
+    """Tests the bits of floats beside the sign.
+
+    A comparison with zero is false for subnormal numbers on CPUs, where IREE's runtime makes the processor read them as
+    zero. The bits are tested in halves, because LLVM makes a comparison of floats of a test of all of them.
+    """
+    half = _WIDTHS[kind] // 2
+    low = _through_builtin(value, "arith.bitcast", kind, f"i{2 * half}", f"si{2 * half}")
+    integers = str(low.type)
+
+    def number(value: int) -> Any:
+        return _torch("constant.int", "!torch.int", [], value=ir.Attribute.parse(f"{value} : i64"))
+
+    high = _torch("aten.__rshift__.Scalar", integers, [low, number(half)])
+    parts = [
+        _torch("aten.bitwise_and.Scalar", integers, [part, number(mask)])
+        for part, mask in ((low, 2**half - 1), (high, 2 ** (half - 1) - 1))
+    ]
+    magnitude = _torch("aten.bitwise_or.Tensor", integers, parts)
+    return _torch("aten.ne.Scalar", _with_element(value, "i1"), [magnitude, number(0)])
 
 
 def _through_builtin(value: Any, op: str | None, source: str, target: str, kind: str) -> Any:
