@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import onnx
 import tilewright
-from tilewright.compare.oracle import random_inputs
 from tilewright.records.plan import Plan
 from tilewright.records.targets import Target
+from tilewright.reference.oracle import random_inputs
 from tilewright.simulator.movement import traced_build
 from tilewright.system.workfolder import WorkFolder
 

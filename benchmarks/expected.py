@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
-from tilewright.compare.oracle import float64_reference, relative_error
+from tilewright.reference.oracle import float64_reference, relative_error
 
 from benchmarks.arrays import Array
 from benchmarks.repetition import feedback, graph_inputs

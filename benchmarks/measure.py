@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import ModelProto
-from tilewright.compare.oracle import model_tolerance, random_inputs
+from tilewright.reference.oracle import model_tolerance, random_inputs
 from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks import arrays

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import tilewright
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.errors import TilewrightError
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.device import SECTOR_BYTES
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 from tilewright.simulator.traffic import compulsory_bytes

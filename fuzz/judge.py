@@ -17,21 +17,20 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 from tilewright.api.compilation import compile
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.errors import TilewrightError
 from tilewright.records.report import Report
+from tilewright.reference.judging import MORE_THAN_ROUNDING
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.reference.rounded import rounded_reference
 from tilewright.simulator.programs import simulate_program, simulated_target
 from tilewright.system.workfolder import WorkFolder
 
 from fuzz.builder import ELEMENT_TYPES, Array
-from fuzz.conditioning import rounded_reference
 from fuzz.merge import merge, part_of
 
 # Plans depend on this number; it does not exceed the cores of the machines that run the tests.
 THREADS = 2
 LEAST_SHARE = 0.9
-# A result may have this many times the error of one rounding per operator.
-_MORE_THAN_ROUNDING = 4.0
 VIEWS = frozenset({"tensor.expand_shape", "tensor.collapse_shape"})
 
 
@@ -101,7 +100,7 @@ class Expected:
         if worst <= self.tolerance:
             return worst, self.tolerance
         own = _errors(rounded_reference(self.model, self.inputs), self.outputs)
-        return worst, max(self.tolerance, _MORE_THAN_ROUNDING * max(own))
+        return worst, max(self.tolerance, MORE_THAN_ROUNDING * max(own))
 
 
 def _errors(outputs: Sequence[Array], expected: Sequence[Array]) -> list[float]:

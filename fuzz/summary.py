@@ -8,7 +8,7 @@ from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tilewright.compare.oracle import tolerance
+from tilewright.reference.oracle import tolerance
 
 from fuzz.builder import NUMPY_TYPES
 from fuzz.graphs import pairs

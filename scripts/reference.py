@@ -258,8 +258,8 @@ def _cell(text: str) -> str:
 _PYTHON = """# Python API
 
 **What can I import?** `import tilewright` gives these names; `tilewright.passes` and `tilewright.pipelines` drive
-single [passes](passes.md). The [guide](../guide/tour.md) shows them at work, and [classes](python-classes.md) have a
-page of their own. `help()` shows the same text.
+single [passes](passes.md). The [guide](../guide/tour.md) shows them at work; [classes](python-classes.md) and
+[errors](python-errors.md) have pages of their own. `help()` shows the same text.
 
 ## Functions
 
@@ -267,7 +267,7 @@ page of their own. `help()` shows the same text.
 
 
 def python_api_page() -> str:
-    """Returns the public functions with their signatures and docstrings, and the errors."""
+    """Returns the public functions with their signatures and docstrings."""
     import tilewright
 
     lines = []
@@ -275,11 +275,27 @@ def python_api_page() -> str:
     for name, function in objects.items():
         if inspect.isfunction(function):
             lines += [f"### tilewright.{name}", "", _signature(name, function), "", _docstring(function), ""]
-    lines += ["## Errors", "", "| error | raised when |", "|---|---|"]
-    for name, error in objects.items():
+    return _PYTHON + "\n".join(lines)
+
+
+def python_errors_page() -> str:
+    """Returns the errors of the package."""
+    import tilewright
+
+    lines = [
+        "# Python errors",
+        "",
+        "**What can go wrong?** Every error that a user can cause is a `TilewrightError`: its message says what is "
+        "wrong, where, and what to do ([troubleshooting](../guide/troubleshooting.md)).",
+        "",
+        "| error | raised when |",
+        "|---|---|",
+    ]
+    for name in tilewright.__all__:
+        error = getattr(tilewright, name)
         if _is_error(error):
             lines.append(f"| `{name}({error.__mro__[1].__name__})` | {_cell(inspect.getdoc(error) or '')} |")
-    return _PYTHON + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def python_classes_page() -> str:
@@ -447,6 +463,7 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/command-line.md": command_line_page,
     f"{REFERENCE}/python-api.md": python_api_page,
     f"{REFERENCE}/python-classes.md": python_classes_page,
+    f"{REFERENCE}/python-errors.md": python_errors_page,
     f"{REFERENCE}/targets.md": targets_page,
     f"{REFERENCE}/results.md": results_page,
     **onnx_pages(),

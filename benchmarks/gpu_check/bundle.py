@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 import tilewright
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs
 from tilewright.errors import TilewrightError
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.targets import resolve_targets
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs
 from tilewright.runtime.stored import read_all
 from tilewright.simulator.programs import describe_launches
 from tilewright.simulator.traffic import compulsory_bytes

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from iree import runtime
 from onnx import ModelProto, numpy_helper
-from tilewright.compare.drawing import random_inputs
+from tilewright.reference.drawing import random_inputs
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.program import Program
 from tilewright.runtime.stored import StoredWeights

@@ -32,11 +32,13 @@ from tilewright.errors import (
     TargetError,
     TilewrightError,
     TuningError,
+    VerificationError,
     VersionError,
 )
 
 if TYPE_CHECKING:
     from tilewright.api.compilation import compile
+    from tilewright.compare.check import check
     from tilewright.ir.module import Diagnostic, Module
     from tilewright.records.options import CompileOptions
     from tilewright.records.plan import Plan
@@ -73,7 +75,9 @@ __all__ = [
     "TilewrightError",
     "Tuning",
     "TuningError",
+    "VerificationError",
     "VersionError",
+    "check",
     "compile",
     "keep_compilers",
     "known_targets",
@@ -94,6 +98,7 @@ _LAZY = {
     "SimulationReport": "simulator.device",
     "Target": "records.targets",
     "Tuning": "tuning.tuner",
+    "check": "compare.check",
     "compile": "api.compilation",
     "keep_compilers": "worker.process",
     "known_targets": "records.targets",

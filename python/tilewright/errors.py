@@ -104,6 +104,10 @@ class IrError(CompileError):
     """IR that Python builds is invalid, or an object of it is used after it is gone."""
 
 
+class VerificationError(CompileError):
+    """A program computes other numbers than its model, or cannot be compared with it."""
+
+
 class PlanError(TilewrightError):
     """A plan is malformed or breaks one of the rules of plans."""
 

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import tilewright
 from onnx import TensorProto
-from tilewright.compare.oracle import float64_reference
 from tilewright.records.signature import Array
+from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf

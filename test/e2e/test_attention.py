@@ -14,7 +14,7 @@ import pytest
 import tilewright
 from one_graph import one_graph
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.compare.oracle import float64_reference
+from tilewright.reference.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, repeat_heads, split_heads
 from benchmarks.workloads.narrow import to_narrow

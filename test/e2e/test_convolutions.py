@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx
 import pytest
 import tilewright
-from tilewright.compare.oracle import float64_reference, relative_error, tolerance
+from tilewright.reference.oracle import float64_reference, relative_error, tolerance
 from tilewright.runtime.inputs import random_inputs
 
 from benchmarks.workloads.builder import GraphBuilder

@@ -17,8 +17,8 @@ import pytest
 import tilewright
 from compiled import Launches, compiled
 from onnx import TensorProto, helper, numpy_helper
-from tilewright.compare.oracle import random_inputs
 from tilewright.pipelines import pass_text, pipeline
+from tilewright.reference.oracle import random_inputs
 from tilewright.simulator.programs import simulate_program
 from tilewright.simulator.traffic import compulsory_bytes
 

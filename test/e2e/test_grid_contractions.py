@@ -10,8 +10,8 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.records.signature import Array
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads import BertOptions, transformers

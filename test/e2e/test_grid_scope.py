@@ -11,7 +11,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper
-from tilewright.compare.oracle import float64_reference
+from tilewright.reference.oracle import float64_reference
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 

@@ -11,7 +11,7 @@ import pytest
 import tilewright
 from iree import runtime
 from onnx import TensorProto
-from tilewright.compare.oracle import float64_reference
+from tilewright.reference.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, rotary_tables, rotate
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
-from tilewright.compare.oracle import float64_reference, relative_error, tolerance
+from tilewright.reference.oracle import float64_reference, relative_error, tolerance
 
 from benchmarks.workloads.builder import GraphBuilder
 

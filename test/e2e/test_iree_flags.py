@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from compiled import THREADS, ahead
 from onnx import ModelProto
-from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
 from tilewright.errors import IreeError
 from tilewright.frontends import import_model
 from tilewright.iree.compiler import IreeCompiler
@@ -24,6 +23,7 @@ from tilewright.iree.faults import DATA_TILING, without_data_tiling
 from tilewright.iree.flags import iree_flags
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
+from tilewright.reference.oracle import Array, float64_reference, model_tolerance, relative_error
 from tilewright.runtime.session import Session
 from tilewright.worker.process import lend_worker
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 from compiled import Launches, ahead, compiled
-from tilewright.compare.oracle import Array, float64_reference, ort_reference, random_inputs, relative_error
+from tilewright.reference.oracle import Array, float64_reference, ort_reference, random_inputs, relative_error
 
 from benchmarks.workloads import WORKLOADS
 

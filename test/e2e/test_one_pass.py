@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
-from tilewright.compare.oracle import random_inputs
+from tilewright.reference.oracle import random_inputs
 from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder

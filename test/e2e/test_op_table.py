@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 import tilewright
 from compiled import Compiled, ahead, compiled
-from tilewright.compare.oracle import Array, float64_reference, model_tolerance, relative_error
+from tilewright.reference.oracle import Array, float64_reference, model_tolerance, relative_error
 
 from fuzz.judge import VIEWS, simulate
 from fuzz.merge import merge, part_of

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
-from tilewright.compare.oracle import (
+from tilewright.reference.oracle import (
     Array,
     float64_reference,
     model_tolerance,

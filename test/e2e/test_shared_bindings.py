@@ -12,7 +12,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper
-from tilewright.compare.oracle import float64_reference, random_inputs, relative_error, tolerance
+from tilewright.reference.oracle import float64_reference, random_inputs, relative_error, tolerance
 from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder

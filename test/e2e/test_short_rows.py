@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tilewright
 from onnx import ModelProto
-from tilewright.compare.oracle import (
+from tilewright.reference.oracle import (
     float64_reference,
     model_tolerance,
     random_inputs,

@@ -16,8 +16,8 @@ import tilewright
 from onnx import TensorProto
 from test_attention import Attention
 from test_mlp_chains import Mlp
-from tilewright.compare.oracle import float64_reference, random_inputs
 from tilewright.records.signature import Array
+from tilewright.reference.oracle import float64_reference, random_inputs
 from tilewright.simulator.programs import simulate_program
 from tilewright.system.ptxas import find_ptxas
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 
 pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")

@@ -17,8 +17,8 @@ from simulated_products import (
     Product,
     run,
 )
-from tilewright.compare.oracle import float64_reference
 from tilewright.records.signature import Array
+from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 from tilewright.system.ptxas import find_ptxas
 

@@ -12,9 +12,9 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto
-from tilewright.compare.oracle import float64_reference
 from tilewright.records.plan import Gemm, GroupPlan
 from tilewright.records.signature import Array
+from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder

@@ -13,7 +13,7 @@ import onnx
 import pytest
 import tilewright
 from onnx import TensorProto, helper
-from tilewright.compare.oracle import float64_reference, random_inputs, relative_error
+from tilewright.reference.oracle import float64_reference, random_inputs, relative_error
 from tilewright.simulator.programs import simulate_program
 
 pytestmark = [

@@ -13,7 +13,7 @@ from onnx import TensorProto
 from simulated_products import by_warpgroups
 from test_attention import Attention
 from test_simulated_chains import check
-from tilewright.compare.oracle import float64_reference
+from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tilewright
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.device import SECTOR_BYTES
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 

@@ -16,7 +16,7 @@ import onnx
 import pytest
 import tilewright
 from assembled import check_warpgroups
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.runtime.tensors import LaunchTensors
 from tilewright.simulator.device import SECTOR_BYTES
 from tilewright.simulator.programs import describe_launches, simulate_program

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from compiled import Launches, ahead, compiled
 from onnx import ModelProto
-from tilewright.compare.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright.compare.oracle import float64_reference, random_inputs
+from tilewright.reference.oracle import float64_reference, random_inputs
 
 from benchmarks.workloads import stitch
 

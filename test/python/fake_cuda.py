@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import tilewright
-from tilewright.compare.oracle import float64_reference
+from tilewright.reference.oracle import float64_reference
 from tilewright.runtime.cold import READER
 from tilewright.simulator.programs import describe_launches
 

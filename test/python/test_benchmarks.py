@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
-from tilewright.compare.oracle import (
+from tilewright.reference.oracle import (
     Array,
     float64_reference,
     model_tolerance,

@@ -11,8 +11,8 @@ import pytest
 import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
-from tilewright.compare.oracle import float64_reference
 from tilewright.errors import InputError
+from tilewright.reference.oracle import float64_reference
 from tilewright.runtime.inputs import random_inputs, read_arrays
 
 Array = np.ndarray[Any, Any]

@@ -17,10 +17,10 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from onnx import ModelProto
-from tilewright.compare.oracle import float64_reference, random_inputs
 from tilewright.errors import SimulationError, TilewrightError
 from tilewright.ir.module import Module
 from tilewright.records.report import Report
+from tilewright.reference.oracle import float64_reference, random_inputs
 from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 from fuzz import command

@@ -15,7 +15,6 @@ import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
 from tilewright.api.stitch import UnreadableError, run_passes
-from tilewright.compare.oracle import float64_reference, model_tolerance, relative_error
 from tilewright.errors import CompileError, PassError
 from tilewright.frontends import import_model
 from tilewright.iree.compiler import IreeCompiler
@@ -23,6 +22,7 @@ from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, widen_convol
 from tilewright.iree.flags import iree_flags
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
+from tilewright.reference.oracle import float64_reference, model_tolerance, relative_error
 from tilewright.runtime.session import Session
 from tilewright.worker.process import Worker, lend_worker
 

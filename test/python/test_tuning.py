@@ -184,7 +184,7 @@ def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path
 def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path) -> None:
     """Every kernel is cut into several, in a model with packed kernels, whose groups stay together; results stay
     right."""
-    from tilewright.compare.oracle import float64_reference, random_inputs, relative_error
+    from tilewright.reference.oracle import float64_reference, random_inputs, relative_error
 
     from benchmarks.workloads import BertOptions, bert
 

@@ -23,6 +23,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright._passes_generated",),
     ("tilewright.passes",),
     ("tilewright.records",),
+    ("tilewright.reference",),
     ("tilewright.worker",),
     ("tilewright.iree",),
     ("tilewright.runtime",),

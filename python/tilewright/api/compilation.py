@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.api.job import Job, Progress, make_dump_folder
 from tilewright.api.stages import run_stages
+from tilewright.api.verification import verify as verify_program
 from tilewright.cache.key import Request
 from tilewright.cache.use import CacheUse
 from tilewright.errors import CompileError, temporary_files
@@ -48,6 +49,7 @@ def compile(
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     cache: str | os.PathLike[str] | bool = True,
     timeout: float | None = None,
+    verify: bool = False,
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model to a program.
@@ -89,6 +91,9 @@ def compile(
             the user's own, $TILEWRIGHT_CACHE (which may be "off"); False is none. See docs/guide/cache.md.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
             pass, or the phase of IREE's compiler, that was running. By default there is no limit.
+        verify: True to run the program once, on random inputs, and to raise `VerificationError` if its results differ
+            from the model in float64 by more than rounding explains. For ONNX models, and targets that this machine
+            runs; `tilewright check` also finds the op at fault.
         progress: Function that is called with the name of every step.
     """
     options = CompileOptions(
@@ -108,6 +113,7 @@ def compile(
         example_inputs=example_inputs,
         cache=(default_cache() if cache else None) if isinstance(cache, bool) else Path(cache).absolute(),
         timeout=timeout,
+        verify=verify,
     )
     return compile_with(options, model, target, progress=progress)
 
@@ -126,6 +132,17 @@ def compile_with(
     progress: Progress | None = None,
 ) -> Program:
     """Compiles a model like `compile`, with the options as one object."""
+    program = _compile(options, model, target, progress=progress)
+    if options.verify:
+        if progress is not None:
+            progress("verifying the results")
+        verify_program(program, model)
+    return program
+
+
+def _compile(
+    options: CompileOptions, model: Model, target: TargetChoice, *, progress: Progress | None
+) -> Program:
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])

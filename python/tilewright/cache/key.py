@@ -52,6 +52,7 @@ NOT_KEYED: Mapping[str, str] = {
     "example_inputs": "a module of PyTorch, which they are for, has no content that could be compared; a compilation "
     "with them does not use the cache",
     "timeout": "it ends a compilation and changes nothing in one that succeeds",
+    "verify": "it compares the program with the model, also one from the cache, and changes nothing",
     "progress": "it is told of the steps and changes nothing",
     "cache": "it says where the result is kept",
 }

@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | explain | tune | tuning | cache | simulate | doctor | targets`."""
+"""The command line: `tilewright compile | run | check | explain | tune | cache | simulate | doctor | targets`, ..."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tilewright.cli.cache import cache_command
+from tilewright.cli.check import run_check
 from tilewright.cli.examine import doctor, targets
 from tilewright.cli.group import (
     Command,
@@ -301,6 +302,53 @@ def run(
     print_outputs(program, outputs, to_stderr=str(output) == "-")
     tell(f"{elapsed * 1e3:.2f} ms (first call)")
     save_outputs(program, outputs, output)
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-i",
+    "--input",
+    "input_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help=".npy per input, in order, or one .npz; '-' is stdin. Default: random.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder for the reproducer of a difference. Default: MODEL's name with -wrong.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=3, show_default=True, help="Sets of random inputs to run on."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
+)
+@json_flag
+@_compiling
+def check(
+    model: str,
+    input_files: tuple[Path, ...],
+    output: Path | None,
+    runs: int,
+    seed: int,
+    dims: tuple[str, ...],
+    as_json: bool,
+    target: str,
+    options: CompileOptions,
+) -> None:
+    """Check that MODEL (ONNX; '-' is stdin) computes what it says in float64; find the op at fault if not.
+
+    A difference is traced to the first op that causes it, and a folder is written with a small model that shows it.
+    Exit status: 0 if all results are right, 3 if one differs, 1 for an error.
+    """
+    if input_files:
+        refuse_beside("--input", "runs", "seed", "dims")
+    sizes = dict(_dim(text) for text in dims)
+    run_check(model, target, options, input_files, output, runs, seed, sizes, as_json)
 
 
 @cli.command()

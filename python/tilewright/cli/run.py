@@ -58,7 +58,7 @@ def arrays(program: Program, files: tuple[Path, ...], seed: int, dims: dict[str,
     from tilewright.runtime.inputs import random_inputs
 
     if files:
-        return _read_arrays(files, program.signature)
+        return read_inputs(files, program.signature)
     if program.signature is None:
         raise InputError("the module does not describe its inputs", hint="give them with --input")
     return random_inputs(program.signature, seed=seed, dims=dims)
@@ -113,7 +113,7 @@ def _write_npz(file: IO[bytes], arrays: dict[str, Array]) -> None:
                 np.lib.format.write_array(member, array)
 
 
-def _read_arrays(files: tuple[Path, ...], signature: Signature | None) -> list[Array]:
+def read_inputs(files: tuple[Path, ...], signature: Signature | None) -> list[Array]:
     """Reads arrays from files; '-' is standard input."""
     from tilewright.runtime.inputs import read_arrays
 
@@ -146,7 +146,7 @@ def run_comparison(
         raise InputError(
             "only a model in a file can be compared", where=model, hint="give the ONNX or MLIR file"
         )
-    inputs = _read_arrays(input_files, None) if input_files else None
+    inputs = read_inputs(input_files, None) if input_files else None
     with progress() as step:
         result = compare(
             Path(model), target, options=options, inputs=inputs, seconds=seconds, seed=seed, progress=step

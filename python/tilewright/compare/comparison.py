@@ -301,7 +301,7 @@ def _onnx_runtime(
 
 def _float64(proto: Any, arrays: Sequence[Array], say: Progress) -> list[Array] | None:
     try:
-        from tilewright.compare import oracle
+        from tilewright.reference import oracle
     except ImportError:
         return None
     try:
@@ -345,7 +345,7 @@ def _row(
     speedup = None if contender is ours else paired_ratio(contender.seconds, ours.seconds)
     errors = None
     if reference is not None:
-        from tilewright.compare.oracle import relative_error
+        from tilewright.reference.oracle import relative_error
 
         errors = tuple(relative_error(y, y64) for y, y64 in zip(outputs, reference, strict=True))
     median = float(np.median(contender.seconds))

@@ -75,6 +75,9 @@ class CompileOptions:
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""
 
+    verify: bool = False
+    """True if the program is run once and compared with the model in float64."""
+
     def __post_init__(self) -> None:
         checked_timeout(self.timeout)
         choices = thread_choices(self.threads if self.threads is not None else 1)

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 import onnx
 from onnx import ModelProto, TensorProto, helper
-from tilewright.compare.oracle import run_double_onnx, run_double_ort, widen, widen_array
 
-from fuzz.builder import Array
+from tilewright.reference.oracle import Array, run_double_onnx, run_double_ort, widen, widen_array
 
 _ROUNDED = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _EXACT = "/exact"

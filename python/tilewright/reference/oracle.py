@@ -1,8 +1,8 @@
 """Reference results of a model: seeded inputs, float64 and ONNX Runtime references, and the accepted errors.
 
 `float64_reference` is the standard. It rewrites the model so that every floating-point tensor is float64 and evaluates
-it in ONNX Runtime. Where ONNX Runtime has no double kernel (Erf, Gelu, Conv, GlobalAveragePool, Elu, ...), it uses
-onnx's ReferenceEvaluator with the operators below replaced, because its own round to float32.
+it in ONNX Runtime. Where that is not installed or has no double kernel (Erf, Gelu, Conv, Elu, ...), it uses onnx's
+ReferenceEvaluator with the operators below replaced, because its own round to float32.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import (
     AttributeProto,
     GraphProto,
@@ -27,9 +26,8 @@ from onnx import (
 )
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from tilewright.compare.drawing import random_inputs
+from tilewright.reference.drawing import random_inputs
 
 __all__ = [
     "float64_reference",
@@ -110,19 +108,20 @@ def relative_error(y: Array, y64: Array, *, least_scale: float = 0.0) -> float:
 
 def ort_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Returns what ONNX Runtime's CPU provider computes in the model's own types."""
-    return _run(model, inputs, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+    return _run(model, inputs, is_optimized=True)
 
 
-def _run(model: ModelProto, inputs: Sequence[Array], level: ort.GraphOptimizationLevel) -> list[Array]:
+def _run(model: ModelProto, inputs: Sequence[Array], *, is_optimized: bool) -> list[Array]:
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
-    options.graph_optimization_level = level
-    options.log_severity_level = (
-        4  # A refused operator raises an exception, so it need not be logged as well.
-    )
+    levels = ort.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if is_optimized else levels.ORT_DISABLE_ALL
+    # A refused operator raises an exception, so it need not be logged as well.
+    options.log_severity_level = 4
     options.intra_op_num_threads = 1
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = _feeds(model, inputs)
-    return [np.asarray(result) for result in session.run(None, feeds)]
+    return [np.asarray(result) for result in session.run(None, _feeds(model, inputs))]
 
 
 def _feeds(model: ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:
@@ -148,15 +147,24 @@ def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]
         return run_double_onnx(widened, wide_inputs)
     try:
         return run_double_ort(widened, wide_inputs)
-    except (ort_errors.NotImplemented, ort_errors.InvalidGraph, ort_errors.Fail, ort_errors.InvalidArgument):
+    except _missing_in_ort():
         # ONNX Runtime lacks one of the operators in double; onnx's own evaluator has all of them.
         return run_double_onnx(widened, wide_inputs)
+
+
+def _missing_in_ort() -> tuple[type[Exception], ...]:
+    """Returns the errors of ONNX Runtime for models that it does not take, or that of its absence."""
+    try:
+        from onnxruntime.capi import onnxruntime_pybind11_state as errors
+    except ImportError:
+        return (ImportError,)
+    return errors.NotImplemented, errors.InvalidGraph, errors.Fail, errors.InvalidArgument
 
 
 def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Runs a widened model in ONNX Runtime without optimisation, so that no fusion adds a kernel that works in
     float32."""
-    return _run(widened, inputs, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    return _run(widened, inputs, is_optimized=False)
 
 
 def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
