@@ -71,7 +71,7 @@ def test_explain_names_kernels_and_reasons(program: tilewright.Program) -> None:
     assert program.kernels[0].name in text
     assert "left to IREE, and why" in text
     as_json = program.explain("json")
-    assert len(as_json["report"]["kernels"]) == len(program.kernels)
+    assert len(as_json["kernels"]) == len(program.kernels)
 
 
 def test_takes_mlir_text() -> None:

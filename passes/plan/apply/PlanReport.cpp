@@ -46,7 +46,8 @@ public:
                                         {"reason", edge.reason},
                                         {"would_change", edge.wouldChange}});
     for (const LeftOp &op : plan.left)
-      left.push_back(json::Object{{"op", op.op},
+      left.push_back(json::Object{{"id", op.id},
+                                  {"op", op.op},
                                   {"loc", location(op.id)},
                                   {"reason", op.reason},
                                   {"bytes", bytesOf(op.id)},

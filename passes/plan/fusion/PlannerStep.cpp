@@ -16,8 +16,9 @@ static constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
 double tilewright::roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
 
 std::string tilewright::microseconds(double seconds) {
+  double value = seconds * 1e6;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.3g us", seconds * 1e6);
+  llvm::raw_string_ostream(text) << llvm::format(value < 999.5 ? "%.3g us" : "%.0f us", value); // never an exponent
   return text;
 }
 

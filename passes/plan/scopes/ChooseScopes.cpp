@@ -299,25 +299,29 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
   return edges;
 }
 
-/// Returns why no register block can compute a contraction of the group, or an empty string. On a CPU the micro kernel
-/// loads whole vectors along its lanes.
-static std::string whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
+/// Returns why no register block can compute a contraction of the group, if none can. On a CPU the micro kernel loads
+/// whole vectors along its lanes.
+static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space,
+                                                  const Target &target) {
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (expr.kind != ExprKind::contraction)
       continue;
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
     if (!roles)
-      return "both operands of its contraction, or none, change along the innermost dim of the result";
+      return Declined{"both operands of its contraction, or none, change along the innermost dim of the result",
+                      "a layout of the result whose innermost dim comes from one operand"};
     if (target.backend == Backend::cuda)
       continue;
     int64_t n = root.dims[roles->n];
     if (n != space.vector && llvm::is_contained(space.grid, n))
-      return "its contraction's lanes would be cut into tiles that are no whole vectors";
+      return Declined{"its contraction's lanes would be cut into tiles that are no whole vectors",
+                      "a dim of lanes that is a multiple of the vector"};
     if (!liesAlongLanes(graph, root, *roles))
-      return "the elements that its contraction multiplies with lie across the lanes";
+      return Declined{"the elements that its contraction multiplies with lie across the lanes",
+                      "an operand that is stored transposed"};
   }
-  return "";
+  return std::nullopt;
 }
 
 OrDeclined<PlannedGroup> tilewright::planGroupWith(const TensorGraph &graph, ArrayRef<unsigned> exprs,
@@ -332,8 +336,8 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const TensorGraph &graph, Arr
   if (!space)
     return space.why();
   part.space = std::move(*space);
-  if (std::string why = whyNoRegisterBlock(graph, part.space, target); !why.empty())
-    return Declined{why, kRoomierTarget.str()};
+  if (std::optional<Declined> why = whyNoRegisterBlock(graph, part.space, target))
+    return *why;
   int64_t bindings = countBindings(part.space.inputs, part.space.outputs, [](Value) { return false; }, target);
   if (bindings > target.maxBindings)
     return Declined{std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings),

@@ -15,7 +15,8 @@ OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &gra
   int64_t lanes = target.backend == Backend::cpu ? target.vectorBytes / kLaneBytes : 1;
   std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, lanes);
   if (spaces.empty())
-    return Declined{"the group falls into components that share neither edges nor inputs", kRoomierTarget.str()};
+    return Declined{"the group falls into components that share neither edges nor inputs",
+                    "an op or an input that the components share"};
   std::optional<IterationSpace> best;
   double least = std::numeric_limits<double>::infinity();
   std::string firstWhy;

@@ -13,6 +13,7 @@ from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
+from tilewright.records.threads import seconds_of_iree
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.session import read_interface
 from tilewright.runtime.state import check_in_place, check_state
@@ -77,6 +78,7 @@ def describe(
         state=options.state,
         calling=imported.calling,
         report=stitched.report,
+        iree_seconds=seconds_of_iree(stitched.report, fused.targets[0]),
         plan=stitched.plan.to_json() if stitched.plan else None,
         iree_flags=finished.flags,
         notes=(*imported.notes, *fused.notes, *assembled.notes, *finished.notes),

@@ -41,7 +41,7 @@ def cache_command(context: click.Context, folder: Path | None, as_json: bool) ->
             "folder": str(usage.folder),
             "programs": usage.programs,
             "bytes": usage.bytes,
-            "most_bytes": most,
+            "mostBytes": most,
         }
         click.echo(json.dumps(shown, indent=2))
         return

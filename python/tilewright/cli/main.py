@@ -355,14 +355,17 @@ def check(
 @click.argument("model", metavar="MODEL")
 @json_flag
 @renamed("--format", "--json")
+@click.option("-v", "--verbose", is_flag=True, help="Show reshapes, layouts of weights and all edges, too.")
 @click.option(
     "-o", "--output", default="-", metavar="FILE", help="Path of the report; '-' is stdout (default)."
 )
 @_compiling
-def explain(model: str, as_json: bool, output: str, target: str, options: CompileOptions) -> None:
-    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, edges, and what was left to IREE."""
+def explain(
+    model: str, as_json: bool, verbose: bool, output: str, target: str, options: CompileOptions
+) -> None:
+    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, why not fewer, and what is left to IREE."""
     program = open_model(model, target, options)
-    text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain("text")
+    text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain(verbose=verbose)
     if output == "-":
         click.echo(text)
         return

@@ -12,6 +12,7 @@ import json
 import re
 import types
 import typing
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 Record = TypeVar("Record")
@@ -31,7 +32,7 @@ def parse_json(text: str) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """Converts a record, or a list of records or plain values, to plain JSON data.
+    """Converts a record, or a list or mapping of records or plain values, to plain JSON data. Keys of mappings stay.
 
     Nothing is checked here: the compiler reports values that are wrong.
     """
@@ -40,6 +41,8 @@ def to_json(value: Any) -> Any:
         return {camel_case(field.name): to_json(getattr(value, field.name)) for field in fields}
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
     return value
 
 

@@ -55,11 +55,13 @@ class OpReport:
 
     def __str__(self) -> str:
         location = f" ({self.location})" if self.location else ""
-        return (
-            f"{self.op}#{self.id}{location}"
-            + (f", micro kernel {self.micro_kernel}" if self.micro_kernel else "")
-            + (f", {self.copies}" if self.copies else "")
-        )
+        return f"{self.op}#{self.id}{location}{self.choices}"
+
+    @property
+    def choices(self) -> str:
+        """What the plan chose for a contraction, as text behind a name; "" for other ops."""
+        micro_kernel = f", micro kernel {self.micro_kernel}" if self.micro_kernel else ""
+        return micro_kernel + (f", {self.copies}" if self.copies else "")
 
 
 @dataclass(frozen=True)
@@ -201,16 +203,25 @@ class Kernel:
     def __str__(self) -> str:
         return f"{self.name}: {'; '.join(str(part) for part in self.groups)}"
 
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}: {len(self.ops)} ops, {self.predicted_seconds * 1e6:.1f} us predicted>"
+
 
 @dataclass(frozen=True)
 class LaunchEdge:
     """An edge through global memory from one kernel to the next, and why it is one."""
 
     producer: str
+    """Op, id and name in the model, such as "linalg.generic#7 (softmax_3)"."""
     consumer: str
     bytes: int
     reason: str
     would_change: str
+    producer_id: int = -1
+    consumer_id: int = -1
+    producer_location: str = ""
+    """Name of the producer in the model, if that is known."""
+    consumer_location: str = ""
 
 
 @dataclass(frozen=True)
@@ -225,6 +236,8 @@ class LeftOp:
     operations: float = 0
     is_dispatch: bool = True
     """True if IREE launches a kernel for the op; other ops become views or parts of a kernel."""
+    id: int | None = None
+    """Position among the tensor expressions of the function; None for an op that is no tensor expression."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +254,12 @@ class Report:
     """Ops that were left unfused, or to IREE, because one of our passes failed on them, and how it failed."""
     raw: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Report: {len(self.kernels)} kernels, {len(self.edges_at_launch)} edges through memory, "
+            f"{len(self.left_to_iree)} ops left to IREE>"
+        )
+
     @staticmethod
     def from_json(raw: Mapping[str, Any]) -> Report:
         """Builds a report from the compiler's JSON; {} gives an empty report."""
@@ -255,6 +274,7 @@ class Report:
                     bytes=op["bytes"],
                     operations=op["operations"],
                     is_dispatch=op["dispatch"],
+                    id=op.get("id"),
                 )
                 for op in raw.get("left_to_iree", ())
             ),
@@ -308,11 +328,14 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
 
 
 def _launch_edge(raw: Mapping[str, Any]) -> LaunchEdge:
-    ends = []
+    ends, locations = [], []
     for end in ("from", "to"):
         location = first_name(raw[f"{end}_loc"])
+        locations.append(location)
         ends.append(f"{raw[f'{end}_op']}#{raw[end]}" + (f" ({location})" if location else ""))
-    return LaunchEdge(ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"])
+    return LaunchEdge(
+        ends[0], ends[1], raw["bytes"], raw["reason"], raw["would_change"], raw["from"], raw["to"], *locations
+    )
 
 
 def first_name(location: str) -> str:

@@ -59,9 +59,15 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
         planned = kernel.predicted_seconds - target.launch_seconds
         busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
         seconds += dispatch + planned * busy / now_busy
+    dispatches = sum(op.is_dispatch for op in report.left_to_iree)
+    return seconds + dispatches * dispatch + seconds_of_iree(report, target) * target.cores / threads
+
+
+def seconds_of_iree(report: Report, target: Target) -> float:
+    """Returns a lower bound of the seconds that IREE's kernels take on all of the target's cores, without launches."""
     bandwidth = target.levels[-1].bandwidth
-    for op in report.left_to_iree:
-        if op.is_dispatch:
-            at_all_cores = max(2 * op.operations / target.flops_per_second, op.bytes / bandwidth)
-            seconds += dispatch + at_all_cores * target.cores / threads
-    return seconds
+    return sum(
+        max(2 * op.operations / target.flops_per_second, op.bytes / bandwidth)
+        for op in report.left_to_iree
+        if op.is_dispatch
+    )

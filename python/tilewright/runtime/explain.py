@@ -1,15 +1,27 @@
-"""Formats the report of a program as text for people."""
+"""Formats the report of a program: text for people, and JSON."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+from tilewright.iree.versions import PINNED_IREE
+from tilewright.records.encoding import to_json
 from tilewright.records.plan import CostTerm
 from tilewright.records.report import Kernel, LaunchEdge, NumericsReport
 from tilewright.runtime.session import missing_features
+from tilewright.runtime.summary import (
+    Boundary,
+    Coverage,
+    KernelSummary,
+    Summary,
+    is_layout,
+    kinds_text,
+    summarize,
+)
 from tilewright.system.cores import spell_threads
 
 if TYPE_CHECKING:
@@ -17,31 +29,154 @@ if TYPE_CHECKING:
     from tilewright.system.ptxas import KernelResources
 
 
-def explain_text(metadata: Metadata, cache_notes: Iterable[str] = ()) -> str:
-    """Returns what was built, per kernel and per edge, and what was left to IREE and why."""
+_WIDTH = 110
+
+
+def explain_text(metadata: Metadata, cache_notes: Iterable[str] = (), *, verbose: bool = False) -> str:
+    """Returns a summary of what was built and why, then the details of each kernel.
+
+    Ops that only say where elements lie, and what IREE does with them, are shown if `verbose` is set.
+    """
     report = metadata.report
-    numerics = f", {report.numerics} numerics" if report.kernels else ""
-    threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
-    lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
+    summary = summarize(report, iree_seconds=metadata.iree_seconds)
+    lines = [*_head(metadata, summary, cache_notes), *_kernels(summary), *_boundaries(summary)]
+    lines += _left(metadata, summary, verbose=verbose)
     if metadata.variants:
-        lines.append(_variants(metadata))
-    lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
-    lines += [f"note: {note}" for note in (*metadata.notes, *cache_notes)]
+        lines += ["", _variants(metadata)]
     if metadata.seconds:
         steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())
-        lines.append(f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})")
-    if report.coverage:
-        lines.append(_coverage(report.coverage))
-    lines += ["", f"{len(report.kernels)} fused kernels"]
-    for kernel in report.kernels:
-        lines += _kernel(kernel, metadata.resources.get(kernel.name))
-    if report.edges_at_launch:
-        lines += ["", "edges through memory between kernels, and why they are not inside one"]
+        lines += ["", f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})"]
+    for number, kernel in enumerate(report.kernels, start=1):
+        lines += ["", *_kernel(number, kernel, metadata.resources.get(kernel.name), verbose=verbose)]
+    if verbose and report.edges_at_launch:
+        lines += ["", "all edges through memory, and why they are not inside a kernel"]
         lines += _grouped(_edge(edge) for edge in report.edges_at_launch)
-    if report.left_to_iree:
-        lines += ["", "left to IREE, and why"]
-        lines += _grouped((f"{op.op}: {op.reason}", op.location) for op in report.left_to_iree)
     return "\n".join(lines)
+
+
+def explain_json(metadata: Metadata, cache_notes: Iterable[str] = ()) -> dict[str, Any]:
+    """Returns what `explain_text` says as plain data, with members in camelCase, as in plans and targets."""
+    report, signature = metadata.report, metadata.signature
+    return {
+        "entry": metadata.entry,
+        "target": metadata.target,
+        "device": metadata.device,
+        "threads": metadata.threads,
+        "numerics": report.numerics,
+        "features": metadata.features,
+        "capability": metadata.capability,
+        "variants": dict(metadata.variants),
+        "inputs": to_json(signature.inputs) if signature else None,
+        "outputs": to_json(signature.outputs) if signature else None,
+        "state": dict(metadata.state),
+        "notes": list(metadata.notes),
+        "cache": list(cache_notes),
+        "seconds": dict(metadata.seconds),
+        "iree": PINNED_IREE,
+        "ireeFlags": list(metadata.iree_flags),
+        "summary": to_json(summarize(report, iree_seconds=metadata.iree_seconds)),
+        "kernels": to_json(report.kernels),
+        "resources": to_json(metadata.resources),
+        "edgesAtLaunch": to_json(report.edges_at_launch),
+        "leftToIree": to_json(report.left_to_iree),
+        "fallbacks": list(report.fallbacks),
+        "plan": metadata.plan,
+    }
+
+
+def _head(metadata: Metadata, summary: Summary, cache_notes: Iterable[str]) -> list[str]:
+    numerics = f", {metadata.report.numerics} numerics" if summary.kernels else ""
+    threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
+    lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
+    lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
+    lines += [f"note: {note}" for note in (*metadata.notes, *cache_notes)]
+    return lines + _coverage(summary.coverage)
+
+
+def _coverage(coverage: Coverage) -> list[str]:
+    if not coverage.ops_eligible:
+        return []
+    share = coverage.bytes_taken / coverage.bytes_eligible if coverage.bytes_eligible else 1.0
+    text = (
+        f"coverage: {coverage.ops_taken} of the {coverage.ops_eligible} ops that need a kernel are in kernels of ours, "
+        f"{share:.1%} of their {_size(coverage.bytes_eligible)}"
+    )
+    seconds = coverage.predicted_seconds + coverage.iree_seconds
+    if seconds:
+        text += f" and {coverage.predicted_seconds / seconds:.0%} of the predicted {_time(seconds)}"
+    return [text]
+
+
+def _kernels(summary: Summary) -> list[str]:
+    count = len(summary.kernels)
+    lines = ["", f"{count} fused kernel{'s' if count != 1 else ''}"]
+    tuned = any(kernel.measured_seconds is not None for kernel in summary.kernels)
+    if count:
+        lines[-1] += f": predicted{' and measured' if tuned else ''} time, ops of the model, edges by scope"
+    return lines + [_kernel_line(kernel, tuned=tuned) for kernel in summary.kernels]
+
+
+def _kernel_line(kernel: KernelSummary, *, tuned: bool) -> str:
+    measured = _time(kernel.measured_seconds) if kernel.measured_seconds is not None else "-"
+    times = f"{_time(kernel.predicted_seconds):>9}" + (f" {measured:>9}" if tuned else "")
+    ops = f" ({kernel.model_ops} ops)" if kernel.model_ops > 1 else ""
+    scopes = ", ".join(f"{count} at {scope}" for scope, count in kernel.scopes.items())
+    kinds = kinds_text(kernel.kinds)
+    described = "" if kinds == kernel.title else f": {kinds}"
+    return f"{kernel.number:>4} {times}  {kernel.title}{ops}{described}{f'; {scopes}' if scopes else ''}"
+
+
+def _boundaries(summary: Summary) -> list[str]:
+    """Merges boundaries with the same reason, because models repeat layers."""
+    if len(summary.kernels) < 2:
+        return []
+    if not summary.boundaries:
+        return ["", "boundaries between kernels: none, because no kernel reads what another one writes"]
+    alike: dict[tuple[str, str], list[Boundary]] = {}
+    for boundary in summary.boundaries:
+        alike.setdefault((boundary.reason, boundary.would_change), []).append(boundary)
+    lines = ["", "boundaries between kernels: bytes written and read again, why, and what would change it"]
+    for (reason, would_change), group in alike.items():
+        pairs = [f"{boundary.producer} -> {boundary.consumer}" for boundary in group]
+        writer, reader = group[0].tensors[0]
+        more = sum(len(boundary.tensors) for boundary in group) - 1
+        others = f" and {more} more edge{'s' if more > 1 else ''}" if more else ""
+        size = _size(sum(boundary.bytes for boundary in group))
+        lines.append(f"  {_few(pairs)}  {size}  {writer} -> {reader}{others}")
+        lines.append(f"      {reason}; would change: {would_change}")
+    return lines
+
+
+def _left(metadata: Metadata, summary: Summary, *, verbose: bool) -> list[str]:
+    """Lists what stays with IREE: ops with kernels of their own, and the rest if `verbose` is set."""
+    every = metadata.report.left_to_iree
+    shown = every if verbose else summary.left
+    if not every:
+        return []
+    lines = ["", "left to IREE, and why"]
+    if summary.left and metadata.iree_seconds:
+        lines[-1] += f" (at least {_time(metadata.iree_seconds)})"
+    lines += _grouped((f"{op.op}: {op.reason}", op.location) for op in shown)
+    if hidden := len(every) - len(shown):
+        lines.append(
+            f"  {hidden} x views, layouts of weights and constants, which need no kernel (shown by verbose)"
+        )
+    return lines
+
+
+def _size(count: float) -> str:
+    scaled, unit = next(
+        ((count / s, u) for s, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if count >= s), (count, "B")
+    )
+    return f"{scaled:.3g} {unit}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+def _few(items: list[str]) -> str:
+    return ", ".join(items[:3]) + (f" and {len(items) - 3} more" if len(items) > 3 else "")
 
 
 def _variants(metadata: Metadata) -> str:
@@ -61,19 +196,10 @@ def _variants(metadata: Metadata) -> str:
     )
 
 
-def _coverage(coverage: Mapping[str, int]) -> str:
-    taken, eligible = coverage.get("bytes_taken", 0), coverage.get("bytes_eligible", 0)
-    share = f"{taken / eligible:.1%}" if eligible else "none"
-    ops = f"{coverage.get('ops_taken', 0)} of {coverage.get('ops_eligible', 0)} ops"
-    sizes = f"{taken / 1e6:.1f} of {eligible / 1e6:.1f} MB"
-    ours = "of the ops that are ours to take (nothing that IREE folds into a contraction of its own)"
-    return f"{ours}, taken: {ops}, {share} ({sizes})"
-
-
-def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
+def _kernel(number: int, kernel: Kernel, resources: KernelResources | None, *, verbose: bool) -> list[str]:
     scopes = Counter(f"{edge.scope}{', recomputed' if edge.recompute else ''}" for edge in kernel.edges)
     handed = "; ".join(f"{count} at {scope}" for scope, count in scopes.items()) or "none"
-    lines = [f"  {kernel.name}"]
+    lines = [f"kernel {number}: {kernel.name}"]
     lines += [f"    {part}" for part in kernel.groups]
     lines += [f"    predicted: {'; '.join(_term(term) for term in kernel.predicted)}{_bound(kernel)}"]
     lines += [f"    moves: {'; '.join(map(str, part.movement))}" for part in kernel.groups if part.movement]
@@ -84,8 +210,21 @@ def _kernel(kernel: Kernel, resources: KernelResources | None) -> list[str]:
     barriers = dict.fromkeys(edge.reason for edge in kernel.edges if edge.scope == "grid")
     lines += [f"    at grid: {reason}" for reason in barriers]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
-    lines += [f"      {op}" for op in kernel.ops]
-    return lines
+    return lines + ([f"      {op}" for op in kernel.ops] if verbose else _ops(kernel))
+
+
+def _ops(kernel: Kernel) -> list[str]:
+    """Lists the ops by their names in the model: contractions one by one, the others together."""
+    computing = [op for op in kernel.ops if not is_layout(op)] or list(kernel.ops)
+    lines, names = [], {}
+    for op in computing:
+        name = op.location or f"{op.op}#{op.id}"
+        if op.choices:
+            lines.append(f"      {name}{op.choices}")
+        names[name] = op
+    return lines + textwrap.wrap(
+        f"ops: {', '.join(names)}", _WIDTH, initial_indent="    ", subsequent_indent="      "
+    )
 
 
 def _bound(kernel: Kernel) -> str:

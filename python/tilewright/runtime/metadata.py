@@ -45,12 +45,20 @@ class Metadata:
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that share the buffers of inputs, which are updated in place."""
     report: Report = field(default_factory=Report)
+    iree_seconds: float = 0.0
+    """Lower bound of the seconds that ops left to IREE take, by their operations and bytes at the target's rates."""
     plan: dict[str, Any] | None = None
     iree_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes on requests that the compiler could not fulfil."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time of every step of the compilation, in seconds."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<Metadata of {self.entry}: target {self.target}, {len(self.report.kernels)} fused kernels, "
+            f"{len(self.notes)} notes>"
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,6 +81,7 @@ class Metadata:
             "iree": PINNED_IREE,
             "iree_flags": list(self.iree_flags),
             "report": dict(self.report.raw),
+            "iree_seconds": self.iree_seconds,
             "plan": self.plan,
         }
 
@@ -94,6 +103,7 @@ class Metadata:
             calling=Calling.from_json(data["calling"]) if data.get("calling") else None,
             state=data.get("state", {}),
             report=Report.from_json(data.get("report", {})),
+            iree_seconds=data.get("iree_seconds", 0.0),
             plan=data.get("plan"),
             iree_flags=tuple(data.get("iree_flags", ())),
             notes=tuple(data.get("notes", ())),

@@ -15,7 +15,7 @@ from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Signature
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
-from tilewright.runtime.explain import explain_text
+from tilewright.runtime.explain import explain_json, explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
 from tilewright.runtime.gpu_fit import refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
@@ -181,16 +181,21 @@ class Program:
         return {scope: file.path for scope, file in self._parameters.items()}
 
     @overload
-    def explain(self, format: Literal["text"] = "text") -> str: ...
+    def explain(self, format: Literal["text"] = "text", *, verbose: bool = False) -> str: ...
     @overload
-    def explain(self, format: Literal["json"]) -> dict[str, Any]: ...
-    def explain(self, format: Literal["text", "json"] = "text") -> str | dict[str, Any]:
-        """Returns what was built and why: kernels with tiles and predictions, edges between launches, and what IREE
-        compiles."""
+    def explain(self, format: Literal["json"], *, verbose: bool = False) -> dict[str, Any]: ...
+    def explain(
+        self, format: Literal["text", "json"] = "text", *, verbose: bool = False
+    ) -> str | dict[str, Any]:
+        """Returns what was built and why: a summary (kernels, the boundaries between them, coverage), then each
+        kernel with tiles, predictions and numerics.
+
+        The text names ops that only say where elements lie if `verbose` is set. JSON has everything.
+        """
         if format == "json":
-            return {**self._metadata.to_json(), "cache": list(self._cache_notes)}
+            return explain_json(self._metadata, self._cache_notes)
         if format == "text":
-            return explain_text(self._metadata, self._cache_notes)
+            return explain_text(self._metadata, self._cache_notes, verbose=verbose)
         raise ValueError(f"format must be 'text' or 'json', not {format!r}")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
