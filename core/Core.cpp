@@ -20,6 +20,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/PrettyStackTrace.h"
 
 #include <mutex>
@@ -224,5 +225,8 @@ int tilewright::optMain(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   registerAllPassesAndPipelines();
+  llvm::cl::SetVersionPrinter([](raw_ostream &os) {
+    os << "tilewright-opt " TILEWRIGHT_VERSION " (MLIR " LLVM_VERSION_STRING ")\n";
+  });
   return asMainReturnCode(MlirOptMain(argc, argv, "Tilewright optimizer driver\n", registry));
 }

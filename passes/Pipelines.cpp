@@ -412,21 +412,34 @@ void buildCuda(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createSpliceIree(splice));
   manager.addPass(createExportIree());
 }
+/// Registers a pipeline that writes code, and that fails at once if it is not told where to.
+void registerEmitting(StringRef name, StringRef summary, void (*build)(OpPassManager &, const KernelOptions &)) {
+  registerPassPipeline(
+      name, summary,
+      [name = name.str(), build](OpPassManager &manager, StringRef text,
+                                 function_ref<LogicalResult(const Twine &)> fail) -> LogicalResult {
+        KernelOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
+        if (options.objectPath.empty())
+          return fail(name + " needs object-path=FILE, the file that the kernels are written to");
+        build(manager, options);
+        return success();
+      },
+      [](function_ref<void(const detail::PassOptions &)> show) { show(KernelOptions()); });
+}
 } // namespace
 
 void tilewright::registerAllPassesAndPipelines() {
   registerTilewrightPasses();
   registerTransformsPasses();
-  PassPipelineRegistration<KernelOptions>("tilewright-cpu",
-                                          "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
+  registerEmitting("tilewright-cpu", "Fuse an IREE module at its preprocessing phase into CPU kernels", buildCpu);
   PassPipelineRegistration<KernelOptions>("tilewright-cpu-normalize", "Prepare an IREE module for planning",
                                           buildNormalized);
-  PassPipelineRegistration<KernelOptions>("tilewright-cpu-subprogram",
-                                          "Compile a function of tile-print-subprograms to an object", buildSubprogram);
-  PassPipelineRegistration<KernelOptions>("tilewright-cpu-codegen",
-                                          "Compile a kernel module's tile programs to an object", buildCodegen);
-  PassPipelineRegistration<KernelOptions>(
-      "tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
+  registerEmitting("tilewright-cpu-subprogram", "Compile a function of tile-print-subprograms to an object",
+                   buildSubprogram);
+  registerEmitting("tilewright-cpu-codegen", "Compile a kernel module's tile programs to an object", buildCodegen);
+  registerEmitting("tilewright-cuda", "Fuse an IREE module at its preprocessing phase into CUDA kernels", buildCuda);
   PassPipelineRegistration<KernelOptions>(
       "tilewright-cuda-kernels", "Fuse an IREE module into CUDA kernels at the NVVM dialect", buildCudaSimulated);
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-normalize", "Prepare an IREE module for planning on a GPU",
@@ -434,6 +447,5 @@ void tilewright::registerAllPassesAndPipelines() {
   PassPipelineRegistration<KernelOptions>("tilewright-cuda-subprogram",
                                           "Compile a function of tile-print-subprograms to the NVVM dialect",
                                           buildCudaSubprogram);
-  PassPipelineRegistration<KernelOptions>("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX",
-                                          buildCudaCodegen);
+  registerEmitting("tilewright-cuda-codegen", "Compile a kernel module's tile programs to PTX", buildCudaCodegen);
 }

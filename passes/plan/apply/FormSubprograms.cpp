@@ -419,8 +419,10 @@ private:
     if (files && functions.size() > 1)
       return functions[1].first.emitError("plan-in, plan-out and report take a module with one function that holds "
                                           "tensor expressions; this is the second");
-    if (functions.empty())
+    if (functions.empty()) {
+      warnIfNotImported();
       return writeEmpty();
+    }
     for (auto &[function, graph] : functions) {
       FailureOr<Plan> plan = decide(function, graph, planned);
       if (failed(plan) || failed(write(function, graph, *plan)))
@@ -430,6 +432,15 @@ private:
         return failure();
     }
     return success();
+  }
+
+  /// Warns about functions of IREE that the pass does not see, because they have not become func.func.
+  void warnIfNotImported() {
+    for (Operation &op : getOperation().getBody()->getOperations())
+      if (op.getName().getStringRef() == "util.func" && op.getNumRegions() && !op.getRegion(0).empty()) {
+        op.emitWarning("is not planned, because only func.func is: run tile-import-iree first");
+        return;
+      }
   }
 
   /// Writes an empty plan and a report that says why there is nothing to plan.

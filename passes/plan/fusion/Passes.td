@@ -10,8 +10,9 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
     Changes nothing. Emits a remark on the function for every kernel (its
     iteration space, tiles and prediction), on every tensor expression (its
     kernel and dims, or why it is left to IREE) and on the consumer of every edge
-    (its scope and the reason). With `json` the plan is printed to the standard
-    output instead. See test/passes/plan/fusion/print-plan.mlir.
+    (its scope and the reason). With `json` the plan of each function that has
+    tensor expressions is printed to the standard output instead, where only
+    `-o /dev/null` keeps the module from following it. See test/passes/plan/fusion/print-plan.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,

@@ -53,6 +53,8 @@ private:
 
   void run(const TensorGraph &graph, const Target &target) override {
     markAllAnalysesPreserved();
+    if (json && graph.exprs().empty())
+      return; // IREE's modules have a second function that only calls the model
     Plan plan = makePlan(graph, cores > 0 ? withCores(target, cores) : target);
     if (json) {
       static llvm::sys::Mutex mutex;
