@@ -37,6 +37,10 @@ from tilewright.errors import (
 )
 
 if TYPE_CHECKING:
+    from tilewright import dialects as dialects
+    from tilewright import ir as ir
+    from tilewright import passes as passes
+    from tilewright import pipelines as pipelines
     from tilewright.api.compilation import compile
     from tilewright.compare.check import check
     from tilewright.ir.module import Diagnostic, Module
@@ -109,7 +113,19 @@ _LAZY = {
 }
 
 
+# Modules that documents speak of as `tilewright.passes`, without an import of their own.
+_MODULES = ("dialects", "errors", "ir", "passes", "pipelines")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tilewright.{name}")
+    if name == "__version__":
+        return import_module("tilewright.system.version").package_version()
     if name not in _LAZY:
         raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
     return getattr(import_module(f"tilewright.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_MODULES})

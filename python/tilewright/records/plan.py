@@ -143,6 +143,9 @@ class GroupPlan:
     movement: list[LevelMovement] = field(default_factory=list)
     """Movement by cache, innermost first; empty unless the contractions form a chain."""
 
+    def __repr__(self) -> str:
+        return f"<GroupPlan: {len(self.ops)} ops, extents {self.extents}, tiles {self.tiles}>"
+
 
 @dataclass
 class ResidentTile:
@@ -168,6 +171,9 @@ class KernelPlan:
     bound: str = ""
     """The resource that takes the longest time: "arithmetic", "latency", or the level whose bandwidth limits the
     kernel."""
+
+    def __repr__(self) -> str:
+        return f"<KernelPlan {self.name}: {sum(len(group.ops) for group in self.groups)} ops>"
 
 
 @dataclass
@@ -251,6 +257,12 @@ class Plan:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan for {self.target} by {self.policy}, {self.numerics} numerics: {len(self.kernels)} kernels, "
+            f"{len(self.edges)} edges, {len(self.left)} ops left to IREE>"
+        )
 
 
 def _lines(plan: Plan) -> list[str]:

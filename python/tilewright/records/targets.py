@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -267,9 +267,16 @@ def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
         return list(choice.split(","))
     if isinstance(choice, os.PathLike | Target):
         return [choice]
-    if not choice:
+    several = list(choice) if isinstance(choice, Iterable) else [choice]
+    if not several:
         raise TargetError("no target given", hint="use 'cpu' for this machine")
-    return list(choice)
+    for one in several:
+        if not isinstance(one, str | os.PathLike | Target):
+            raise TargetError(
+                f"{one!r} is no target",
+                hint="give a name such as 'cpu', the path of a JSON file, or a Target (see `tilewright targets`)",
+            )
+    return several
 
 
 def known_targets() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from operator import index
 from pathlib import Path
@@ -47,6 +48,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
             f"threads={threads!r} is not possible",
             hint=f"IREE's CPU runtime takes 1 to {MOST_THREADS} threads",
         )
+    _refuse_model(given)
     module = hold_module(given)
     description = beside(module.path, ".json")
     if not description.is_file():
@@ -67,6 +69,23 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     else:
         refuse_smaller_gpu(metadata)
     return program
+
+
+_MODULE_STARTS = b"PK\x03\x04"
+"""IREE writes modules as archives that unzip lists, too."""
+
+
+def _refuse_model(path: Path) -> None:
+    """Raises `ProgramError` for a file that is no module, such as a model that was not compiled yet."""
+    if path.suffix == ".vmfb":
+        return  # what is wrong with it is found later, and said more precisely
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(len(_MODULE_STARTS)) != _MODULE_STARTS:
+            raise ProgramError(
+                "it is no compiled module",
+                where=str(path),
+                hint="load takes the .vmfb that Program.save wrote; tilewright.compile takes a model",
+            )
 
 
 def _load_bare(module: HeldFile, description: Path, *, threads: int, verify: bool) -> Program:

@@ -235,6 +235,12 @@ class Program:
             ) from None
         return target
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the program with its weights. What unpickles it runs native code, as `load` does."""
+        from tilewright.runtime.pickling import packed, unpacked  # they make programs
+
+        return unpacked, (packed(self), self._sources, self._cache_notes)
+
     def _refuse_sources(self, weights: Mapping[str, Path]) -> None:
         """Raises `OutputError` if weights would replace files that the program was compiled from."""
         for scope, file in weights.items():
