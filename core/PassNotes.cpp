@@ -65,13 +65,15 @@ std::vector<Running>::reverse_iterator innermost() {
                       [](const Running &each) { return each.thread == std::this_thread::get_id(); });
 }
 
-void noteOp(Operation *op) {
+void noteOp(Operation *op, KernelNumber kernel) {
   std::string place = describe(op->getLoc());
   std::lock_guard<std::mutex> lock(mutex);
   auto it = innermost();
   if (it == running.rend())
     return;
   it->work = ", at " + nameOf(op) + (place.empty() ? "" : " (" + place + ")");
+  if (kernel.count)
+    it->work += ", kernel " + std::to_string(kernel.number) + " of " + std::to_string(kernel.count);
   note();
 }
 

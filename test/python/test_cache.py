@@ -384,7 +384,7 @@ def test_the_command_line_uses_the_cache(tmp_path: Path) -> None:
 def test_the_command_shows_the_cache(cache: Path) -> None:
     shown = json.loads(run("cache", "--cache", cache, "--json").stdout)
     size = sum(file.stat().st_size for file in entry_of(cache).iterdir())
-    assert shown == {"folder": str(cache), "programs": 1, "bytes": size, "most_bytes": 10 * GIGABYTE}
+    assert shown == {"folder": str(cache), "programs": 1, "bytes": size, "mostBytes": 10 * GIGABYTE}
     assert f"{cache}: 1 programs" in run("cache", "--cache", cache).stdout
 
 

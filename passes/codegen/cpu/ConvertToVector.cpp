@@ -156,8 +156,8 @@ struct ConvertToVector : tilewright::impl::ConvertToVectorBase<ConvertToVector> 
       return signalPassFailure();
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
-    for (ProgramOp program : programs) {
-      noteWork(program);
+    for (auto [index, program] : llvm::enumerate(programs)) {
+      noteWork(program, {index + 1, programs.size()});
       FailureOr<Target> known = targetOrError(program, targetOf(program, target));
       if (failed(known))
         return signalPassFailure();

@@ -404,8 +404,8 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
       return signalPassFailure();
     SmallVector<ProgramOp> programs;
     getOperation().walk([&](ProgramOp program) { programs.push_back(program); });
-    for (ProgramOp program : programs) {
-      noteWork(program);
+    for (auto [index, program] : llvm::enumerate(programs)) {
+      noteWork(program, {index + 1, programs.size()});
       if (failed(checkLaunch(program, *known)))
         return signalPassFailure();
       OpBuilder builder(program);

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.job import Job, Progress, make_dump_folder
+from tilewright.api.job import Job, make_dump_folder
+from tilewright.api.progress import Progress, Steps
 from tilewright.api.stages import run_stages
 from tilewright.api.verification import verify as verify_program
 from tilewright.cache.key import Request
@@ -153,14 +154,10 @@ def _compile(
         )
     deadline = Deadline(options.timeout)
 
-    def report_step(step: str) -> None:
-        deadline.check(step)
-        if progress is not None:
-            progress(step)
-
+    steps = Steps(progress, deadline)
     cache = CacheUse(_request(options, model, target, choices))
     if (stored := cache.find()) is not None:
-        report_step("loading from the compilation cache")
+        steps.report("loading from the compilation cache")
         return _loaded(
             Program(
                 module=stored.module,
@@ -174,7 +171,7 @@ def _compile(
         directory = WorkFolder("compile")
         try:
             make_dump_folder(options.dump_dir)
-            with lend_worker(directory.path, deadline=deadline) as worker:
+            with lend_worker(directory.path, deadline=deadline) as worker, steps.watch(worker.doing):
                 job = Job(
                     options=options,
                     choice=target,
@@ -183,7 +180,7 @@ def _compile(
                     folder=directory.path,
                     worker=worker,
                     deadline=deadline,
-                    progress=report_step,
+                    progress=steps.report,
                 )
                 compiled = run_stages(job, model)
             is_recovered = worker.deaths > 0 or bool(compiled.metadata.report.fallbacks)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from tilewright.api.progress import Progress
 from tilewright.errors import OutputError
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.flags import iree_flags
@@ -17,9 +18,6 @@ from tilewright.records.options import CompileOptions
 from tilewright.records.targets import Target, TargetChoice
 from tilewright.system.deadline import Deadline
 from tilewright.worker.process import Worker
-
-Progress = Callable[[str], None]
-"""Callback that receives the name of every step."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from tilewright.records.options import CompileOptions
 from tilewright.records.threads import thread_choices
 
 if TYPE_CHECKING:
-    from tilewright.api.job import Progress
+    from tilewright.api.progress import Progress
     from tilewright.frontends import Model
     from tilewright.records.plan import Plan
     from tilewright.runtime.program import Program

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.api.compilation import compile_with
-from tilewright.api.job import Progress
+from tilewright.api.progress import Progress
 from tilewright.errors import CompileError, CompileTimeoutError, IreeError, ModelError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.iree.compiler import IreeCompiler

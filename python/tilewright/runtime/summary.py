@@ -108,7 +108,7 @@ def _kernel(number: int, kernel: Kernel, everywhere: Sequence[str]) -> KernelSum
     return KernelSummary(
         number=number,
         name=kernel.name,
-        title=_title(names, everywhere),
+        title=_title(list(names), everywhere) or kernel.name,
         model_ops=len(names),
         kinds=Counter(_kind(name, op) for name, op in (roots or names).items()),
         scopes={scope: scopes[scope] for scope in _SCOPES if scopes[scope]},
@@ -125,13 +125,14 @@ def _names(ops: Iterable[OpReport]) -> dict[str, str]:
     return names
 
 
-def _title(names: Mapping[str, str], everywhere: Sequence[str]) -> str:
+def _title(names: Sequence[str], everywhere: Sequence[str]) -> str:
     """Returns the module that all names share, if it is smaller than the whole model, or the first and last name."""
+    if not names:
+        return ""
     common = _common_path(names)
     if len(common) > len(everywhere):
         return "/".join(common)
-    first, last = next(iter(names)), next(reversed(list(names)))
-    return first if first == last else f"{first} … {last}"
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
 def _common_path(names: Iterable[str]) -> list[str]:

@@ -87,6 +87,10 @@ class Worker:
         self._log.close()
         self._doing.close()
 
+    def doing(self) -> str:
+        """Returns what the process does now: a step, or the pass and the kernel that are running."""
+        return read_doing(self._doing.fileno())
+
     def ask(
         self, header: dict[str, Any], blob: bytes = b"", *, on_call: OnCall | None = None
     ) -> tuple[dict[str, Any], bytes, str]:
