@@ -13,8 +13,6 @@ from tilewright import Target
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.attention import windows
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
-
 
 def _compiles(model: onnx.ModelProto, target: str, block_bytes: int) -> None:
     smaller = dataclasses.replace(Target.lookup(target), block_bytes=block_bytes)

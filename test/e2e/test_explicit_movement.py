@@ -76,7 +76,6 @@ def test_shuffled_channels_move_once_on_cpu(shape: tuple[int, ...], *, activate:
         assert moved == compulsory_bytes(model, inputs, outputs)
 
 
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 @_CASES
 def test_shuffled_channels_move_once_on_a_gpu(
     shape: tuple[int, ...], *, activate: bool, tmp_path: Path
@@ -136,7 +135,6 @@ def _text_of(name: str) -> str:
     raise KeyError(name)
 
 
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 @pytest.mark.parametrize("name", _REWRITTEN)
 def test_rewritten_programs_compute_the_same(name: str, tmp_path: Path) -> None:
     case = _REWRITTEN[name]

@@ -13,8 +13,6 @@ import tilewright
 from onnx import TensorProto, helper
 from tilewright.reference.oracle import float64_reference
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
-
 Array = np.ndarray[Any, Any]
 
 

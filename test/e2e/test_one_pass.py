@@ -120,7 +120,6 @@ def test_other_shapes(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
 
 
 @pytest.mark.cpu_levels("cpu")
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu(tmp_path: Path) -> None:
     program = tilewright.compile(_model(), target="cuda:h200", dump_dir=tmp_path)
     assert "two-moment variance" in program.explain()
@@ -133,7 +132,6 @@ def test_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.cpu_levels("cpu")
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_gpu_in_bf16(tmp_path: Path) -> None:
     """It reads x once as well, in one kernel without spills. A sum and its quotient are rounded, by at most 2^-9
     each."""

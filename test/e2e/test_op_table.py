@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
-import tilewright
 from compiled import Compiled, ahead, compiled
 from tilewright.reference.oracle import Array, float64_reference, model_tolerance, relative_error
 
@@ -126,7 +125,6 @@ def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _O
 
 
 @pytest.mark.cpu_levels("cpu")
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 @pytest.mark.parametrize("batch", _SIMULATED_BATCHES)
 def test_operator_is_right_on_a_gpu(batch: str) -> None:
     """Our kernels compute it there as well, and no detector finds a bug."""

@@ -198,7 +198,9 @@ def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
     command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(ptx), "-o", "/dev/null"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert "serialized" not in said
-    for name, resources in read_resources(said).items():
+    found_resources = read_resources(said)
+    assert found_resources.keys() == products.keys()
+    for name, resources in found_resources.items():
         product, taken = products[name], -(-resources.registers // _REGISTER_UNIT) * _REGISTER_UNIT
         assert resources.spill_bytes == 0, f"{product}: {resources}"
         assert _REGISTERS_OF_SM // (taken * product.threads) >= planned[name], f"{product}: {resources}"

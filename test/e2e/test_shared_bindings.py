@@ -17,8 +17,6 @@ from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
-
 _MOST = 16
 _WIDTHS = (72, 96, 57, 80, 131, 64, 88)
 

@@ -23,10 +23,7 @@ from tilewright.system.ptxas import find_ptxas
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=4),
-]
+pytestmark = pytest.mark.lands(one_in=4)
 
 _F32, _F16, _BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 

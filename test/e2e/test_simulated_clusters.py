@@ -15,8 +15,6 @@ from onnx import TensorProto, helper
 from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
-
 TYPES = {"f32": (TensorProto.FLOAT, np.float32), "bf16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16)}
 
 

@@ -24,10 +24,7 @@ from tilewright.system.ptxas import find_ptxas
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=6),
-]
+pytestmark = pytest.mark.lands(one_in=6)
 
 
 @pytest.mark.parametrize(

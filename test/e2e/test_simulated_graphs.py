@@ -8,11 +8,8 @@ from __future__ import annotations
 import os
 
 import pytest
-import tilewright
 
 from fuzz.hunt import hunt
-
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
 _SECONDS, _LANDING_SECONDS = 90.0, 20.0
 _MOST_SEEDS = range(1 << 16)

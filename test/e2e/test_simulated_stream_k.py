@@ -16,10 +16,7 @@ from simulated_products import (
 from tilewright.runtime.tensors import LaunchTensors
 from tilewright.simulator.programs import describe_launches
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=6),
-]
+pytestmark = pytest.mark.lands(one_in=6)
 
 
 def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:

@@ -23,10 +23,7 @@ from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=5),
-]
+pytestmark = pytest.mark.lands(one_in=5)
 
 
 @dataclass(frozen=True, kw_only=True)

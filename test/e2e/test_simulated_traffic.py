@@ -18,10 +18,7 @@ from benchmarks.workloads.attention import windows
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 from benchmarks.workloads.transformers import LlamaOptions
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=8),
-]
+pytestmark = pytest.mark.lands(one_in=8)
 
 _WALKED = ChainOptions(batch=12, m=192, n=64, k=64, l=512)
 _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=128, head_size=64, is_causal=True)

@@ -21,10 +21,7 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=6),
-]
+pytestmark = pytest.mark.lands(one_in=6)
 
 _BYTES: dict[str, tuple[int, type]] = {"s": (TensorProto.INT8, np.int8), "u": (TensorProto.UINT8, np.uint8)}
 

@@ -24,8 +24,6 @@ from tilewright.simulator.programs import describe_launches, simulate_program
 from benchmarks.workloads import Workload, contractions
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
-pytestmark = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
-
 _WHOLE = ChainOptions(batch=2, m=256, n=64, k=64, l=512)
 _CUT = ChainOptions(batch=2, m=232, n=72, k=56, l=400)
 _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=256, head_size=64, is_causal=True)

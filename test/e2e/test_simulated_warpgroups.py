@@ -17,10 +17,7 @@ from simulated_products import (
 from tilewright.errors import PlanError
 from tilewright.simulator.programs import describe_launches
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device"),
-    pytest.mark.lands(one_in=6),
-]
+pytestmark = pytest.mark.lands(one_in=6)
 
 
 @pytest.mark.parametrize(

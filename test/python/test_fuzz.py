@@ -14,7 +14,6 @@ import click
 import numpy as np
 import onnx
 import pytest
-import tilewright
 from click.testing import CliRunner
 from onnx import ModelProto
 from tilewright.errors import SimulationError, TilewrightError
@@ -115,7 +114,6 @@ def test_a_part_that_iree_computes_is_not_compared(part: str) -> None:
     assert (verdict.failed, verdict.has_share, verdict.counts) == (False, True, False)
 
 
-@pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 def test_graphs_are_judged_on_a_simulated_device(monkeypatch: pytest.MonkeyPatch) -> None:
     models, seeds = {"g3": random_graph(3), "g5": random_graph(5)}, {"g3": 3, "g5": 5}
     for verdict in judge(models, seeds, target="sim:h200").values():

@@ -13,7 +13,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import tilewright
 from fake_cuda import LAUNCH_SECONDS, FakeCuda
 from tilewright.errors import ProgramError
 from tilewright.runtime.cuda import Cuda, CudaError
@@ -31,8 +30,6 @@ from benchmarks.gpu_check.run import main as run
 from benchmarks.gpu_check.sketch import norm, relative_error, sketch
 from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, TORCH
 from benchmarks.peers import UnsupportedError
-
-simulated = pytest.mark.skipif(not hasattr(tilewright, "simulate"), reason="no simulated device")
 
 NAMES = [
     ("rms-norm-1x4096", "bf16"),
@@ -88,7 +85,6 @@ def test_our_part_of_a_bundle_is_small(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 3e6
 
 
-@simulated
 def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
     report = check(folder, manifest, tmp_path, kernels="fake_cuda:SimulatedKernels")
     assert report["gpu"]["gpu"] == "a simulated GPU"
@@ -112,7 +108,6 @@ def test_kernels_are_checked_and_timed(folder: Path, manifest: dict[str, Any], t
     assert json.loads((tmp_path / "result.json").read_text())["workloads"] == report["workloads"]
 
 
-@simulated
 def test_wrong_kernels_are_found(folder: Path, manifest: dict[str, Any], tmp_path: Path) -> None:
     report = check(folder, only(manifest, "rms-norm-1x4096"), tmp_path, kernels="fake_cuda:IdleKernels")
     assert [row["status"] for row in report["rows"]] == ["wrong"]
@@ -162,7 +157,6 @@ def test_a_program_without_its_turn_fails_the_check(
     assert f"Whole programs: 0 right, 0 wrong, {len(NAMES)} not checked." in page
 
 
-@simulated
 def test_after_a_crash_the_next_workload_has_its_turn(
     folder: Path, manifest: dict[str, Any], tmp_path: Path
 ) -> None:
