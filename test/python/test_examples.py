@@ -12,16 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
-_RUN_WITH_ALL = ("encoder.py", "deploy.sh")
-"""Examples whose steps other tests take as well."""
+NAMES = sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh"))
 
 
-def _cases() -> list[object]:
-    names = sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh"))
-    return [pytest.param(name, marks=pytest.mark.full if name in _RUN_WITH_ALL else []) for name in names]
-
-
-@pytest.mark.parametrize("name", _cases())
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_runs(name: str, tmp_path: Path) -> None:
     if name.startswith("torch_"):
         pytest.importorskip("torch")
