@@ -343,7 +343,7 @@ def results_page(runs: Sequence[Run]) -> str:
             "`best peer` compares with the fastest peer of each workload, whichever it is; `slower` counts the "
             "workloads on which ours is slower than that by more than the noise.",
             cpu_table(runs),
-            "### Where a peer is faster",
+            "### Workloads on which a peer is faster",
             cpu_losses(runs),
             "## GPUs",
             "Kernels are timed by the GPU's clock with a cold L2, calls by the host's. `slower kernels` counts ratios "

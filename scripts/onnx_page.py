@@ -8,7 +8,7 @@ from tilewright.frontends.rewrites.legalize import rules
 from tilewright.frontends.rewrites.rule import OWN_DOMAIN, Rule
 from tilewright.frontends.rewrites.supported import CONTROL_FLOW, UNVERIFIED, VERIFIED
 
-_OPS = """# Which ONNX ops are supported
+_OPS = """# Supported ONNX ops
 
 Models of every opset from 7 on are imported. ONNX's own converter raises those before 17. Then
 [rules](onnx-rules.md) replace ops that IREE's importer lacks or computes otherwise than ONNX says, and every op that is
@@ -19,7 +19,7 @@ left must be one that the importer is known to take. An op outside this table is
 |---|---|---|
 """
 
-_RULES = """# Which ONNX ops rules replace
+_RULES = """# ONNX ops that rules replace
 
 A rule replaces an op, or some of its forms, before IREE's importer sees it:
 [rewrites/ops](../../python/tilewright/frontends/rewrites/ops) has a file for each op or family.
@@ -28,7 +28,7 @@ A rule replaces an op, or some of its forms, before IREE's importer sees it:
 |---|---|---|
 """
 
-_TYPES = """# Which types of ONNX ops are tested
+_TYPES = """# Tested types of ONNX ops
 
 The types of an op's first input in those tests of the onnx package that pass. Other types may work, too. Types of
 eight bits or fewer that IREE lacks (float8, float4, int4, uint4, int2, uint2) are bytes with their bits inside a
