@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilewright.api.assemble import Assembled
@@ -11,7 +11,9 @@ from tilewright.api.finish import Finished, to_stream
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
+from tilewright.frontends import ImportedModel
 from tilewright.records.report import Report
+from tilewright.records.signature import Signature, TensorSpec
 from tilewright.records.targets import Target
 from tilewright.records.threads import seconds_of_iree
 from tilewright.runtime.metadata import Metadata
@@ -54,6 +56,7 @@ def describe(
         imported.signature or interface.signature or job.iree.signature(imported.source, interface.entry)
     )
     if signature is not None:
+        signature = _with_names_of_jax(job, imported, signature, interface.entry)
         signature.check_sizes()
     check_state(options.state, signature)
     if options.state and signature is not None:
@@ -85,6 +88,20 @@ def describe(
         seconds=job.seconds,
     )
     return Compiled(module=finished.module, parameters=parameters, metadata=metadata)
+
+
+def _with_names_of_jax(job: Job, imported: ImportedModel, signature: Signature, entry: str) -> Signature:
+    """Returns the signature with the names that JAX wrote into the text, if each input or output has one of its own."""
+    if imported.signature is not None or b"jax." not in imported.source:
+        return signature
+
+    def renamed(specs: tuple[TensorSpec, ...], names: Sequence[str]) -> tuple[TensorSpec, ...]:
+        if len(set(names) - {""}) != len(specs):
+            return specs
+        return tuple(replace(spec, name=name) for spec, name in zip(specs, names, strict=True))
+
+    inputs, outputs = job.iree.names(imported.source, entry)
+    return Signature(renamed(signature.inputs, inputs), renamed(signature.outputs, outputs))
 
 
 def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:

@@ -55,6 +55,15 @@ class IreeCompiler:
 
     def signature(self, source: bytes, function: str) -> Signature | None:
         """Returns the signature of a public function of a module; None if it cannot be read."""
+        types = self._function(source, function)
+        return signature_from_types(types["inputs"], types["outputs"]) if types else None
+
+    def names(self, source: bytes, function: str) -> tuple[list[str], list[str]]:
+        """Returns the names of a public function's arguments and results, "" where JAX wrote none."""
+        found = self._function(source, function)
+        return (found["input_names"], found["output_names"]) if found else ([], [])
+
+    def _function(self, source: bytes, function: str) -> dict[str, list[str]] | None:
         answer, _, _ = self.ask(
             {
                 "request": "tilewright.iree.service:list_functions",
@@ -62,8 +71,8 @@ class IreeCompiler:
             },
             source,
         )
-        types = answer.get("functions", {}).get(function)
-        return signature_from_types(types["inputs"], types["outputs"]) if types else None
+        found: dict[str, list[str]] | None = answer.get("functions", {}).get(function)
+        return found
 
     def _compile(
         self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str

@@ -9,6 +9,7 @@ library, and would affect a user's own use of `iree.compiler`.
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any
 
 from tilewright.worker.doing import doing
@@ -43,7 +44,10 @@ def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[st
 
 
 def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Lists the public functions of a module with the types of their arguments and results."""
+    """Lists the public functions of a module with the types and names of their arguments and results.
+
+    A name is "" where there is none. JAX writes those of arguments as locations and those of results as attributes.
+    """
     from iree.compiler import ir
 
     functions = {}
@@ -51,12 +55,39 @@ def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any],
         context.allow_unregistered_dialects = True
         for operation in ir.Module.parse(blob).body.operations:
             attributes = operation.operation.attributes
-            if operation.operation.name != "func.func" or "sym_visibility" in attributes:
+            if operation.operation.name != "func.func" or not _is_public(attributes):
                 continue
             kind = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
-            types = {"inputs": [str(t) for t in kind.inputs], "outputs": [str(t) for t in kind.results]}
-            functions[ir.StringAttr(attributes["sym_name"]).value] = types
+            functions[ir.StringAttr(attributes["sym_name"]).value] = {
+                "inputs": [str(t) for t in kind.inputs],
+                "outputs": [str(t) for t in kind.results],
+                "input_names": _argument_names(operation.operation.regions[0]),
+                "output_names": _result_names(attributes, len(kind.results)),
+            }
     return {"ok": True, "functions": functions}, b""
+
+
+def _is_public(attributes: Any) -> bool:
+    from iree.compiler import ir
+
+    return "sym_visibility" not in attributes or ir.StringAttr(attributes["sym_visibility"]).value == "public"
+
+
+def _argument_names(body: Any) -> list[str]:
+    """Returns the names in the locations of a function's arguments: a for `%arg0: tensor<4xf32> loc("a")`."""
+    if not len(body.blocks):
+        return []
+    found = [re.match(r'loc\("([^"]*)"[()]', str(argument.location)) for argument in body.blocks[0].arguments]
+    return [match[1] if match else "" for match in found]
+
+
+def _result_names(attributes: Any, count: int) -> list[str]:
+    from iree.compiler import ir
+
+    if "res_attrs" not in attributes:
+        return [""] * count
+    each = [ir.DictAttr(one) for one in ir.ArrayAttr(attributes["res_attrs"])]
+    return [ir.StringAttr(one["jax.result_info"]).value if "jax.result_info" in one else "" for one in each]
 
 
 def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]]) -> bytes | None:
