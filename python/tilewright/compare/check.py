@@ -10,7 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from tilewright.api.compilation import compile_with
-from tilewright.api.job import Progress
+from tilewright.api.progress import Progress
 from tilewright.compare.bisection import Found, find_first
 from tilewright.compare.windows import Windows, values_of
 from tilewright.errors import ModelError, TilewrightError, VerificationError
