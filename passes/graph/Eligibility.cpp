@@ -65,11 +65,6 @@ std::string whyNotInBody(Operation &op) {
     return "math.ipowi calls a function, unless its exponent is a constant";
   if (isTranscendental(&op) && op.getResult(0).getType().isF64())
     return op.getName().getStringRef().str() + " in f64 has no code generation";
-  // Going through f32 would round twice.
-  if (auto narrowed = dyn_cast<arith::TruncFOp>(op); narrowed && narrowed.getIn().getType().isF64() &&
-                                                     !narrowed.getType().isF32() &&
-                                                     !matchPattern(narrowed.getIn(), m_Constant()))
-    return "rounding f64 to " + spell(narrowed.getType()) + " has no code generation";
   return "";
 }
 

@@ -124,3 +124,29 @@ def _halves() -> tilewright.Program:
 def test_subnormal_numbers_of_f16_are_kept() -> None:
     x = np.array([2.0**-24, 2.0**-15, 3 * 2.0**-25, 2.0**-26, -(2.0**-24), 6.1e-5], np.float32)
     np.testing.assert_array_equal(_halves()(x)[0], x.astype(np.float16))
+
+
+@pytest.mark.parametrize("target", ["float16", "bfloat16"])
+def test_f64_is_rounded_once(target: str) -> None:
+    """Rounded to f32 first, numbers close to a point between two results would be rounded twice."""
+    to, narrow, _ = _FLOATS[target]
+    unit, rng = float(ml_dtypes.finfo(narrow).eps), np.random.default_rng()
+    ties = (1 + unit * (rng.integers(0, 100, 40) + 0.5)) * 2.0 ** rng.integers(-10, 10, 40)
+    near = ties * (1 + rng.choice([0.0, 2.0**-40, -(2.0**-40)], 40))
+    # Subnormal numbers of f16 are kept.
+    small = rng.normal(size=20) * 10.0 ** rng.integers(-8, -4, 20)
+    x = np.concatenate([near, -near, small, rng.normal(size=40)])
+    (y,) = _compiled(TensorProto.DOUBLE, to, len(x))(x)
+    np.testing.assert_array_equal(y.astype(np.float64), _rounded_once(x, narrow).astype(np.float64))
+
+
+def _rounded_once(x: Array, narrow: np.dtype[Any]) -> Array:
+    """Rounds to the nearest of a type's numbers, and to the even one of two. ml_dtypes rounds f64 twice."""
+    first = x.astype(narrow)
+    bits = first.view(np.uint16)
+    candidates = np.stack([(bits + np.uint16(step)).view(narrow) for step in (0, 1, 0xFFFF)])
+    with np.errstate(all="ignore"):
+        away = np.abs(candidates.astype(np.float64) - x)
+    odd = candidates.view(np.uint16) & 1
+    best = np.lexsort((odd, np.where(np.isnan(away), np.inf, away)), axis=0)[0]
+    return np.take_along_axis(candidates, best[None], axis=0)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,13 @@ def test_drawn_forms(op: str, seed: int) -> None:
     optional = [name for name in possible if rng.integers(2)]
     outputs = rng.integers(0, 2, 3).astype(bool)
     outputs[rng.integers(2)] = True
+    given = numbers_for(form, optional, dtype, rng)
+    largest = float(ml_dtypes.finfo(dtype).max)
+    if any(np.abs(value).max(initial=0) > largest for value in oracle.run(form, given)):
+        form = replace(form, clip=0.75)  # unbounded activations may grow beyond the type's numbers
     check(
         form,
-        numbers_for(form, optional, dtype, rng),
+        given,
         constants=("W", "R", "B", "P") if rng.integers(2) else ("W",),
         outputs=outputs.tolist(),
         opset=opset,

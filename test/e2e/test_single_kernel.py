@@ -24,6 +24,9 @@ _MOST_TIMES_COMPULSORY = 1.05
 # Every head reads the shared mask or tables, and rotary reads both halves of its input at an offset.
 _READ_AGAIN = ("causal-softmax", "rotary")
 
+# Cases with rows that a workgroup cannot keep in half of the level-2 cache of the oldest processors (256 KiB).
+_TOO_LONG = {"x86-64-v2": frozenset({"softmax-1x50257", "log-softmax-1x50257", "random-stitch-19"})}
+
 # The sizes are distinct and odd; rows are shorter and longer than a vector; there are single rows, columns and
 # elements.
 _SHAPES: tuple[tuple[int, ...], ...] = (
@@ -107,15 +110,22 @@ def outcome_of(request: pytest.FixtureRequest, cpu_target: str) -> Iterator[Call
 
 
 @pytest.mark.parametrize("case", _CASES)
-def test_pattern_is_one_kernel(case: str, outcome_of: Callable[[str], _Outcome]) -> None:
+def test_pattern_is_one_kernel(case: str, outcome_of: Callable[[str], _Outcome], cpu_target: str) -> None:
     outcome = outcome_of(case)
     assert max(outcome.errors) <= outcome.tolerance
+    if case in _TOO_LONG.get(cpu_target, ()):
+        assert any("the target has 131072" in reason for reason in outcome.reasons)
+        return
     assert outcome.launches == Launches(ours=1, others=0, copies=0, fills=0), outcome.reasons
 
 
 @pytest.mark.parametrize("case", [case for case in _CASES if not case.startswith(_READ_AGAIN)])
-def test_pattern_moves_little_more_than_it_must(case: str, outcome_of: Callable[[str], _Outcome]) -> None:
+def test_pattern_moves_little_more_than_it_must(
+    case: str, outcome_of: Callable[[str], _Outcome], cpu_target: str
+) -> None:
     """The bindings are those of the model, so nothing is passed twice; and no program can move less than that."""
+    if case in _TOO_LONG.get(cpu_target, ()):
+        pytest.skip("it takes several kernels, because a workgroup cannot keep its rows")
     outcome = outcome_of(case)
     assert outcome.bytes_of_bindings == outcome.bytes_compulsory
     assert outcome.bytes_moved >= outcome.bytes_compulsory

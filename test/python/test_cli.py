@@ -145,7 +145,9 @@ def test_the_comparison_leaves_out_a_peer_that_cannot_return_its_results(tmp_pat
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, 8))
     y = helper.make_tensor_value_info("y", TensorProto.BFLOAT16, (8, 8))
     model = helper.make_model(
-        helper.make_graph([node], "cast", [x], [y]), opset_imports=[helper.make_opsetid("", 19)], ir_version=10
+        helper.make_graph([node], "cast", [x], [y]),
+        opset_imports=[helper.make_opsetid("", 19)],
+        ir_version=10,
     )
     path = tmp_path / "cast.onnx"
     path.write_bytes(model.SerializeToString())

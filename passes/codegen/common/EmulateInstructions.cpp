@@ -83,6 +83,48 @@ struct EmulateFma : OpRewritePattern<math::FmaOp> {
   }
 };
 
+/// Extends f16 to f64 through f32, which is exact. LLVM has no other way, and would compare in f16, by a call, where an
+/// f64 was extended from it.
+struct WidenThroughF32 : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getIn()).isF16() || !getElementTypeOrSelf(op.getType()).isF64())
+      return failure();
+    Type single = shaped(rewriter.getF32Type(), op.getType());
+    Value wide = arith::ExtFOp::create(rewriter, op.getLoc(), single, op.getIn());
+    rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, op.getType(), wide);
+    return success();
+  }
+};
+
+/// Rounds f64 to f16 or bf16 through an f32 that is rounded to odd: if it is not exact, its last bit is one. It then lies
+/// on the same side of every point at which the narrow type rounds up or down, so that rounding again gives what
+/// rounding once would.
+struct NarrowThroughF32 : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!getElementTypeOrSelf(op.getIn()).isF64() || !(element.isF16() || element.isBF16()))
+      return failure();
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    Type single = shaped(builder.getF32Type(), op.getType());
+    Bits bits(builder, shaped(builder.getI32Type(), op.getType()));
+    Value nearest = arith::TruncFOp::create(builder, single, op.getIn());
+    Value exact = math::AbsFOp::create(builder, op.getIn());
+    Value rounded = math::AbsFOp::create(builder, arith::ExtFOp::create(builder, op.getIn().getType(), nearest));
+    auto compare = [&](arith::CmpFPredicate predicate) -> Value {
+      return arith::CmpFOp::create(builder, predicate, rounded, exact); // false for NaN
+    };
+    Value even = bits.fromFloat(nearest), isEven = bits.less(bits.band(even, 1), 1);
+    Value one = bits.constant(1), none = bits.constant(0);
+    Value up = bits.select(arith::AndIOp::create(builder, isEven, compare(arith::CmpFPredicate::OLT)), one, none);
+    Value down = bits.select(arith::AndIOp::create(builder, isEven, compare(arith::CmpFPredicate::OGT)), one, none);
+    Value odd = arith::SubIOp::create(builder, bits.add(even, up), down);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), bits.toFloat(odd));
+    return success();
+  }
+};
+
 struct WidenHalf : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
@@ -220,8 +262,11 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
     FailureOr<Target> known = targetOrError(getOperation(), targetOf(getOperation(), target));
     if (failed(known))
       return signalPassFailure();
+    RewritePatternSet doubles(&getContext());
+    doubles.add<NarrowConstant>(&getContext(), /*benefit=*/2); // a constant is rounded now
+    doubles.add<WidenThroughF32, NarrowThroughF32>(&getContext());
+    walkAndApplyPatterns(getOperation(), std::move(doubles));
     RewritePatternSet patterns(&getContext());
-    patterns.add<NarrowConstant>(&getContext());
     bool isGpu = known->backend == Backend::cuda; // GPUs have fma and conversions of f16
     if (!isGpu && !known->has("fma"))
       patterns.add<EmulateFma>(&getContext());

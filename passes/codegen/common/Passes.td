@@ -7,7 +7,8 @@ include "mlir/Pass/PassBase.td"
 def EmulateInstructions : Pass<"tile-emulate-instructions", "::mlir::func::FuncOp"> {
   let summary = "Replace ops that the kernel's target has no instruction for";
   let description = [{
-    Arrives: kernels over `arith` and `math`. Leaves: kernels in which, if the
+    Arrives: kernels over `arith` and `math`. Leaves: kernels in which f64 and
+    f16 or bf16 are converted through f32, rounded once; and in which, if the
     target lacks `fma`, an f32 `math.fma` is a product and a sum in f64; if it
     lacks `f16c`, conversions between f16 and f32 are integer arithmetic; if it
     lacks `avx512bf16`, conversions between bf16 and f32 are integer arithmetic

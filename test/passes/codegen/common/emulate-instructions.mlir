@@ -30,6 +30,7 @@ func.func @widens_half(%a: vector<5xf16>) -> vector<5xf32> {
 // CHECK-LABEL: func.func @narrows_a_scalar
 // CHECK: arith.bitcast %{{.*}} : i16 to f16
 // CHECK-NOT: arith.truncf
+// CHECK: return
 // HAS-LABEL: func.func @narrows_a_scalar
 // HAS-NEXT: arith.truncf
 func.func @narrows_a_scalar(%a: f32) -> f16 {
@@ -74,6 +75,28 @@ func.func @rounds_a_constant_once() -> i16 {
   %t = arith.truncf %c : f64 to bf16
   %0 = arith.bitcast %t : bf16 to i16
   return %0 : i16
+}
+
+// f64 is rounded to odd in f32 before it is rounded to f16, so that it is rounded once.
+// HAS-LABEL: func.func @narrows_a_double
+// HAS: %[[NEAREST:.*]] = arith.truncf %[[X:.*]] : vector<4xf64> to vector<4xf32>
+// HAS: arith.cmpf olt
+// HAS: arith.cmpf ogt
+// HAS: %[[ODD:.*]] = arith.bitcast %{{.*}} : vector<4xi32> to vector<4xf32>
+// HAS: arith.truncf %[[ODD]] : vector<4xf32> to vector<4xf16>
+func.func @narrows_a_double(%a: vector<4xf64>) -> vector<4xf16> {
+  %0 = arith.truncf %a : vector<4xf64> to vector<4xf16>
+  return %0 : vector<4xf16>
+}
+
+// LLVM would compare what is extended at once in f16, by a call.
+// CHECK-LABEL: func.func @widens_to_double
+// CHECK: arith.extf %{{.*}} : vector<4xf32> to vector<4xf64>
+// CHECK-NOT: vector<4xf16> to vector<4xf64>
+// CHECK: return
+func.func @widens_to_double(%a: vector<4xf16>) -> vector<4xf64> {
+  %0 = arith.extf %a : vector<4xf16> to vector<4xf64>
+  return %0 : vector<4xf64>
 }
 
 // A kernel that names its own target is compiled for that one.
