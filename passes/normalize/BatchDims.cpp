@@ -190,9 +190,20 @@ private:
     return tensor::CollapseShapeOp::create(builder, collapse.getLoc(), collapse.getSrc(), groups);
   }
 
+  /// Returns the reshape that an input comes from, if it collapses no dims but those of the batch.
+  tensor::CollapseShapeOp collapseOfBatch(Value input, AffineMap map) const {
+    auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>();
+    if (!collapse)
+      return {};
+    for (auto [index, group] : llvm::zip_equal(map.getResults(), collapse.getReassociationIndices()))
+      if (group.size() > 1 && !isBatch(index))
+        return {};
+    return collapse;
+  }
+
   /// Like inputApart, if there are more loops than dims that the input was collapsed from; null if there are not.
   Value inputFiner(Value input, AffineMap map) {
-    auto collapse = input.getDefiningOp<tensor::CollapseShapeOp>();
+    tensor::CollapseShapeOp collapse = collapseOfBatch(input, map);
     Value source = collapse ? collapse.getSrc() : input;
     auto from = cast<RankedTensorType>(source.getType());
     SmallVector<int64_t> shape;

@@ -260,6 +260,24 @@ func.func @values_of_all_batches(%a: tensor<2x3x4x5xf32>, %b: tensor<5x6x7xf32>,
   return %z, %t : tensor<2x3x4x7xf32>, tensor<2x3x4x7xf32>
 }
 
+// An operand whose reduced dim was merged as well, as by rotary embeddings of neighbours, keeps that dim whole.
+// CHECK-LABEL: func.func @reduced_dim_merged_as_well
+// CHECK-SAME: (%[[A:.+]]: tensor<2x3x4x5x2xf32>, %[[B:.+]]: tensor<2x3x10x7xf32>)
+// CHECK: %[[TOGETHER:.+]] = tensor.collapse_shape %[[A]] {{\[\[}}0, 1], [2], [3, 4]] {{.*}} into tensor<6x4x10xf32>
+// CHECK: %[[APART:.+]] = tensor.expand_shape %[[TOGETHER]] {{\[\[}}0, 1], [2], [3]] {{.*}} into tensor<2x3x4x10xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[APART]], %[[B]] : {{.*}}) outs(%{{.+}} : tensor<2x3x4x7xf32>)
+func.func @reduced_dim_merged_as_well(%a: tensor<2x3x4x5x2xf32>, %b: tensor<2x3x10x7xf32>) -> tensor<2x3x4x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<6x4x7xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<6x4x7xf32>) -> tensor<6x4x7xf32>
+  %u = tensor.collapse_shape %a [[0, 1], [2], [3, 4]] : tensor<2x3x4x5x2xf32> into tensor<6x4x10xf32>
+  %v = tensor.collapse_shape %b [[0, 1], [2], [3]] : tensor<2x3x10x7xf32> into tensor<6x10x7xf32>
+  %y = linalg.batch_matmul ins(%u, %v : tensor<6x4x10xf32>, tensor<6x10x7xf32>) outs(%zeros : tensor<6x4x7xf32>)
+      -> tensor<6x4x7xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [2, 3, 4, 7] : tensor<6x4x7xf32> into tensor<2x3x4x7xf32>
+  return %z : tensor<2x3x4x7xf32>
+}
+
 // Left alone: merged rows are one dim of a matrix, dims of one element need no split, the operands' other dims differ,
 // and an f16 accumulator is IREE's.
 // CHECK-LABEL: func.func @leaves_the_rest_together
