@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from attention_models import Attention
 from onnx import TensorProto
-from test_attention import Attention
 from test_mlp_chains import Mlp
 from tilewright.records.signature import Array
 from tilewright.reference.oracle import float64_reference, random_inputs

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from attention_models import Attention
 from onnx import TensorProto
 from simulated_products import by_warpgroups
-from test_attention import Attention
 from test_simulated_chains import check
 from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program

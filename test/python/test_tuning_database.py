@@ -1,0 +1,128 @@
+"""The tuning database: several processes use it, and one that cannot be used stops no compilation."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sqlite3
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from tilewright.tuning import lookup
+from tilewright.tuning.database import Database, Measurement
+from tuning_cases import StubTimer, compile_rows, damaged, decision, foreign, halves, tune
+
+
+@pytest.fixture(scope="module")
+def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
+    from benchmarks.workloads import stitch
+
+    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
+    onnx.save(stitch.softmax((64, 100)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which tiles of half the rows have won."""
+    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
+    tune(rows_path, path, StubTimer(halves))
+    return path
+
+
+def _in_processes(work: Callable[..., None], *arguments: Any) -> None:
+    """Runs `work(*arguments, own, all_here)` in three processes at once, where `own` is the number of each."""
+    spawn = multiprocessing.get_context("spawn")
+    all_here = spawn.Barrier(3, timeout=60)
+    processes = [spawn.Process(target=work, args=(*arguments, own, all_here)) for own in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+
+
+def _write_many(path: Path, own: int, all_here: Barrier) -> None:
+    all_here.wait()
+    with Database(path) as kept:
+        for number in range(50):
+            kept.keep_measurement("shared", f"{own}-{number}", Measurement(seconds=1.0))
+            kept.keep_decision(decision(f"{number}"))
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    _in_processes(_write_many, tmp_path / "db")
+    with Database(tmp_path / "db") as kept:
+        assert len(kept.measurements("shared")) == 150
+        assert len(kept.decisions()) == 50
+
+
+def _begin_many(folder: Path, _own: int, all_here: Barrier) -> None:
+    for number in range(30):
+        all_here.wait()
+        Database(folder / f"{number}").close()
+
+
+def test_several_processes_begin_at_once(tmp_path: Path) -> None:
+    _in_processes(_begin_many, tmp_path)
+
+
+def _newer(path: Path) -> None:
+    Database(path).close()
+    # Otherwise, Python's garbage collector decides when it is closed and its log removed.
+    with contextlib.closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (foreign, "is not a tuning database"),
+        (damaged, "is damaged"),
+        (_newer, "of version 99"),
+    ],
+)
+def test_compilation_goes_on_without_a_database_it_cannot_use(
+    make: Callable[[Path], None], reason: str, rows_path: Path, tmp_path: Path
+) -> None:
+    make(tmp_path / "db")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    program = compile_rows(rows_path, database=tmp_path / "db")
+    [note] = program.metadata.notes
+    assert reason in note and str(tmp_path / "db") in note
+    assert program.kernels
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_compilation_goes_on_without_a_locked_database(
+    rows_path: Path, tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_WAIT_SECONDS", 0.05)
+    with Database(tuned) as kept:
+        kept.export(tmp_path / "db")
+    holder = sqlite3.connect(tmp_path / "db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    [note] = compile_rows(rows_path, database=tmp_path / "db").metadata.notes
+    assert "is locked by another process" in note
+    holder.close()
+    assert compile_rows(rows_path, database=tmp_path / "db").metadata.notes == ()
+
+
+def test_compilation_goes_on_without_a_plan_that_does_not_fit(
+    rows_path: Path, tuned: Path, tmp_path: Path
+) -> None:
+    with Database(tuned) as kept:
+        kept.export(tmp_path / "db")
+    with Database(tmp_path / "db") as kept:
+        [decision] = kept.decisions()
+        decision.plan.kernels[0].groups[0].tiles[0] = 10**6
+        kept.keep_decision(decision)
+    program = compile_rows(rows_path, database=tmp_path / "db")
+    [note] = program.metadata.notes
+    assert "does not fit" in note
+    assert program.kernels[0].measured == ()

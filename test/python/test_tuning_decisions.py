@@ -1,0 +1,152 @@
+"""Tuning times plans, and later compilations use its decisions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tilewright
+from tilewright import Plan
+from tilewright.tuning.database import Database
+from tilewright.tuning.timer import Build, ProcessTimer, TimingError
+from tilewright.tuning.tuner import BURSTS
+from tuning_cases import TARGET, StubTimer, compile_rows, cut, halves, tune
+
+
+@pytest.fixture(scope="module")
+def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
+    from benchmarks.workloads import stitch
+
+    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
+    onnx.save(stitch.softmax((64, 100)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which tiles of half the rows have won."""
+    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
+    tune(rows_path, path, StubTimer(halves))
+    return path
+
+
+def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
+    plain, program = compile_rows(rows_path, database=False), compile_rows(rows_path, database=tuned)
+    assert plain.plan is not None and program.plan is not None
+    assert plain.plan.kernels[0].groups[0].tiles[0] < 32
+    assert program.plan.kernels[0].groups[0].tiles[0] == 32
+    assert program.metadata.notes == ()
+    [measured] = program.kernels[0].measured
+    assert measured.ratio == pytest.approx(0.5, rel=0.01)
+    assert measured.seconds == pytest.approx(1e-3, rel=0.01)
+    assert "measured: " in program.explain() and "0.50 [0.50, 0.50] of the unmeasured" in program.explain()
+    assert "measured" not in plain.explain()
+    program.save(tmp_path / "rows.vmfb")
+    assert tilewright.load(tmp_path / "rows.vmfb").kernels[0].measured == (measured,)
+    x = np.random.default_rng(0).standard_normal((64, 100)).astype(np.float32)
+    np.testing.assert_allclose(program(x)[0], plain(x)[0], rtol=1e-5)
+
+
+def test_other_threads_do_not_use_it(rows_path: Path, tuned: Path) -> None:
+    program = tilewright.compile(rows_path, TARGET, threads=1, tuning=tuned)
+    assert program.kernels[0].measured == ()
+
+
+def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path: Path) -> None:
+    tuning = tune(rows_path, tmp_path / "db", StubTimer(lambda plan: 1e-3))
+    [one] = tuning.subprograms
+    assert (one.decision.ratio, one.decision.is_fused) == (1.0, True)
+    plain, program = (
+        compile_rows(rows_path, database=False),
+        compile_rows(rows_path, database=tmp_path / "db"),
+    )
+    assert plain.plan is not None and program.plan is not None
+    assert plain.plan.kernels[0].groups == program.plan.kernels[0].groups
+    assert "the unmeasured plan won" in program.explain()
+
+
+def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path) -> None:
+    """Every kernel is cut into several, in a model with packed kernels, whose groups stay together; results stay
+    right."""
+    from tilewright.reference.oracle import float64_reference, random_inputs, relative_error
+
+    from benchmarks.workloads import BertOptions, bert
+
+    model = bert(BertOptions(layers=3, hidden=32, heads=2, sequence=8, intermediate=64))
+    onnx.save(model, tmp_path / "bert.onnx")
+    tuning = tune(tmp_path / "bert.onnx", tmp_path / "db", StubTimer(cut), candidates=2)
+    assert max(one.count for one in tuning.subprograms) >= 2
+    assert len({one.decision.key for one in tuning.subprograms}) == len(tuning.subprograms)
+    plain, program = (
+        compile_rows(tmp_path / "bert.onnx", database=database) for database in (False, tmp_path / "db")
+    )
+    assert len(program.kernels) > len(plain.kernels)
+    assert program.metadata.notes == ()
+    inputs = random_inputs(model, 0)
+    for actual, expected in zip(program(*inputs), float64_reference(model, inputs), strict=True):
+        assert relative_error(actual, expected) < 1e-5
+
+
+def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: Path) -> None:
+    whole = StubTimer(halves)
+    tune(rows_path, tmp_path / "whole", whole)
+    first, second = StubTimer(halves, interrupt_at=10), StubTimer(halves)
+    with pytest.raises(KeyboardInterrupt):
+        tune(rows_path, tmp_path / "db", first)
+    with Database(tmp_path / "db") as kept:
+        assert kept.decisions() == []
+    tuning = tune(rows_path, tmp_path / "db", second)
+    # Finished work is not repeated; the plan that was interrupted starts again.
+    done = len(first.asked) // BURSTS * BURSTS
+    assert 0 < done < len(first.asked)
+    assert len(second.asked) == len(whole.asked) - done
+    assert tuning.subprograms[0].is_new
+    third = StubTimer(halves)
+    again = tune(rows_path, tmp_path / "db", third)
+    assert third.asked == [] and not again.subprograms[0].is_new
+    assert again.subprograms[0].decision == tuning.subprograms[0].decision
+
+
+def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
+    """The unmeasured plan is timed first, and all others take ten times as long."""
+    plan = compile_rows(rows_path, database=False).plan
+    assert plan is not None
+    own = plan.kernels[0].groups[0].tiles
+
+    def rank(plan: Plan) -> float:
+        return 1e-3 if len(plan.kernels) == 1 and plan.kernels[0].groups[0].tiles == own else 1e-2
+
+    timer = StubTimer(rank)
+    tuning = tune(rows_path, tmp_path / "db", timer, candidates=12)
+    assert tuning.subprograms[0].decision.ratio == 1
+    counts = Counter(timer.asked)
+    assert timer.asked[:BURSTS] == [timer.asked[0]] * BURSTS
+    assert counts.most_common()[-1][1] == 1
+
+
+def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path) -> None:
+    def refuse(plan: Plan) -> float:
+        if halves(plan) < 2e-3:
+            raise TimingError("died")
+        return 2e-3
+
+    tuning = tune(rows_path, tmp_path / "db", StubTimer(refuse))
+    assert tuning.subprograms[0].decision.plan.kernels[0].groups[0].tiles[0] != 32
+    with Database(tmp_path / "db") as kept:
+        problems = {m.problem for m in kept.measurements(tuning.subprograms[0].decision.key).values()}
+    assert problems == {"", "died"}
+
+
+def test_clock_times_kernels(rows_path: Path, tmp_path: Path) -> None:
+    tuning = tilewright.tune(rows_path, "cpu", threads=[2], database=tmp_path / "db", candidates=2, jobs=1)
+    [one] = tuning.subprograms
+    assert one.decision.seconds > 0 and one.decision.candidates == 2
+
+
+def test_timer_survives_what_it_times(tmp_path: Path) -> None:
+    with ProcessTimer(tmp_path, threads=1) as timer, pytest.raises(TimingError):
+        timer.seconds(Build(folder=tmp_path, launches=[], candidate="none"))
