@@ -26,7 +26,7 @@ import pytest
 import tilewright
 from tilewright.api import compilation
 from tilewright.records.targets import Target
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 
 HOST = "cpu"
 LEVELS = ("x86-64-v2", "x86-64-avx2", "x86-64-avx512", HOST)

@@ -23,7 +23,7 @@ import tilewright
 from onnx import ModelProto
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.targets import resolve_targets
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 from tilewright.simulator.traffic import KernelTraffic, measure_traffic
 from tilewright.worker.process import Worker
 

@@ -11,9 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 Array = np.ndarray[Any, Any]
 
-
 Shape = Sequence[int | str | None] | None
-
 
 FLOAT, BOOL, INT64 = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 

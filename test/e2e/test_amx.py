@@ -26,7 +26,8 @@ from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime.kernels import buffer, load_kernels
-from tilewright.runtime.session import Session, missing_features
+from tilewright.runtime.processor import missing_features
+from tilewright.runtime.session import Session
 
 from benchmarks.workloads.builder import GraphBuilder
 

@@ -12,7 +12,6 @@ from tilewright.reference.oracle import float64_reference
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=5)]
 
-
 _WAYS = {
     "plain": PLAIN,
     "three dims": replace(PLAIN, four=False),

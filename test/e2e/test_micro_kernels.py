@@ -12,7 +12,7 @@ import tilewright
 from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 from tilewright.records.targets import unregister_micro_kernel
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 
 Array = np.ndarray
 _BF16_STEP = 2.0**-8  # half of a unit in the last place

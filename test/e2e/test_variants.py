@@ -26,7 +26,7 @@ from tilewright.ir.module import Module
 from tilewright.iree.text import from_iree
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.runtime.kernels import Kernel, buffer, load_kernels
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 
 from benchmarks.workloads import stitch
 from benchmarks.workloads.builder import GraphBuilder
@@ -181,7 +181,7 @@ def test_a_machine_without_the_narrowest_is_told_so(
 ) -> None:
     path = case.program.save(tmp_path / "softmax.vmfb")
     monkeypatch.setattr(
-        "tilewright.runtime.session._processor_flags", lambda: frozenset({"ssse3", "sse41", "popcnt"})
+        "tilewright.runtime.processor._processor_flags", lambda: frozenset({"ssse3", "sse41", "popcnt"})
     )
     with pytest.raises(tilewright.ProgramError, match=r"lacks sse4\.2"):
         tilewright.load(path)

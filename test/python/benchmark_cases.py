@@ -12,12 +12,9 @@ from benchmarks.workloads import Workload, stitch
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
 SETTINGS = Settings(threads=1)
 
-
 QUICK = Plan(rounds=2, seconds=0.02, least_turns=1, prepare_limit=60.0, call_limit=60.0)
-
 
 SOFTMAX = Workload(
     name="softmax-7x13", build=partial(stitch.softmax, (7, 13)), description="softmax", suite="stitch"

@@ -15,7 +15,6 @@ func.func @twice_negated(%x: f32, %y: f32) -> f32 {
 }
 """
 
-
 PLANNED = """
 func.func @scaled_rows(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   %r = tile.subprogram "sum_mul" (%x) extents [5, 7] tiles [1, 7] grid [0] vector 1 workgroups 5

@@ -41,7 +41,6 @@ def test_suite_has_both_types_and_the_random_stitches() -> None:
 
 _SMALL_VIT = VitOptions(layers=1, hidden=32, heads=2, image=32, patch=8, classes=5)
 
-
 _SMALL_SWIN = SwinOptions(depths=(2, 2), heads=(2, 4), hidden=16, image=56, classes=5)
 
 
@@ -64,7 +63,6 @@ def test_small_vision_model_is_valid_and_matches_float64(build: Callable[[], onn
 
 
 _ATTENTION = AttentionOptions(heads=4, key_value_heads=2, sequence=5, head_size=3, is_causal=True)
-
 
 _CHAIN = ChainOptions(batch=2, m=5, n=7, k=3, l=4)
 

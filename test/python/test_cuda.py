@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from tilewright.errors import CompileError, ProgramError, TargetError
 from tilewright.records.targets import Target, resolve_targets
 from tilewright.runtime import cuda
-from tilewright.runtime.session import read_interface
+from tilewright.runtime.interface import read_interface
 from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, read_resources
 
 from benchmarks.gpu_kernels import count, to_markdown
@@ -337,15 +337,15 @@ def test_memory_that_keeps_a_pool_goes_before_its_device() -> None:
     code = """
 import weakref
 from iree.runtime import _binding
-from tilewright.runtime.session import _occupy_pool, _release
+from tilewright.runtime.devices import occupy_pool, release_pool
 
 class Session: ...
 
 device = _binding.create_hal_driver("local-sync").create_default_device()
 for _ in range(2):  # one that goes, and one that stays until the end
     session = Session()
-    kept = _occupy_pool(device)
-    weakref.finalize(session, _release, kept, device)
+    kept = occupy_pool(device)
+    weakref.finalize(session, release_pool, kept, device)
     assert len(kept) == 1
 del device
 """

@@ -162,7 +162,7 @@ def test_a_program_for_another_processor_compiles_but_does_not_run(
     model_path: Path, tmp_path: Path, x: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = frozenset({"avx", "fma", "bmi1", "bmi2", "f16c"})
-    monkeypatch.setattr("tilewright.runtime.session._processor_flags", lambda: older)
+    monkeypatch.setattr("tilewright.runtime.processor._processor_flags", lambda: older)
     program = tilewright.compile(model_path, target="x86-64-avx2", threads=1)
     path = program.save(tmp_path / "a.vmfb")
     with pytest.raises(tilewright.ProgramError, match="this machine lacks avx2") as error:

@@ -69,6 +69,19 @@ def test_load_of_a_model_says_to_compile_it(tmp_path: Path, name: str) -> None:
         tilewright.load(path)
 
 
+# Inputs may be given by the model's names, in any order; a name that is not there is refused with those that are.
+
+
+def test_inputs_may_be_given_by_name(program: tilewright.Program) -> None:
+    rng = np.random.default_rng(1)
+    states, mask = rng.standard_normal((1, 32, 128)).astype(np.float32), np.ones((1, 32), np.int64)
+    (expected,) = program(states, mask)
+    for given in (program(attention_mask=mask, hidden_states=states), program(states, attention_mask=mask)):
+        np.testing.assert_array_equal(given[0], expected)
+    with pytest.raises(tilewright.InputError, match=r"'mask' .*the inputs that are left: attention_mask"):
+        program(states, mask=mask)
+
+
 # Programs travel to other processes by pickle, with their weights and all that is known of them.
 
 

@@ -76,7 +76,7 @@ def test_workers_that_fill_the_machine_have_a_core_each() -> None:
 import os, time
 from pathlib import Path
 from tilewright.system.cores import available_cores, fills_machine
-from tilewright.runtime.session import _device
+from tilewright.runtime.devices import device_for
 
 def eventually(holds):  # a worker names and places itself after its start
     deadline = time.monotonic() + 10
@@ -90,12 +90,12 @@ def workers():
     return {t.name: os.sched_getaffinity(int(t.name)) for t in named}
 
 cores = max(2, available_cores())
-_device(cores)
+device_for(cores)
 eventually(lambda: len(workers()) == cores)
 if fills_machine(cores):
     eventually(lambda: len(set(map(frozenset, workers().values()))) == cores)
 placed = set(workers())
-_device(cores + 1)
+device_for(cores + 1)
 eventually(lambda: len(workers()) == 2 * cores + 1)
 allowed = os.sched_getaffinity(0)
 assert all(cpus == allowed for task, cpus in workers().items() if task not in placed)

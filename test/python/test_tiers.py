@@ -72,7 +72,7 @@ def test_results_are_kept_for_each_level() -> None:
 
 def test_a_level_that_the_machine_lacks_is_compiled_and_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = frozenset({"ssse3", "sse41", "sse42", "popcnt"})
-    monkeypatch.setattr("tilewright.runtime.session._processor_flags", lambda: flags)
+    monkeypatch.setattr("tilewright.runtime.processor._processor_flags", lambda: flags)
     x = np.zeros((3, 7), np.float32)
     with cpu_levels.standing_for_cpu("x86-64-avx512"):
         program = tilewright.compile(stitch.softmax((3, 7)), threads=1, strict=True)
@@ -87,6 +87,6 @@ def test_a_level_that_the_machine_lacks_is_compiled_and_skipped(monkeypatch: pyt
 
 
 def test_an_error_while_compiling_for_such_a_level_is_no_skip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.runtime.session._processor_flags", lambda: frozenset({"sse42"}))
+    monkeypatch.setattr("tilewright.runtime.processor._processor_flags", lambda: frozenset({"sse42"}))
     with cpu_levels.standing_for_cpu("x86-64-avx512"), pytest.raises(tilewright.TilewrightError):
         tilewright.compile("func.func @broken(", threads=1)

@@ -13,7 +13,6 @@ from tilewright.tuning.timer import Build
 
 Rank = Callable[[Plan], float]
 
-
 TARGET = Target.lookup("x86-64-avx2")
 
 

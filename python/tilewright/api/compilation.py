@@ -20,8 +20,8 @@ from tilewright.records.options import CompileOptions, NumericsMode, Policy, Sta
 from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
+from tilewright.runtime.processor import missing_features
 from tilewright.runtime.program import Program
-from tilewright.runtime.session import missing_features
 from tilewright.system.cache_path import default_cache
 from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline

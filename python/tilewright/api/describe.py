@@ -16,8 +16,8 @@ from tilewright.records.report import Report
 from tilewright.records.signature import Signature, TensorSpec
 from tilewright.records.targets import Target
 from tilewright.records.threads import seconds_of_iree
+from tilewright.runtime.interface import read_interface
 from tilewright.runtime.metadata import Metadata
-from tilewright.runtime.session import read_interface
 from tilewright.runtime.state import check_in_place, check_state
 
 

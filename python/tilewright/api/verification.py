@@ -5,8 +5,8 @@ from __future__ import annotations
 from tilewright.errors import InputError, ModelError, ProgramError, VerificationError
 from tilewright.frontends import Model
 from tilewright.runtime.inputs import random_inputs
+from tilewright.runtime.processor import missing_features
 from tilewright.runtime.program import Program
-from tilewright.runtime.session import missing_features
 
 _FIND_OUT = "`tilewright check` finds the op and writes a reproducer"
 

@@ -12,7 +12,7 @@ from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.encoding import to_json
 from tilewright.records.plan import CostTerm
 from tilewright.records.report import Kernel, LaunchEdge, NumericsReport
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 from tilewright.runtime.summary import (
     Boundary,
     Coverage,

@@ -13,9 +13,9 @@ from tilewright.runtime.description import read_description
 from tilewright.runtime.file_names import beside, parameter_suffix
 from tilewright.runtime.gpu_fit import refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
+from tilewright.runtime.interface import read_interface
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.program import Program
-from tilewright.runtime.session import read_interface
 from tilewright.system.cores import MOST_THREADS
 
 

@@ -21,7 +21,8 @@ from tilewright.runtime.gpu_fit import refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.nested import NestedCaller
-from tilewright.runtime.session import BoundCall, Session, missing_features
+from tilewright.runtime.processor import missing_features
+from tilewright.runtime.session import BoundCall, Session
 from tilewright.runtime.staged import Staged
 from tilewright.runtime.state import Steps
 from tilewright.system.cores import spell_threads

@@ -32,7 +32,7 @@ from tilewright.records.options import NumericsMode
 from tilewright.records.plan import Plan
 from tilewright.records.targets import Target, TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, choose_threads, thread_choices
-from tilewright.runtime.session import missing_features
+from tilewright.runtime.processor import missing_features
 from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline, checked_timeout
 from tilewright.system.tuning_path import default_path
