@@ -19,6 +19,7 @@ def planned() -> Module:
     return Module.parse(PLANNED, name="planned.mlir")
 
 
+# A tensor expression takes its body from a lambda, and the passes in C++ accept the result.
 def test_an_expression_is_built_from_a_python_function(module: Module) -> None:
     with ir.InsertionPoint(module.operation.regions[0][0]):
         rows = ir.RankedTensorType.get([5, 7], ir.Type.parse("f32"))
@@ -43,6 +44,7 @@ def test_an_expression_is_built_from_a_python_function(module: Module) -> None:
     assert [len(names(op)) for op in module.operation.walk("tile.expr")] == [4]
 
 
+# What is read as a value can be written as one.
 def test_an_attribute_of_the_dialect_is_built_from_its_value(planned: Module) -> None:
     expr = first(planned, "tile.expr")
     with planned.context:
@@ -53,6 +55,7 @@ def test_an_attribute_of_the_dialect_is_built_from_its_value(planned: Module) ->
     assert "<thread> : tensor<5xf32>" in planned.to_text()
 
 
+# The plainest rewrite: another operand, and an operation that nothing reads any more.
 def test_operands_can_be_replaced_and_operations_erased(module: Module) -> None:
     _, outer = module.operation.walk("arith.negf")
     add = first(module, "arith.addf")
@@ -62,6 +65,7 @@ def test_operands_can_be_replaced_and_operations_erased(module: Module) -> None:
     assert names(module.operation).count("arith.negf") == 1
 
 
+# A walk over a module that loses operations meanwhile does not touch freed memory.
 def test_operations_may_be_erased_during_a_walk(module: Module) -> None:
     for op in module.operation.walk():
         if op.name == "func.func":
@@ -69,6 +73,7 @@ def test_operations_may_be_erased_during_a_walk(module: Module) -> None:
     assert names(module.operation) == ["builtin.module"]
 
 
+# Copies and moved operations stand where the insertion point says.
 def test_operations_are_copied_and_moved(module: Module) -> None:
     add = first(module, "arith.addf").operation
     copy = add.clone(ip=ir.InsertionPoint.after(add))
@@ -78,6 +83,7 @@ def test_operations_are_copied_and_moved(module: Module) -> None:
     module.verify()
 
 
+# Dialects without generated classes can be built as well, with inferred types.
 def test_an_operation_without_a_class_is_built_by_name(module: Module) -> None:
     add = first(module, "arith.addf").operation
     made = ir.Operation.create(

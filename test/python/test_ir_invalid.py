@@ -20,6 +20,7 @@ def planned() -> Module:
     return Module.parse(PLANNED, name="planned.mlir")
 
 
+# The error says what MLIR says, where the builder was, and leaves nothing half-built in the module.
 def test_an_invalid_operation_raises_with_the_message_of_mlir_and_its_location(module: Module) -> None:
     add = first(module, "arith.addf").operation
     with ir.InsertionPoint(add):
@@ -34,6 +35,7 @@ def test_an_invalid_operation_raises_with_the_message_of_mlir_and_its_location(m
     assert names(module.operation).count("arith.negf") == 2  # nothing is left behind
 
 
+# The dialect's own constraints are checked when an expression is built, by their number.
 def test_an_expression_that_breaks_a_constraint_raises_and_is_not_left_behind(module: Module) -> None:
     with ir.InsertionPoint(module.operation.regions[0][0]):
         rows = ir.RankedTensorType.get([5, 7], ir.Type.parse("f32"))
@@ -53,6 +55,7 @@ def test_an_expression_that_breaks_a_constraint_raises_and_is_not_left_behind(mo
     assert entry.operations == []
 
 
+# Bad text and bad numbers raise, and do not end the process, as MLIR's assertions would.
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -74,6 +77,7 @@ def test_what_is_no_attribute_type_or_operation_raises(build: Callable[[], objec
         build()
 
 
+# Objects of two contexts share no memory, so that mixing them must be refused.
 def test_objects_of_different_contexts_do_not_mix(module: Module) -> None:
     other = Module.parse(NEGATIONS)
     add = first(module, "arith.addf").operation
@@ -83,16 +87,19 @@ def test_objects_of_different_contexts_do_not_mix(module: Module) -> None:
         add.attributes["x"] = ir.StringAttr.get("y")
 
 
+# The first mistake of a newcomer has its remedy in the message.
 def test_without_a_context_the_error_says_how_to_give_one() -> None:
     with pytest.raises(IrError, match="with` block"):
         ir.StringAttr.get("x")
 
 
+# Erasing it would leave uses of a value that is gone.
 def test_an_operation_whose_results_are_used_cannot_be_erased(module: Module) -> None:
     with pytest.raises(IrError, match="replace them first"):
         first(module, "arith.negf").erase()
 
 
+# The same holds for values inside, which invalid IR can use from outside.
 def test_an_operation_is_not_erased_while_its_inside_is_used_elsewhere(planned: Module) -> None:
     inner, outer = planned.operation.walk("tile.expr")
     mul = next(outer.walk("arith.mulf"))
@@ -103,6 +110,7 @@ def test_an_operation_is_not_erased_while_its_inside_is_used_elsewhere(planned: 
         planned.operation.verify()
 
 
+# Deleting an attribute that has a default is not an error in MLIR, and reads as the default.
 def test_a_deleted_attribute_with_a_default_gets_it(module: Module) -> None:
     add = first(module, "arith.addf").operation
     with module.context:
@@ -112,6 +120,7 @@ def test_a_deleted_attribute_with_a_default_gets_it(module: Module) -> None:
     assert str(add).endswith("arith.addf %1, %arg1 : f32")
 
 
+# Verifiers and printers read the surrounding operation, which may be the one that is broken.
 def test_an_operation_inside_an_invalid_one_is_verified_and_printed(module: Module) -> None:
     function = first(module, "func.func").operation
     back = next(module.operation.walk("func.return"))
@@ -123,12 +132,14 @@ def test_an_operation_inside_an_invalid_one_is_verified_and_printed(module: Modu
         module.run("builtin.module(canonicalize)")
 
 
+# The value would be erased with the operation.
 def test_an_operation_is_not_replaced_by_a_value_inside_it(planned: Module) -> None:
     group = first(planned, "tile.subprogram")
     with pytest.raises(IrError, match="a value of the operation itself"):
         group.replace(group.regions[0][0].arguments[0])
 
 
+# MLIR verifies functions in several threads; the message must reach the thread that asked, and stderr stays clean.
 def test_an_error_in_one_of_many_functions_is_raised_with_its_message(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -140,6 +151,7 @@ def test_an_error_in_one_of_many_functions_is_raised_with_its_message(
     assert capfd.readouterr().err == ""
 
 
+# A failed assignment changes nothing.
 def test_an_attribute_of_another_kind_is_refused_and_the_old_one_stays(planned: Module) -> None:
     group = first(planned, "tile.subprogram")
     with planned.context, pytest.raises(IrError, match="'tiles' is of another kind"):
@@ -147,11 +159,13 @@ def test_an_attribute_of_another_kind_is_refused_and_the_old_one_stays(planned: 
     assert group.tiles.value == [1, 7]
 
 
+# The module owns itself, and other handles refer to it.
 def test_the_module_itself_cannot_be_erased(module: Module) -> None:
     with pytest.raises(IrError, match="outermost"):
         module.operation.erase()
 
 
+# Readers of the old result would get a value that they cannot take.
 def test_an_operation_is_not_replaced_by_values_of_another_type(planned: Module) -> None:
     exprs = list(planned.operation.walk("tile.expr"))
     with pytest.raises(IrError, match="another type"):

@@ -14,6 +14,7 @@ def module() -> Module:
     return Module.parse(NEGATIONS)
 
 
+# Attributes, types and blocks keep the memory that they are in, whatever is deleted first.
 def test_objects_outlive_their_module() -> None:
     operation = Module.parse(PLANNED).operation
     exprs = list(operation.walk("tile.expr"))
@@ -24,6 +25,7 @@ def test_objects_outlive_their_module() -> None:
     assert (domain.value, str(kind), len(block.operations)) == ([5, 7], "tensor<5xf32>", 2)
 
 
+# Every use of an erased operation, or of what was inside it, is an error and no crash.
 def test_an_erased_operation_raises(module: Module) -> None:
     function = first(module, "func.func").operation
     add = first(module, "arith.addf").operation
@@ -44,6 +46,7 @@ def test_an_erased_operation_raises(module: Module) -> None:
     assert repr(add) == "<operation that is gone or in use>"
 
 
+# A pass may replace any operation, so handles from before it are refused.
 def test_operations_from_before_a_pass_raise(module: Module) -> None:
     add = first(module, "arith.addf").operation
     top = module.operation
@@ -53,6 +56,7 @@ def test_operations_from_before_a_pass_raise(module: Module) -> None:
     assert names(top)[:2] == ["builtin.module", "func.func"]  # the module itself stays
 
 
+# Taking over a body frees the old one, and its handles know.
 def test_operations_from_before_a_replaced_body_raise(module: Module) -> None:
     block = module.operation.regions[0][0]
     with module.context:
@@ -64,6 +68,7 @@ def test_operations_from_before_a_replaced_body_raise(module: Module) -> None:
     assert "tile.subprogram" in names(module.operation)
 
 
+# Operations outside a module belong to Python, which frees them.
 def test_an_operation_that_is_never_placed_is_destroyed_with_its_handle() -> None:
     with ir.Context():
         kept = ir.Operation.create("test.outer", results=[], regions=1)

@@ -32,6 +32,7 @@ def register() -> Iterator[Callable[..., ir.Pass]]:
     yield make
 
 
+# A pass in Python stands beside passes in C++ in one pipeline.
 def test_a_pass_joins_a_textual_pipeline(module: Module, register: Callable[..., ir.Pass]) -> None:
     def fold_negations(op: ir.OpView) -> None:
         ir.apply_patterns(op, [double_negation])
@@ -41,6 +42,7 @@ def test_a_pass_joins_a_textual_pipeline(module: Module, register: Callable[...,
     assert "arith.negf" not in names(module.operation)
 
 
+# Passes on functions run once for each, although MLIR runs them in several threads.
 def test_a_pass_runs_on_every_operation_that_it_is_anchored_on(register: Callable[..., ir.Pass]) -> None:
     functions = Module.parse("".join(NEGATIONS.replace("@", f"@f{i}_") for i in range(20)))
     seen: list[str] = []
@@ -55,6 +57,7 @@ def test_a_pass_runs_on_every_operation_that_it_is_anchored_on(register: Callabl
     assert names(functions.operation).count("math.exp") == 20
 
 
+# In a pipeline of many passes, the error says which one raised, and keeps the cause.
 def test_an_exception_in_a_pass_names_the_pass(module: Module, register: Callable[..., ir.Pass]) -> None:
     def divides_by_zero(_op: ir.OpView) -> None:
         raise ZeroDivisionError("no")
@@ -68,6 +71,7 @@ def test_an_exception_in_a_pass_names_the_pass(module: Module, register: Callabl
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
+# Invalid IR is found behind the pass that left it, and not in a later one.
 def test_a_pass_that_leaves_invalid_ir_is_named(planned: Module, register: Callable[..., ir.Pass]) -> None:
     def breaks_a_tile(op: ir.OpView) -> None:
         group: Any = ir.view(next(op.walk("tile.subprogram")))
@@ -80,6 +84,7 @@ def test_a_pass_that_leaves_invalid_ir_is_named(planned: Module, register: Calla
     assert raised.value.location is not None and raised.value.location.startswith("planned.mlir:3")
 
 
+# The module is locked while a pass runs; using it from inside would wait for itself.
 def test_a_pass_uses_its_operation_and_not_the_module(
     module: Module, register: Callable[..., ir.Pass]
 ) -> None:
@@ -90,6 +95,7 @@ def test_a_pass_uses_its_operation_and_not_the_module(
         module.run(register(prints_the_module))
 
 
+# In a notebook a cell is run again, and the new function counts.
 def test_a_pass_can_be_defined_again(module: Module) -> None:
     seen: list[str] = []
     ir.python_pass("test-again")(lambda op: seen.append("first"))
@@ -99,6 +105,7 @@ def test_a_pass_can_be_defined_again(module: Module) -> None:
     assert seen == ["func.func", "func.func"]
 
 
+# A name has one meaning in pipelines.
 def test_the_name_of_a_pass_in_cpp_is_taken() -> None:
     with pytest.raises(IrError, match="named 'canonicalize' already"):
         ir.python_pass("canonicalize")(lambda op: None)
@@ -106,6 +113,7 @@ def test_the_name_of_a_pass_in_cpp_is_taken() -> None:
         ir.python_pass("a,b")(lambda op: None)
 
 
+# MLIR's own check of anchors holds for passes in Python.
 def test_a_pass_on_another_operation_is_refused_by_the_pipeline(
     module: Module, register: Callable[..., ir.Pass]
 ) -> None:
@@ -116,6 +124,7 @@ def test_a_pass_on_another_operation_is_refused_by_the_pipeline(
         module.run("builtin.module(test-only-on-functions)")
 
 
+# Several threads may each run passes on a module of their own.
 def test_threads_use_modules_of_their_own(register: Callable[..., ir.Pass]) -> None:
     def folds_in_threads(op: ir.OpView) -> None:
         ir.apply_patterns(op, [double_negation])

@@ -15,12 +15,14 @@ def module() -> Module:
     return Module.parse(NEGATIONS)
 
 
+# The greedy driver applies patterns to a fixed point.
 def test_a_pattern_rewrites_until_it_matches_no_more(module: Module) -> None:
     ir.apply_patterns(module.operation, [double_negation])
     assert names(module.operation) == ["builtin.module", "func.func", "arith.addf", "func.return"]
     module.verify()
 
 
+# New operations stand where the matched one stood, so that they dominate its readers.
 def test_a_pattern_builds_before_its_operation(module: Module) -> None:
     @ir.pattern("arith.addf")
     def as_subtraction(op: Any) -> bool:
@@ -33,6 +35,7 @@ def test_a_pattern_builds_before_its_operation(module: Module) -> None:
     assert "arith.addf" not in names(module.operation)
 
 
+# Benefits order patterns, as in C++.
 def test_the_pattern_with_the_highest_benefit_matches_first(module: Module) -> None:
     tried: list[str] = []
 
@@ -50,6 +53,7 @@ def test_the_pattern_with_the_highest_benefit_matches_first(module: Module) -> N
     assert tried[:2] == ["sooner", "later"]
 
 
+# The user sees the own exception with its traceback, and not an error of MLIR.
 def test_an_exception_in_a_pattern_is_raised_as_it_is(module: Module) -> None:
     @ir.pattern("arith.addf")
     def broken(_op: ir.OpView) -> bool:
@@ -60,6 +64,7 @@ def test_an_exception_in_a_pattern_is_raised_as_it_is(module: Module) -> None:
     module.verify()
 
 
+# A forgotten `return` would look like a pattern that does not match.
 def test_a_pattern_says_whether_it_has_rewritten(module: Module) -> None:
     @ir.pattern("arith.addf")
     def silent(_op: ir.OpView) -> Any:
@@ -69,6 +74,7 @@ def test_a_pattern_says_whether_it_has_rewritten(module: Module) -> None:
         ir.apply_patterns(module.operation, [silent])
 
 
+# Patterns that undo each other end in an error instead of a hang.
 def test_patterns_that_never_stop_matching_are_stopped(module: Module) -> None:
     @ir.pattern("arith.addf")
     def again(op: Any) -> bool:
@@ -79,6 +85,7 @@ def test_patterns_that_never_stop_matching_are_stopped(module: Module) -> None:
         ir.apply_patterns(module.operation, [again], max_rewrites=50)
 
 
+# A failed pattern leaves a valid module.
 def test_what_a_pattern_has_built_wrongly_is_undone_before_its_exception(module: Module) -> None:
     @ir.pattern("arith.addf")
     def wrong(op: Any) -> bool:
@@ -90,6 +97,7 @@ def test_what_a_pattern_has_built_wrongly_is_undone_before_its_exception(module:
     module.verify()
 
 
+# Handles that a pattern kept do not outlive the rewrite.
 def test_operations_of_a_pattern_are_gone_after_it(module: Module) -> None:
     kept: list[Any] = []
 

@@ -19,11 +19,13 @@ def planned() -> Module:
     return Module.parse(PLANNED, name="planned.mlir")
 
 
+# Analyses may rely on seeing an operation before what is inside it.
 def test_a_walk_visits_every_operation_outermost_first(module: Module) -> None:
     expected = ["builtin.module", "func.func", "arith.negf", "arith.negf", "arith.addf", "func.return"]
     assert names(module.operation) == expected
 
 
+# A plan in the IR is read without parsing text: tiles are lists, scopes enums, numerics a record.
 def test_attributes_of_a_plan_are_python_values(planned: Module) -> None:
     group = first(planned, "tile.subprogram")
     assert type(group).__name__ == "SubprogramOp"
@@ -35,6 +37,7 @@ def test_attributes_of_a_plan_are_python_values(planned: Module) -> None:
     assert group.streamed is None
 
 
+# Scopes compare by how far in the machine they are, so that passes need no table of their own.
 def test_scopes_and_tilings_of_expressions_are_python_values(planned: Module) -> None:
     connect = first(planned, "tile.connect")
     assert connect.scope.value is tile.Scope.block
@@ -44,6 +47,7 @@ def test_scopes_and_tilings_of_expressions_are_python_values(planned: Module) ->
     assert tiling == tile.Tiling(tile.Scope.block, (1, 7), (1, 0))
 
 
+# Index maps and guards can be evaluated at a point, which is how a pass checks an access.
 def test_maps_and_guards_are_objects(planned: Module) -> None:
     scaled = ir.view(list(planned.operation.walk("tile.expr"))[1])
     rows = scaled.maps[1].value
@@ -55,6 +59,7 @@ def test_maps_and_guards_are_objects(planned: Module) -> None:
     assert isinstance(scaled.guards[1], ir.UnitAttr)
 
 
+# Division and remainder round down, as MLIR defines them, and not toward zero as C does.
 def test_quasi_affine_expressions_have_their_value_below_zero() -> None:
     with ir.Context():
         i = ir.AffineExpr.dim(0)
@@ -63,6 +68,7 @@ def test_quasi_affine_expressions_have_their_value_below_zero() -> None:
         assert str(division) == "(d0) -> (d0 floordiv 4, d0 mod 4, (d0 + 3) * 2)"
 
 
+# Types of the dialect have their parts as fields, like attributes.
 def test_the_type_of_a_slice_is_a_python_value() -> None:
     with ir.Context():
         parsed = ir.Type.parse("!tile.slice<4x8xf32, block>")
@@ -70,6 +76,7 @@ def test_the_type_of_a_slice_is_a_python_value() -> None:
         assert parsed.value == tile.Slice((4, 8), ir.Type.parse("f32"), tile.Space.block)
 
 
+# A pass finds its way along values in both directions.
 def test_values_know_their_owner_and_users(module: Module) -> None:
     inner, outer = module.operation.walk("arith.negf")
     assert [(use.owner, use.operand_number) for use in inner.result.uses] == [(outer, 0)]
@@ -79,10 +86,12 @@ def test_values_know_their_owner_and_users(module: Module) -> None:
     assert outer.operands[0].owner == inner
 
 
+# Messages of a pass in Python can name the place in the model.
 def test_locations_name_the_place_in_the_model(planned: Module) -> None:
     assert str(first(planned, "tile.connect").location) == "planned.mlir:15:10"
 
 
+# What a pass in C++ leaves is read at once, without printing and parsing.
 def test_an_output_of_a_stage_is_walked_in_place() -> None:
     softmax = Module.parse(SOFTMAX)
     passes.raise_tensor_exprs(softmax)
