@@ -129,6 +129,7 @@ def test_zeros_for_what_is_nan_walk_long_rows() -> None:
     assert np.isfinite(result).all()
 
 
+# A product with the reciprocal of the sum is the same softmax as a division.
 def test_a_softmax_with_a_reciprocal_walks_long_rows() -> None:
     g = GraphBuilder("attention", opset=13)
     query, key, value = (
@@ -148,6 +149,7 @@ def test_a_softmax_with_a_reciprocal_walks_long_rows() -> None:
     assert len(kernels(program)) == 1, kernels(program)
 
 
+# An infinity or NaN in one block of keys reaches the same results as without blocks.
 @pytest.mark.parametrize(
     ("where", "value"), [(0, np.inf), (1, np.nan), (2, -np.inf)], ids=["query", "key", "value"]
 )
@@ -160,6 +162,7 @@ def test_what_is_no_number_crosses_blocks(where: int, value: float) -> None:
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
 
 
+# Blocks of a plain chain need no correction by maxima.
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_a_chain_without_softmax_adds_up_its_blocks(dtype: str) -> None:
     g = GraphBuilder("chain")

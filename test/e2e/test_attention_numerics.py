@@ -55,6 +55,7 @@ def test_large_scores_of_a_softmax_op_by_op_in_bf16_leave_no_infinity() -> None:
     np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
+# Strict numerics keep the division in front of the second product, at the price of a division per weight.
 def test_strict_numerics_divide_where_the_graph_does() -> None:
     attention = replace(PLAIN, dtype="bf16")
     model = attention.build()
@@ -77,6 +78,7 @@ def test_a_masked_row_is_what_onnx_says() -> None:
     np.testing.assert_allclose(program(*inputs)[0], expected, rtol=1e-5, atol=2e-6, equal_nan=True)
 
 
+# Infinities and NaN in any operand give what float64 gives.
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf], ids=str)
 @pytest.mark.parametrize("where", [0, 1, 2], ids=["query", "key", "value"])
 def test_what_is_no_number_goes_where_it_must(where: int, value: float) -> None:

@@ -31,6 +31,7 @@ _WAYS = {
 }
 
 
+# Heads, masks and layouts vary from model to model; none of them may cost a second kernel.
 @pytest.mark.parametrize("attention", _WAYS.values(), ids=_WAYS.keys())
 def test_is_one_kernel(attention: Attention) -> None:
     model = attention.build()
@@ -43,6 +44,7 @@ def test_is_one_kernel(attention: Attention) -> None:
     assert not [op for op in program.metadata.report.left_to_iree if op.is_dispatch]
 
 
+# In bf16 and f16 the errors stay within one rounding for each value that the graph stores.
 @pytest.mark.parametrize(
     ("way", "dtype"),
     [

@@ -126,6 +126,7 @@ def test_computed_values_are_captured_by_several_loops(batch: int | str) -> None
             np.testing.assert_allclose(ours, exact, rtol=1e-4, atol=1e-5)
 
 
+# The carried values of a loop have every type that ONNX allows there.
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int32, np.uint8, np.bool_])
 def test_states_of_other_types(dtype: Any) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -151,6 +152,7 @@ def test_states_of_other_types(dtype: Any) -> None:
     equal(program(x, step), slices[-1], np.stack(slices))
 
 
+# What cannot be compiled is refused by name, and not by an error of IREE.
 def test_a_sequence_as_state_is_refused() -> None:
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [3]))
     body = graph_of(

@@ -29,6 +29,7 @@ def branch(op: str, operand: str = "x", shape: Shape = None, **attributes: Any) 
     return graph_of([node(op, [operand], [name], **attributes)], [], [value(name, shape)])
 
 
+# One program gives either branch.
 def test_if_chooses_when_the_program_runs() -> None:
     choice = node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Abs"))
     program = compiled([choice], [value("c", [1], BOOL), value("x", [3])], [value("y", [3])])
@@ -50,6 +51,7 @@ def test_branches_may_differ_in_a_length() -> None:
     equal(program(np.False_, x), -np.abs(x))
 
 
+# No type of the result fits both.
 def test_branches_of_different_ranks_are_refused() -> None:
     flat = graph_of([node("ReduceSum", ["x"], ["sum"], keepdims=0)], [], [value("sum", None)])
     choice = node("If", ["c"], ["y"], then_branch=flat, else_branch=branch("Abs"))

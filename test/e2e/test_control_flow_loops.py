@@ -162,6 +162,7 @@ def test_slices_of_a_shape_that_is_not_known_before_the_loop() -> None:
         equal(program(x, np.array([length]), np.int64(count)), np.stack([2 * x[:length]] * count))
 
 
+# Collected slices need one shape, which only the run can show.
 def test_slices_of_different_shapes_end_the_program() -> None:
     nodes = [
         node("Reshape", ["i", "one"], ["length"]),

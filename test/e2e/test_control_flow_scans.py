@@ -95,6 +95,7 @@ def test_scan_of_dynamic_batch() -> None:
         near(program(start, a, b), scanned(a, b, start, back=(0, 0), out_back=(0, 0)))
 
 
+# A scan without states is a map over slices.
 def test_scan_without_states() -> None:
     body = graph_of([node("Mul", ["a", "a"], ["square"])], [value("a", None)], [value("square", None)])
     program = compiled(
@@ -106,6 +107,7 @@ def test_scan_without_states() -> None:
     equal(program(x), (x * x)[::-1])
 
 
+# All scanned inputs have one length, and the model is told which do not.
 def test_scan_over_different_lengths_is_refused() -> None:
     scan = summing_scan()
     with pytest.raises(
@@ -144,6 +146,7 @@ def test_scan_of_opset_8() -> None:
         np.testing.assert_allclose(ours, np.stack([s[number] for s in samples]), rtol=1e-5, atol=1e-5)
 
 
+# Lengths per batch exist in opset 8 alone.
 def test_sequence_lengths_of_scan_8_are_refused() -> None:
     with pytest.raises(tilewright.ModelError, match="'last': a Scan of opset 8 with sequence lengths"):
         scan_of_opset_8("lens")

@@ -18,6 +18,7 @@ def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
+# A run takes hours, so that a wrong argument is refused before it starts.
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -45,6 +46,7 @@ def test_what_cannot_work_is_one_line_at_once(
     assert line.startswith("error: argument ") and reason in line
 
 
+# A misspelt name must not be an empty run that looks like a success.
 def test_unknown_workload_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main(["models", "--workloads", "nothing*"]) == 2
     assert "is called 'nothing*'" in capsys.readouterr().err
@@ -64,6 +66,7 @@ def _interrupted() -> Iterator[tuple[list[Result], dict[str, str]]]:
     raise KeyboardInterrupt
 
 
+# An interrupt after hours loses only what is not measured yet.
 def test_interrupted_run_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     assert _run_with(monkeypatch, _interrupted(), "--report", str(tmp_path / "out")) == 130
@@ -73,6 +76,7 @@ def test_interrupted_run_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.M
     assert "softmax-7x13" in (tmp_path / "out.svg").read_text()
 
 
+# The same holds where no file was named.
 def test_interrupted_run_without_files_prints_what_it_has(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
+# A peer that refuses, dies or computes wrongly costs its own row alone.
 @pytest.mark.parametrize(
     ("peer", "status", "reason"),
     [
@@ -55,6 +56,7 @@ def test_crash_in_any_call_is_in_the_row(call: int, tmp_path: Path, monkeypatch:
     assert "SIGKILL" in crashing.reason
 
 
+# One hanging peer does not hold up the others.
 def test_hanging_peer_is_ended_at_its_limit(tmp_path: Path) -> None:
     plan = Plan(rounds=1, seconds=0.02, least_turns=1, prepare_limit=3.0)
     [result] = measured({"hanging": "fake_peers:Hanging", "honest": "fake_peers:Honest"}, tmp_path, plan=plan)
@@ -69,6 +71,7 @@ def _all_calls_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.measure.SHORT_SECONDS", math.inf)
 
 
+# A peer that cannot repeat a model is compared by whole calls, and the row says why.
 @pytest.mark.usefixtures("_all_calls_are_short")
 def test_peer_without_repetitions_is_timed_by_calls(tmp_path: Path) -> None:
     [result] = measured({"single": "fake_peers:NotRepeating", "honest": "fake_peers:Honest"}, tmp_path)
@@ -78,6 +81,7 @@ def test_peer_without_repetitions_is_timed_by_calls(tmp_path: Path) -> None:
     assert honest.kernel_s is not None
 
 
+# A peer that drops repetitions would look fast; its outputs show it.
 @pytest.mark.usefixtures("_all_calls_are_short")
 def test_outputs_of_repetitions_are_checked(tmp_path: Path) -> None:
     [result] = measured({"dropping": "fake_peers:Dropping", "honest": "fake_peers:Honest"}, tmp_path)
@@ -86,6 +90,7 @@ def test_outputs_of_repetitions_are_checked(tmp_path: Path) -> None:
     assert dropping.reason.startswith("4 repetitions: relative error")
 
 
+# A peer that merges repetitions has no time per repetition.
 @pytest.mark.usefixtures("_all_calls_are_short")
 def test_fewer_kernels_than_repetitions_have_no_slope(tmp_path: Path) -> None:
     [result] = measured({"merging": "fake_peers:Merging", "honest": "fake_peers:Honest"}, tmp_path)
@@ -94,6 +99,7 @@ def test_fewer_kernels_than_repetitions_have_no_slope(tmp_path: Path) -> None:
     assert honest.kernel_s is not None
 
 
+# The next question goes to a new process.
 def test_client_starts_again_after_a_crash(tmp_path: Path) -> None:
     with Client("fake_peers:Crashing", SETTINGS, log=tmp_path / "log") as client:
         for _ in range(2):

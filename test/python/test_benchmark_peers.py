@@ -49,6 +49,7 @@ def _prepared(peer: str, model: onnx.ModelProto, count: int, folder: Path) -> tu
     return arrays.load(folder / "outputs"), facts
 
 
+# Times of a peer count only if its results are right.
 @pytest.mark.parametrize("peer", PEERS)
 def test_peer_is_right(peer: str, tmp_path: Path) -> None:
     model = stitch.bias_residual_layer_norm((5, 37))
@@ -58,6 +59,7 @@ def test_peer_is_right(peer: str, tmp_path: Path) -> None:
         assert relative_error(actual, wanted) <= model_tolerance(model)
 
 
+# Peers without bf16 in numpy's types still take and give bf16.
 @pytest.mark.parametrize(
     "peer", [peer for peer in PEERS if peer != "onnxruntime"]
 )  # it has no bfloat16 softmax
@@ -68,6 +70,7 @@ def test_peer_is_right_in_bfloat16(peer: str, tmp_path: Path) -> None:
     assert relative_error(actual, wanted) <= model_tolerance(model)
 
 
+# The barrier between repetitions must stop a compiler from fusing them.
 @pytest.mark.parametrize("peer", ["tilewright", "iree"])
 def test_compilers_keep_repetitions_apart(peer: str, tmp_path: Path) -> None:
     _, facts = _prepared(peer, stitch.gelu_erf_chain((64, 96)), 4, tmp_path)

@@ -35,6 +35,7 @@ def _evaluated(model: onnx.ModelProto, inputs: list[Array]) -> list[Array]:
     return [np.asarray(y) for y in ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))]
 
 
+# Every repetition computes what the model computes.
 @pytest.mark.parametrize(
     "build",
     [
@@ -67,6 +68,7 @@ def test_outputs_that_are_not_read_are_outputs_of_every_repetition() -> None:
         np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
 
 
+# No repetition may start before the last one ends, and none may be left out as unread.
 def test_link_depends_on_the_last_repetition_and_changes_nothing() -> None:
     model = stitch.transpose_cast((3, 5, 4))
     inputs = random_inputs(model, 0)
@@ -118,6 +120,7 @@ def test_repetitions_are_held_to_the_magnitude_of_the_first() -> None:
     assert max(relative_error(y, one.values) for y, one in zip(outputs, expected, strict=True)) > 0.1
 
 
+# Repetitions whose values would overflow are not compared.
 def test_numbers_beyond_the_type_are_not_expected() -> None:
     g = GraphBuilder("thousandfold")
     x = g.input("x", (3, 5))
@@ -126,11 +129,13 @@ def test_numbers_beyond_the_type_are_not_expected() -> None:
     assert list(expected_repetitions(model, random_inputs(model, 0), COUNTS[1:])) == [4]
 
 
+# Such a workload is measured by calls.
 def test_workload_that_cannot_be_repeated_says_so() -> None:
     with pytest.raises(NotRepeatableError, match="no output fits an input"):
         repeat(stitch.argmax((3, 5)), 4)
 
 
+# ONNX's checker accepts what the repetition writes.
 @pytest.mark.parametrize("count", COUNTS)
 def test_repeated_model_is_valid(count: int) -> None:
     model = repeat(stitch.gelu_erf_chain((3, 5)), count)

@@ -25,6 +25,7 @@ def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
+# The slope over repetitions is the kernels' time, without the cost of a call.
 def test_kernels_are_timed_apart_from_the_fixed_cost() -> None:
     ours, fast, _, _ = make_rows([sample_result()])
     assert ours.median_s == pytest.approx(14e-6)
@@ -34,6 +35,7 @@ def test_kernels_are_timed_apart_from_the_fixed_cost() -> None:
     assert fast.ratio_to_best_peer == pytest.approx(1.0)
 
 
+# In long calls the fixed cost does not matter, so that they are compared as they are.
 def test_long_calls_are_compared_whole() -> None:
     result = sample_result()
     result.is_short = False
@@ -42,6 +44,7 @@ def test_long_calls_are_compared_whole() -> None:
     assert ours.ratio_to_best_peer == pytest.approx(14 / 35)
 
 
+# The best peer of each workload is the bar, and losses against it are counted.
 def test_summary_has_the_strongest_peer_first() -> None:
     best, *peers = summarize([sample_result()], [OURS, "slow", "fast", "broken"])
     assert (best.system, best.ours_loses) == (BEST_PEER, 1)
@@ -50,6 +53,7 @@ def test_summary_has_the_strongest_peer_first() -> None:
     assert (peers[-1].workloads, peers[-1].failed, peers[-1].ours_over_it) == (0, 1, None)
 
 
+# The copy loop is a bound of the machine, and nobody loses against it.
 def test_limit_is_no_peer() -> None:
     result = sample_result()
     result.records["copy"] = Record(samples=samples(fixed=0.0, kernel=1e-6), facts=Facts())
@@ -59,6 +63,7 @@ def test_limit_is_no_peer() -> None:
     assert means[BEST_PEER].ours_over_it == pytest.approx(2.0)
 
 
+# The bound is measured in the same turns, and does copy.
 def test_copy_loop_takes_turns_and_copies(tmp_path: Path) -> None:
     [result] = measured(LIMITS, tmp_path / "runner")
     assert result.records["copy"].status == "ok"
@@ -84,6 +89,7 @@ def _report() -> Report:
     )
 
 
+# Tables are made from these fields.
 def test_report_is_json_with_every_promised_field() -> None:
     report = json.loads(json.dumps(_report().to_json(), allow_nan=False))
     assert set(report) == {
@@ -92,18 +98,21 @@ def test_report_is_json_with_every_promised_field() -> None:
     assert all(set(row) == {field.name for field in fields(Row)} for row in report["rows"])
 
 
+# A summary that hides what went badly would mislead.
 def test_markdown_shows_losses_and_failures() -> None:
     text = to_markdown(_report())
     assert "| softmax-7x13 f32 | 2.00 [2.00, 2.00] | kernel | fast | 10.0 | 5.0 |" in text
     assert "| broken | crashed | killed by SIGSEGV \\| at once | softmax-7x13 f32 |" in text
 
 
+# The plot names its workloads.
 def test_plot_is_written(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     plot(_report(), tmp_path / "plot.svg")
     assert "softmax-7x13" in (tmp_path / "plot.svg").read_text()
 
 
+# No field of the report is without a meaning in the guide.
 def test_document_explains_every_field() -> None:
     _, _, text = (ROOT / "docs" / "guide" / "benchmarks.md").read_text().partition("## Fields of a row")
     explained = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
@@ -115,12 +124,14 @@ def _blocks_of_document() -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
+# The guide's example of a workload can be copied.
 def test_workload_of_the_document_is_valid() -> None:
     names: dict[str, Callable[[tuple[int, int]], onnx.ModelProto]] = {}
     exec(_blocks_of_document()[0], names)
     onnx.checker.check_model(names["hard_swish"]((3, 5)), full_check=True)
 
 
+# The guide's example of a peer can be copied.
 def test_peer_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "peer_of_document.py").write_text(_blocks_of_document()[1])
     monkeypatch.syspath_prepend(str(tmp_path))

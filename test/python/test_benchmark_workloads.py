@@ -33,6 +33,7 @@ def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
+# The suites keep what earlier results were measured on.
 def test_suite_has_both_types_and_the_random_stitches() -> None:
     chosen = suites.select(["stitch"], dtypes=["f32", "bf16"], pattern="*")
     assert sum(w.name.startswith("random-stitch-") and w.dtype == "bf16" for w in chosen) == 50
@@ -44,6 +45,7 @@ _SMALL_VIT = VitOptions(layers=1, hidden=32, heads=2, image=32, patch=8, classes
 _SMALL_SWIN = SwinOptions(depths=(2, 2), heads=(2, 4), hidden=16, image=56, classes=5)
 
 
+# A bad path is the user's mistake and needs no traceback.
 @pytest.mark.parametrize("name", ["softmax-77x77x5", "no-such"])
 def test_workload_that_cannot_be_written_is_one_line(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.workloads", name, "-o", str(tmp_path / "no" / "such.onnx")]
@@ -53,6 +55,7 @@ def test_workload_that_cannot_be_written_is_one_line(name: str, tmp_path: Path) 
     assert done.returncode == 1
 
 
+# The large models are built by the same code, which is too slow to run whole.
 @pytest.mark.parametrize("build", [partial(vit, _SMALL_VIT), partial(swin, _SMALL_SWIN)])
 def test_small_vision_model_is_valid_and_matches_float64(build: Callable[[], onnx.ModelProto]) -> None:
     model = build()
@@ -67,6 +70,7 @@ _ATTENTION = AttentionOptions(heads=4, key_value_heads=2, sequence=5, head_size=
 _CHAIN = ChainOptions(batch=2, m=5, n=7, k=3, l=4)
 
 
+# Rates in results are computed from these counts.
 @pytest.mark.parametrize(
     ("build", "flops"),
     [
@@ -88,6 +92,7 @@ def test_small_input_beside_weights_links_repetitions() -> None:
         repeat(contractions.dense(64, 64, 48), 4)
 
 
+# PyTorch must be measured with its own fused attention, and not with its parts.
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_torch_calls_attention_by_its_name(*, is_causal: bool) -> None:
     torch = pytest.importorskip("torch")
@@ -103,6 +108,7 @@ def test_torch_calls_attention_by_its_name(*, is_causal: bool) -> None:
     assert relative_error(actual.numpy(), expected) <= model_tolerance(model)
 
 
+# Nothing else runs while times are taken, and the lock goes with the block.
 def test_machine_is_held_for_the_block_alone(tmp_path: Path) -> None:
     held = tmp_path / "held"
     with alone(["sh", "-c", f"touch {held}; echo; cat; rm {held}"]):

@@ -31,6 +31,7 @@ def _tuning(*arguments: str | Path) -> str:
     return result.output
 
 
+# Of two decisions on one subprogram the newer counts, wherever it was made.
 def test_later_decisions_stay_when_files_are_joined(tmp_path: Path) -> None:
     with Database(tmp_path / "here") as here, Database(tmp_path / "there") as there:
         here.keep_decision(decision("old here", at="2026-01-01"))
@@ -60,18 +61,21 @@ def test_export_leaves_the_database_where_it_is(tmp_path: Path) -> None:
         assert kept.decision("key")
 
 
+# Renaming over a pipe or device would destroy it.
 def test_export_does_not_replace_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with Database(tmp_path / "db") as kept, pytest.raises(tilewright.OutputError, match="device or a pipe"):
         kept.export(tmp_path / "pipe")
 
 
+# The error names the file.
 def test_export_names_what_it_cannot_write(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as kept, pytest.raises(tilewright.TuningError) as error:
         kept.export(tmp_path / "missing" / "file")
     assert str(error.value).startswith(f"{tmp_path / 'missing' / 'file'}: cannot be written")
 
 
+# SQLite takes an empty file for an empty database; an import from one is a mistake.
 def test_an_empty_file_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = CliRunner().invoke(

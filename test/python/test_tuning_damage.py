@@ -49,6 +49,7 @@ def _row_of_other_kinds(path: Path) -> None:
         raw.execute("UPDATE decisions SET seconds = 'quick', measured_at = x'ff'")
 
 
+# Each kind of damage is named before a row is used.
 @pytest.mark.parametrize("make", [damaged, _bad_row, _row_of_other_kinds])
 def test_damage_is_found(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "db")
@@ -65,6 +66,7 @@ def _lost_pages(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: 3 * 4096] + b"\xff" * (path.stat().st_size - 3 * 4096))
 
 
+# Tuning needs a database to write; what is damaged is kept for the user.
 @pytest.mark.parametrize("make", [damaged, _lost_pages])
 def test_tuning_moves_a_damaged_database_aside(make: Callable[[Path], None], tmp_path: Path) -> None:
     for aside in ("db.damaged", "db.damaged1"):
@@ -106,6 +108,7 @@ def _read_where_nothing_can_be_written(path: Path) -> list[str]:
         path.parent.chmod(0o755)
 
 
+# Decisions may lie where a user cannot write.
 def test_a_read_only_database_is_read(tmp_path: Path) -> None:
     with Database(tmp_path / "db") as kept:
         kept.keep_decision(decision())
@@ -123,6 +126,7 @@ def test_what_was_written_last_is_never_passed_over(tmp_path: Path) -> None:
     assert all("cannot be used" in line for line in _read_where_nothing_can_be_written(copy / "db"))
 
 
+# One bad row costs one tuning.
 def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
     with Database(tuned) as kept:
         kept.export(tmp_path / "db")
@@ -133,6 +137,7 @@ def test_tuning_replaces_a_row_that_it_cannot_read(rows_path: Path, tuned: Path,
     assert compile_rows(rows_path, database=tmp_path / "db").kernels[0].measured
 
 
+# A file of another program that was named by mistake stays as it is.
 def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path) -> None:
     foreign(tmp_path / "db")
     with pytest.raises(tilewright.TuningError, match="is not a tuning database; name another file"):
@@ -140,6 +145,7 @@ def test_tuning_leaves_a_foreign_database_alone(rows_path: Path, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["db"]
 
 
+# This machine's clock says nothing about a GPU; the error names the way that does.
 def test_a_gpu_is_not_tuned(rows_path: Path, tmp_path: Path) -> None:
     with pytest.raises(
         tilewright.TuningError, match="h200 is a GPU; its kernels are timed on a machine with it"
@@ -147,6 +153,7 @@ def test_a_gpu_is_not_tuned(rows_path: Path, tmp_path: Path) -> None:
         tilewright.tune(rows_path, "cuda:h200", database=tmp_path / "db")
 
 
+# The user's own database may not exist yet, but a path that was given must.
 def test_missing_database_is_an_error_only_where_it_was_named(rows_path: Path, tmp_path: Path) -> None:
     with pytest.raises(tilewright.TuningError, match="no such file"):
         compile_rows(rows_path, database=tmp_path / "none")

@@ -55,6 +55,7 @@ def _write_many(path: Path, own: int, all_here: Barrier) -> None:
             kept.keep_decision(decision(f"{number}"))
 
 
+# Nothing is lost if several processes tune at once.
 def test_several_processes_write_at_once(tmp_path: Path) -> None:
     _in_processes(_write_many, tmp_path / "db")
     with Database(tmp_path / "db") as kept:
@@ -68,6 +69,7 @@ def _begin_many(folder: Path, _own: int, all_here: Barrier) -> None:
         Database(folder / f"{number}").close()
 
 
+# The first use of a database may be in several processes.
 def test_several_processes_begin_at_once(tmp_path: Path) -> None:
     _in_processes(_begin_many, tmp_path)
 
@@ -79,6 +81,7 @@ def _newer(path: Path) -> None:
         raw.execute("PRAGMA user_version = 99")
 
 
+# A broken database makes programs slower and a note, and no error.
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -99,6 +102,7 @@ def test_compilation_goes_on_without_a_database_it_cannot_use(
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
+# Another process that holds the database does not stop a compilation.
 def test_compilation_goes_on_without_a_locked_database(
     rows_path: Path, tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +117,7 @@ def test_compilation_goes_on_without_a_locked_database(
     assert compile_rows(rows_path, database=tmp_path / "db").metadata.notes == ()
 
 
+# A decision of an older planner may no longer be legal.
 def test_compilation_goes_on_without_a_plan_that_does_not_fit(
     rows_path: Path, tuned: Path, tmp_path: Path
 ) -> None:

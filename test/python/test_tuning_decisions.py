@@ -34,6 +34,7 @@ def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+# A compilation after tuning takes the tuned plan, and explain says what was measured.
 def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
     plain, program = compile_rows(rows_path, database=False), compile_rows(rows_path, database=tuned)
     assert plain.plan is not None and program.plan is not None
@@ -51,11 +52,13 @@ def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tm
     np.testing.assert_allclose(program(x)[0], plain(x)[0], rtol=1e-5)
 
 
+# A plan that won on two threads may lose on one.
 def test_other_threads_do_not_use_it(rows_path: Path, tuned: Path) -> None:
     program = tilewright.compile(rows_path, TARGET, threads=1, tuning=tuned)
     assert program.kernels[0].measured == ()
 
 
+# A tie changes nothing.
 def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path: Path) -> None:
     tuning = tune(rows_path, tmp_path / "db", StubTimer(lambda plan: 1e-3))
     [one] = tuning.subprograms
@@ -91,6 +94,7 @@ def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path
         assert relative_error(actual, expected) < 1e-5
 
 
+# Every measurement is kept at once, because tuning takes long.
 def test_interrupted_tuning_goes_on_where_it_stopped(rows_path: Path, tmp_path: Path) -> None:
     whole = StubTimer(halves)
     tune(rows_path, tmp_path / "whole", whole)
@@ -128,6 +132,7 @@ def test_hopeless_plans_are_timed_once(rows_path: Path, tmp_path: Path) -> None:
     assert counts.most_common()[-1][1] == 1
 
 
+# A candidate that dies is noted and never chosen.
 def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path) -> None:
     def refuse(plan: Plan) -> float:
         if halves(plan) < 2e-3:
@@ -141,12 +146,14 @@ def test_plan_that_does_not_run_is_no_candidate(rows_path: Path, tmp_path: Path)
     assert problems == {"", "died"}
 
 
+# The real timer works on this machine.
 def test_clock_times_kernels(rows_path: Path, tmp_path: Path) -> None:
     tuning = tilewright.tune(rows_path, "cpu", threads=[2], database=tmp_path / "db", candidates=2, jobs=1)
     [one] = tuning.subprograms
     assert one.decision.seconds > 0 and one.decision.candidates == 2
 
 
+# Candidates run in a process of their own.
 def test_timer_survives_what_it_times(tmp_path: Path) -> None:
     with ProcessTimer(tmp_path, threads=1) as timer, pytest.raises(TimingError):
         timer.seconds(Build(folder=tmp_path, launches=[], candidate="none"))

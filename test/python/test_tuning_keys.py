@@ -40,11 +40,13 @@ def _keys(folder: Path, *, rows: int = 37, kind: str = "f32", target: Target = T
     return [setting.key(item["form"]) for item in json.loads(output.read_text())["subprograms"]]
 
 
+# Twelve equal layers are timed once.
 def test_repeated_layers_have_one_key(tmp_path: Path) -> None:
     first, second = _keys(tmp_path)
     assert first == second
 
 
+# A decision holds for exactly what was timed.
 @pytest.mark.parametrize(
     "other", [{"rows": 41}, {"kind": "f64"}, {"target": replace(TARGET, block_bytes=1 << 16)}]
 )
@@ -52,6 +54,7 @@ def test_other_shapes_types_and_targets_have_other_keys(other: dict[str, Any], t
     assert not set(_keys(tmp_path)) & set(_keys(tmp_path, **other))
 
 
+# A plan for other numerics, or of another version, computes something else.
 def test_other_numerics_and_versions_have_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(target=TARGET, numerics="default")
     key = setting.key("form")
