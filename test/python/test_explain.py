@@ -85,6 +85,27 @@ def test_boundary_looks_through_views() -> None:
     assert "stays with IREE" not in first.reason
 
 
+# Between two kernels that a prediction keeps apart, an edge through a view alone has no other reason to be one.
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+def test_views_have_the_reason_of_their_kernels(is_known: bool) -> None:  # noqa: FBT001
+    def edge(start: int, end: int, reason: str) -> dict[str, Any]:
+        names = {f"{side}_{kind}": "x" for side in ("from", "to") for kind in ("op", "loc")}
+        return {"from": start, "to": end, "bytes": 8, "reason": reason, "would_change": "much", **names}
+
+    def kernel(name: str, *ids: int) -> dict[str, Any]:
+        ops = [{"id": i, "op": "linalg.generic", "loc": "", "bytes": 4, "root": True} for i in ids]
+        return {"name": name, "ops": ops, "edges": [], "groups": [], "predicted": []}
+
+    through_a_view = [edge(0, 2, "op 2 stays with IREE: a view"), edge(2, 3, "op 2 stays with IREE: a view")]
+    edges = [*through_a_view, *([edge(1, 4, "it is slower")] if is_known else [])]
+    report = Report.from_json({"kernels": [kernel("a", 0, 1), kernel("b", 3, 4)], "edges_at_launch": edges})
+    [boundary] = summarize(report).boundaries
+    assert boundary.bytes == (16 if is_known else 8)
+    assert ("it is slower" if is_known else "a reshape lies between") in boundary.reason
+
+
 # A contraction without register blocks does not ask for a larger target, which would not help.
 
 

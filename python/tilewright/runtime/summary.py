@@ -12,6 +12,13 @@ from tilewright.records.report import Kernel, LaunchEdge, LeftOp, OpReport, Repo
 _SCOPES = ("thread", "warp", "block", "cluster", "grid")
 _LONGEST_KINDS = 6
 
+_Why = tuple[str, str]
+"""A reason, and what would change it."""
+_ONLY_VIEWS: _Why = (
+    "a reshape lies between the two, which IREE makes a view",
+    "a kernel of ours that takes the reshape in",
+)
+
 
 @dataclass(frozen=True)
 class KernelSummary:
@@ -162,20 +169,27 @@ def _boundaries(report: Report) -> tuple[Boundary, ...]:
     for edge in report.edges_at_launch:
         after.setdefault(edge.producer_id, []).append(edge)
     launches = {op.id for op in report.left_to_iree if op.is_dispatch}
-    found: dict[tuple[int, int, str, str], dict[tuple[str, str], tuple[int, int]]] = {}
+    # For each pair of kernels and each reason: the names of both ends, with the op that writes and the bytes.
+    pairs: dict[tuple[int, int], dict[_Why, dict[tuple[str, str], tuple[int, int]]]] = {}
     for written, edges in after.items():
         if written not in kernel_of:
             continue
         for path in _paths(edges, after, kernel_of, launches):
             first, last = path[0], path[-1]
-            why = next((edge for edge in path if " stays with IREE" not in edge.reason), first)
-            key = (kernel_of[written], kernel_of[last.consumer_id], why.reason, why.would_change)
+            tried = (edge for edge in path if " stays with IREE" not in edge.reason)
+            why = next(((edge.reason, edge.would_change) for edge in tried), _ONLY_VIEWS)
             names = (first.producer_location or first.producer, last.consumer_location or last.consumer)
-            found.setdefault(key, {})[names] = (written, first.bytes)
-    return tuple(
-        Boundary(*key[:2], tuple(names), sum(dict(names.values()).values()), *key[2:])
-        for key, names in sorted(found.items(), key=lambda entry: entry[0][:2])
-    )
+            pair = pairs.setdefault((kernel_of[written], kernel_of[last.consumer_id]), {})
+            pair.setdefault(why, {})[names] = (written, first.bytes)
+    boundaries = []
+    for (producer, consumer), reasons in sorted(pairs.items()):
+        if len(reasons) > 1:  # what keeps the kernels apart elsewhere keeps them apart here
+            views = reasons.pop(_ONLY_VIEWS, {})
+            next(iter(reasons.values())).update(views)
+        for (reason, would_change), tensors in reasons.items():
+            size = sum(dict(tensors.values()).values())
+            boundaries.append(Boundary(producer, consumer, tuple(tensors), size, reason, would_change))
+    return tuple(boundaries)
 
 
 def _paths(
