@@ -315,6 +315,28 @@ def python_classes_page() -> str:
     return "\n".join(parts)
 
 
+def iree_faults_page() -> str:
+    """Returns the table of IREE's known faults."""
+    from tilewright.iree.known_faults import FAULTS
+
+    lines = [
+        "# What IREE gets wrong",
+        "",
+        "**Which faults of IREE 3.13 does Tilewright work around?** Programs of Tilewright do not show them. "
+        "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, in some minutes, and "
+        "reports faults that are gone. What IREE's importer merely lacks is [another table](onnx-rules.md).",
+        "",
+        "| ops | types | targets | symptom | evidence | instead | code | rechecked |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for fault in FAULTS.values():
+        file = fault.where.partition(":")[0].rpartition(".")[2]
+        checked = "yes" if fault.program else f"no: {fault.unchecked}"
+        cells = (fault.pattern, fault.types, fault.targets, fault.symptom, fault.evidence, fault.instead)
+        lines.append(f"| {' | '.join(map(_cell, cells))} | `{file}` | {_cell(checked)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _is_error(thing: Any) -> bool:
     return inspect.isclass(thing) and issubclass(thing, Exception)
 
@@ -461,6 +483,7 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/dialect-movement.md": lambda: dialect_ops_page("dialect-movement", "movement"),
     f"{REFERENCE}/dialect-types.md": dialect_types_page,
     f"{REFERENCE}/command-line.md": command_line_page,
+    f"{REFERENCE}/iree-faults.md": iree_faults_page,
     f"{REFERENCE}/python-api.md": python_api_page,
     f"{REFERENCE}/python-classes.md": python_classes_page,
     f"{REFERENCE}/python-errors.md": python_errors_page,

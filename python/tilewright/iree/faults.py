@@ -1,4 +1,4 @@
-"""Workarounds for models that IREE 3.13 compiles wrongly."""
+"""Workarounds for modules that IREE 3.13 compiles wrongly; `known_faults` lists these and all others."""
 
 from __future__ import annotations
 

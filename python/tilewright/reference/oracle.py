@@ -158,7 +158,13 @@ def _missing_in_ort() -> tuple[type[Exception], ...]:
         from onnxruntime.capi import onnxruntime_pybind11_state as errors
     except ImportError:
         return (ImportError,)
-    return errors.NotImplemented, errors.InvalidGraph, errors.Fail, errors.InvalidArgument
+    return (
+        errors.NotImplemented,
+        errors.InvalidGraph,
+        errors.Fail,
+        errors.InvalidArgument,
+        errors.RuntimeException,
+    )
 
 
 def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:

@@ -1,0 +1,355 @@
+"""What the pinned IREE computes wrongly or cannot compile, and what Tilewright does instead.
+
+One table, from which docs/reference/iree-faults.md is generated. `tilewright.iree.recheck` runs the evidence of each
+entry through IREE's own importer and compiler, without Tilewright, and reports those that no longer show the fault, so
+that workarounds can be removed with an upgrade.
+
+What IREE's importer merely lacks is not here: the rules that spell it out say so (docs/reference/onnx-rules.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from tilewright.iree.fault_programs import Evidence
+
+Symptom = Literal["wrong numbers", "refused", "fails when called", "hangs"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A fault of IREE and the workaround."""
+
+    pattern: str
+    """The ops that show it."""
+    types: str
+    targets: str
+    symptom: Symptom
+    evidence: str
+    """What happens: a few words, with numbers where it computes."""
+    instead: str
+    """What Tilewright does."""
+    where: str
+    """The module with the workaround, or its function: "module:function"."""
+    program: str = ""
+    """The function of `fault_programs` that makes a program which shows it; "" if the CPU cannot show it."""
+    unchecked: str = ""
+    """Why there is no such program."""
+    versions: str = "3.13"
+
+    def make(self) -> Evidence:
+        """Makes the program that shows the fault."""
+        from tilewright.iree import fault_programs
+
+        build: Callable[[], Evidence] = getattr(fault_programs, self.program)
+        return build()
+
+
+_OPS = "tilewright.frontends.rewrites.ops"
+_NAN = "a NaN becomes a number"
+
+FAULTS: Mapping[str, Fault] = {
+    "dynamic data tiling": Fault(
+        pattern="contractions with several dims of unknown length, with data tiling",
+        types="f32",
+        targets="CPUs",
+        symptom="wrong numbers",
+        evidence="softmax(x·xᵀ)·x + x of 3 × 131 × 16 is off in the third digit",
+        instead="data tiling is off, with a note",
+        where="tilewright.iree.faults:without_data_tiling",
+        program="dynamic_rows_in_tiles",
+    ),
+    "narrow convolutions": Fault(
+        pattern="convolutions with operands narrower than f32",
+        types="f16, bf16",
+        targets="CUDA",
+        symptom="wrong numbers",
+        evidence="a 1×1 convolution of stride 2 has wrong tiles",
+        instead="they are computed in f32, with a note",
+        where="tilewright.iree.faults:widen_convolutions",
+        unchecked="needs a GPU",
+    ),
+    "denormal truth": Fault(
+        pattern="Cast to bool",
+        types="f32, f64, bf16",
+        targets="CPUs",
+        symptom="wrong numbers",
+        evidence="subnormal numbers are false, because the runtime makes the processor read them as zero",
+        instead="the bits are tested",
+        where="tilewright.frontends.onnx_importer",
+        program="truth_of_subnormals",
+    ),
+    "NaN in extrema": Fault(
+        pattern="Max, Min",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence=f"max(1, NaN) is 1: {_NAN} on one side",
+        instead="a comparison and a selection keep it",
+        where=f"{_OPS}.extrema",
+        program="extremum_of_nan",
+    ),
+    "NaN in Clip": Fault(
+        pattern="Clip",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence=f"clip(NaN, -1, 1) is -1: {_NAN}",
+        instead="a comparison and a selection keep it",
+        where=f"{_OPS}.extrema",
+        program="clip_of_nan",
+    ),
+    "NaN in Sign": Fault(
+        pattern="Sign",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="sign(NaN) is 0; for constants, the result depends on the contents of memory",
+        instead="comparisons with a float, and a selection",
+        where=f"{_OPS}.sign",
+        program="sign_of_nan",
+    ),
+    "NaN equals itself": Fault(
+        pattern="Not(Equal(x, x))",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the comparison is folded to true",
+        instead="one side is hidden from the folder",
+        where=f"{_OPS}.equal",
+        program="equal_to_itself",
+    ),
+    "gelu by tanh": Fault(
+        pattern="Gelu with approximate=tanh",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="0.797724 stands for √(2/π) = 0.797885",
+        instead="the formula is spelled out",
+        where=f"{_OPS}.gelu",
+        program="gelu_by_tanh",
+    ),
+    "gelu by tanh of torch": Fault(
+        pattern='torch.aten.gelu "tanh"',
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="0.797724 stands for √(2/π) = 0.797885",
+        instead="the formula is spelled out",
+        where="tilewright.frontends.rewrites.torch_ops:spell_out_torch",
+        program="gelu_of_torch",
+    ),
+    "narrow sums": Fault(
+        pattern="means, norms, pools and losses",
+        types="f16, bf16",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the mean of 1024 numbers of 100 is infinite in f16",
+        instead="they are computed in f32 and rounded once",
+        where="tilewright.frontends.rewrites.wide_sums:sum_in_f32",
+        program="mean_of_f16",
+    ),
+    "log of sums of exponentials": Fault(
+        pattern="ReduceLogSumExp",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="exponentials overflow from 89 on",
+        instead="the maximum is subtracted first",
+        where=f"{_OPS}.reduce_log_sum_exp",
+        program="log_sum_exp",
+    ),
+    "norms of zero": Fault(
+        pattern="LpNormalization",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="a vector of zeros is divided by zero",
+        instead="it stays zero",
+        where=f"{_OPS}.lp_normalization",
+        program="normalized_zeros",
+    ),
+    "channels as blocks": Fault(
+        pattern="DepthToSpace with mode CRD",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="channels are split as if they were blocks",
+        instead="reshapes and a transpose",
+        where=f"{_OPS}.depth_to_space",
+        program="depth_to_space",
+    ),
+    "zero points of rows": Fault(
+        pattern="MatMulInteger with a zero point for each row",
+        types="i8, u8",
+        targets="all",
+        symptom="refused",
+        evidence="it is taken as one for each column, which does not compile or is wrong",
+        instead="differences are multiplied in i32",
+        where=f"{_OPS}.matmul_integer",
+        program="zero_points_of_rows",
+    ),
+    "wrapped pads": Fault(
+        pattern="Pad with mode wrap",
+        types="all",
+        targets="all",
+        symptom="hangs",
+        evidence="64 × 48 elements with pads of 7 compile for minutes",
+        instead="slices are concatenated, or elements gathered",
+        where=f"{_OPS}.pad",
+        program="padded_by_wrapping",
+    ),
+    "determinants": Fault(
+        pattern="Det",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="no rows are swapped, so [[0, 1], [1, 0]] has NaN",
+        instead="elimination with pivots",
+        where=f"{_OPS}.det",
+        program="determinant",
+    ),
+    "lengths of sequences": Fault(
+        pattern="RNN, GRU, LSTM",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="sequence_lens, layout, clip and most activations are ignored",
+        instead="loops over cells of our own",
+        where="tilewright.frontends.rewrites.recurrence",
+        program="lengths_of_sequences",
+    ),
+    "loops that end early": Fault(
+        pattern="Loop with a condition",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the condition that the body computes is ignored",
+        instead="scf.while",
+        where="tilewright.frontends.control_flow",
+        program="loop_that_ends_early",
+    ),
+    "scans backwards": Fault(
+        pattern="Scan with directions",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="directions are ignored",
+        instead="scf.for that counts from the end",
+        where="tilewright.frontends.control_flow",
+        program="scan_backwards",
+    ),
+    "unsigned division": Fault(
+        pattern="Div, Mod, Relu, ReduceMax and others",
+        types="unsigned integers",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="200 / 3 of u8 is -18",
+        instead="they are computed in a wider signed type",
+        where="tilewright.frontends.rewrites.unsigned:keep_signs",
+        program="quotient_of_unsigned",
+    ),
+    "halves in grids": Fault(
+        pattern="GridSample with mode nearest",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="0.5 rounds to 1 instead of 0",
+        instead="positions are rounded to even, and elements gathered",
+        where=f"{_OPS}.grid_sample",
+        program="nearest_ties",
+    ),
+    "indices of maxima": Fault(
+        pattern="MaxPool with Indices",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="they count from the beginning of a plane instead of the tensor",
+        instead="the offsets of planes are added",
+        where=f"{_OPS}.max_pool",
+        program="indices_of_maxima",
+    ),
+    "the rest of a shape": Fault(
+        pattern="Reshape to a shape with -1 that is an input",
+        types="all",
+        targets="all",
+        symptom="fails when called",
+        evidence="the length of -1 is used as it is",
+        instead="it is computed",
+        where=f"{_OPS}.reshape",
+        program="reshaped_to_the_rest",
+    ),
+    "implicit results of einsums": Fault(
+        pattern="Einsum without ->",
+        types="all",
+        targets="all",
+        symptom="refused",
+        evidence="a missing result is taken as a number",
+        instead="the result is spelled out",
+        where=f"{_OPS}.einsum",
+        program="einsum_without_result",
+    ),
+    "tanh of f64": Fault(
+        pattern="Tanh",
+        types="f64",
+        targets="CPUs",
+        symptom="refused",
+        evidence="the back end has no such function",
+        instead="exponentials",
+        where=f"{_OPS}.tanh",
+        program="tanh_of_doubles",
+    ),
+    "names of weights": Fault(
+        pattern="weights whose names differ in punctuation",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence='"a:b" and "a_b" get one parameter',
+        instead="the importer gives every weight a key of its own",
+        where="tilewright.frontends.onnx_importer",
+        unchecked="only with weights in a parameter archive; test_onnx_frontend has such a model",
+    ),
+    "constants through Softplus": Fault(
+        pattern="Softplus of a constant",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="its threshold is an integer, which is compared as a float",
+        instead="the threshold is a float",
+        where="tilewright.frontends.onnx_importer",
+        unchecked="the result depends on the contents of memory",
+    ),
+    "carried tensors": Fault(
+        pattern="scf.for, scf.while and scf.if that carry tensors",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="lengths of the first iteration are kept, and buffers overwritten that others read",
+        instead="tensors cross the border as buffer views of their own",
+        where="tilewright.frontends.scf:Carrier",
+        unchecked="many small models in test/e2e/test_control_flow.py show it without the workaround",
+    ),
+    "kernels without operands": Fault(
+        pattern="dispatches with several results and no operand",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="they are repeated for each result",
+        instead="each such kernel gets an operand",
+        where="tilewright.iree",
+        unchecked="only kernels of ours have this form: passes/iree/SpliceIree.cpp",
+    ),
+    "tensors without elements": Fault(
+        pattern="ops on extents of zero",
+        types="all",
+        targets="all",
+        symptom="refused",
+        evidence="the compiler divides by the extents",
+        instead="`tile-normalize` removes them",
+        where="tilewright.api.stitch:stitch",
+        unchecked="only some ops show it, and the compiler then ends by a signal",
+    ),
+}
