@@ -35,7 +35,7 @@ def make_model(
     return model
 
 
-def value(name: str, shape: Sequence[int | str], element: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+def value(name: str, shape: Sequence[Any], element: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, element, list(shape))
 
 

@@ -46,7 +46,7 @@ def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Key:
 
     def find(use: CacheUse) -> None:
         assert use._cache is not None
-        raise _Found(use._request.key(use._cache.hashes))
+        raise _Found(use._key(use._request.key(use._cache.hashes)))
 
     monkeypatch.setattr(CacheUse, "find", find)
 
@@ -107,6 +107,7 @@ CHANGES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "entry": lambda folder: {"entry": "twice"},
     "parameters": lambda folder: {"parameters": {"model": _weights(folder)}},
     "state": lambda folder: {"state": {"y": "x"}},
+    "dims": lambda _: {"dims": {"input0.0": 3}},
 }
 """A change of every parameter that the key must show."""
 

@@ -222,3 +222,29 @@ def test_the_command_line_names_state(tmp_path: Path) -> None:
     assert (
         "not of the form OUTPUT=INPUT" in CliRunner().invoke(cli, [*arguments, "--state", "present"]).output
     )
+
+
+def test_state_of_an_open_dim_is_updated_in_place_by_the_kernels_of_a_shape() -> None:
+    """IREE's dynamic program copies it, which is no error: it serves other shapes only."""
+    nodes = [
+        helper.make_node("TensorScatter", ["past", "new", "start"], ["present"], axis=2, mode="linear"),
+        helper.make_node("Transpose", ["present"], ["columns"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["query", "columns"], ["scores"]),
+    ]
+    cache, one = ["batch", _HEADS, _MAX, _SIZE], ["batch", _HEADS, 1, _SIZE]
+    inputs = [value("past", cache), value("new", one), value("query", one)]
+    inputs.append(value("start", ["batch"], TensorProto.INT64))
+    outputs = [value("present", cache), value("scores", ["batch", _HEADS, 1, _MAX])]
+    program = tilewright.compile(make_model(nodes, inputs, outputs, opset=24), threads=1, state=_STATE)
+    assert "IREE's dynamic program copies its state" in program.explain()
+    program.build(batch=_BATCH)
+    past, new, query = _draw(0)
+    for batch in (_BATCH, 1):
+        steps = program.steps(past=past[:batch])
+        expected = past[:batch].copy()
+        for position in (4, 0):
+            (scores,) = steps(new[:batch], query[:batch], np.full(batch, position))
+            expected[:, :, position] = new[:batch, :, 0]
+            np.testing.assert_array_equal(steps.state("past"), expected)
+            np.testing.assert_allclose(scores, query[:batch] @ expected.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
+    assert len(program.shapes) == 2 and program.shapes[0].calls == 1

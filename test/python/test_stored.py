@@ -13,7 +13,7 @@ import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
 from parameter_files import archive, read_archive, two_products
-from tilewright.runtime.stored import StoredWeights
+from tilewright.runtime.stored import StoredWeights, join_archives
 
 Array = np.ndarray[Any, Any]
 
@@ -208,3 +208,24 @@ def test_narrow_types_are_packed(element: int) -> None:
         program = tilewright.compile(model, threads=1, numerics=numerics)
         expected = x.astype(np.float64) @ w.astype(np.float64)
         np.testing.assert_allclose(program(x)[0].astype(np.float64), expected, rtol=2e-2, atol=0.1)
+
+
+def test_weights_of_several_programs_are_stored_once(tmp_path: Path) -> None:
+    """The same name with other bytes, as two shapes may pack a weight in two ways, gets another name."""
+    shared, packed = np.arange(7, dtype=np.float32), np.arange(5, dtype=np.float32)
+    first = archive(tmp_path / "first.irpa", {"w": shared, "packed": packed}, splats={"zero": (b"\0", 12)})
+    second = archive(
+        tmp_path / "second.irpa", {"w": shared, "packed": packed[::-1]}, splats={"zero": (b"\0", 12)}
+    )
+    joined, renamed = join_archives([{"model": first}, {"model": second}], tmp_path)
+    assert renamed == [{}, {("model", "packed"): "packed/shape1"}]
+    entries = read_archive(joined["model"])
+    assert sorted(entries) == ["packed", "packed/shape1", "w", "zero"]
+    np.testing.assert_array_equal(np.frombuffer(entries["packed"].file_view, np.float32), packed)
+    np.testing.assert_array_equal(np.frombuffer(entries["packed/shape1"].file_view, np.float32), packed[::-1])
+
+
+def test_a_file_that_all_programs_read_is_not_copied(tmp_path: Path) -> None:
+    file = archive(tmp_path / "model.irpa", {"w": np.arange(7, dtype=np.float32)})
+    joined, renamed = join_archives([{"model": file}, {"model": file}], tmp_path)
+    assert (joined, renamed) == ({"model": file}, [{}, {}])

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.job import Job, make_dump_folder
-from tilewright.api.progress import Progress, Steps
+from tilewright.api.describe import Compiled
+from tilewright.api.front import import_user_model
+from tilewright.api.job import Job
+from tilewright.api.progress import Progress
+from tilewright.api.recompilation import Recompilation
+from tilewright.api.running import MakeShapes, Setting, run
 from tilewright.api.stages import run_stages
 from tilewright.api.verification import verify as verify_program
-from tilewright.cache.key import Request
 from tilewright.cache.use import CacheUse
-from tilewright.errors import CompileError, temporary_files
-from tilewright.frontends import Model
+from tilewright.errors import CompileError
+from tilewright.frontends import ImportedModel, Model
 from tilewright.iree.versions import check_iree
+from tilewright.records.dims import DimChoice, read_dims
 from tilewright.records.options import CompileOptions, NumericsMode, Policy, Stage, UserPass
 from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
@@ -27,7 +31,6 @@ from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline
 from tilewright.system.tuning_path import default_path
 from tilewright.system.workfolder import WorkFolder
-from tilewright.worker.process import lend_worker
 
 
 def compile(
@@ -46,6 +49,7 @@ def compile(
     entry: str | None = None,
     parameters: Mapping[str, str | os.PathLike[str]] | None = None,
     state: Mapping[str, str] | None = None,
+    dims: Mapping[str, DimChoice] | None = None,
     passes: Mapping[Stage, Sequence[UserPass]] | None = None,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     cache: str | os.PathLike[str] | bool = True,
@@ -82,6 +86,9 @@ def compile(
         parameters: Parameter archives (.irpa) that MLIR refers to, by scope.
         state: Outputs that continue inputs, by name (`{"present": "past"}`). They are updated in place and stay on the
             device between the calls of `Program.steps`. A model that would copy them is refused.
+        dims: Sizes of dims that the model leaves open, by name, or by input and axis ("x.0"). A number fixes a dim, a
+            pair is the least and the greatest size that calls may have, and a list gives sizes to build ahead. A shape
+            of other dims gets kernels when the program is first called with it; see docs/guide/shapes.md.
         passes: Passes of your own by stage: "normalized" (before planning), "planned" or "programs". Each is a function
             that is given the module as an `ir.OpView`, an `ir.Pass`, or a textual pipeline. They run in this process,
             possibly more than once per compilation. No database of plans is used then, and a failure of our passes is
@@ -110,6 +117,7 @@ def compile(
         entry=entry,
         parameters={scope: Path(path) for scope, path in (parameters or {}).items()},
         state=_checked_state(state),
+        dims=read_dims(dims),
         passes={stage: tuple(each) for stage, each in (passes or {}).items()},
         example_inputs=example_inputs,
         cache=(default_cache() if cache else None) if isinstance(cache, bool) else Path(cache).absolute(),
@@ -152,57 +160,25 @@ def _compile(
             f"numerics='tf32' is only for GPUs; target {targets[0].name} multiplies f32 as it is",
             hint="choose 'default' or 'strict'",
         )
+    setting = Setting(
+        options=options, model=model, target=target, threads=tuple(choices), targets=tuple(targets)
+    )
+    kept: list[ImportedModel] = []
+
+    def stages(job: Job) -> Compiled:
+        kept.append(import_user_model(job, model))
+        return run_stages(job, kept[0])
+
+    def make_shapes(folder: WorkFolder | None) -> MakeShapes:
+        if options.plan is not None or options.passes:
+            return lambda _: None  # a plan is for one shape, and passes run in the caller's thread only
+        imported = kept[0] if kept else None
+        return Recompilation(setting, model_key=cache.model_key, imported=imported, folder=folder).shapes
+
+    cache = CacheUse(setting.request)
     deadline = Deadline(options.timeout)
-
-    steps = Steps(progress, deadline)
-    cache = CacheUse(_request(options, model, target, choices))
-    if (stored := cache.find()) is not None:
-        steps.report("loading from the compilation cache")
-        return _loaded(
-            Program(
-                module=stored.module,
-                parameters=stored.parameters,
-                metadata=stored.metadata,
-                sources=options.parameters.values(),
-                cache_notes=cache.notes,
-            )
-        )
-    with temporary_files():
-        directory = WorkFolder("compile")
-        try:
-            make_dump_folder(options.dump_dir)
-            with lend_worker(directory.path, deadline=deadline) as worker, steps.watch(worker.doing):
-                job = Job(
-                    options=options,
-                    choice=target,
-                    targets=tuple(targets),
-                    threads=tuple(choices),
-                    folder=directory.path,
-                    worker=worker,
-                    deadline=deadline,
-                    progress=steps.report,
-                )
-                compiled = run_stages(job, model)
-            is_recovered = worker.deaths > 0 or bool(compiled.metadata.report.fallbacks)
-            cache.keep(compiled.module, compiled.parameters, compiled.metadata, is_recovered=is_recovered)
-            return _loaded(
-                Program(
-                    module=compiled.module,
-                    parameters=compiled.parameters,
-                    metadata=compiled.metadata,
-                    keep_alive=directory,
-                    sources=options.parameters.values(),
-                    cache_notes=cache.notes,
-                )
-            )
-        except BaseException:
-            directory.cleanup()
-            raise
-
-
-def _request(options: CompileOptions, model: Model, target: TargetChoice, choices: Sequence[int]) -> Request:
-    targets = {threads: resolve_targets(target, threads=threads) for threads in choices}
-    return Request(model=model, options=options, targets=targets, is_host=target == "cpu")
+    program = run(setting, stages, cache, deadline=deadline, progress=progress, make_shapes=make_shapes)
+    return _loaded(program)
 
 
 def _loaded(program: Program) -> Program:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tilewright.api.assemble import Assembled
 from tilewright.api.finish import Finished, to_stream
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
+from tilewright.errors import CompileError
 from tilewright.frontends import ImportedModel
+from tilewright.records.dims import open_dims_of
 from tilewright.records.report import Report
 from tilewright.records.signature import Signature, TensorSpec
 from tilewright.records.targets import Target
@@ -36,7 +39,7 @@ def store_weights(job: Job, front: Preprocessed, finished: Finished) -> dict[str
     with job.step("weights"):
         written = finished.stitched.stored.write(front.parameters, job.folder)
         for scope, path in front.parameters.items():
-            if written[scope] != path and path.parent == job.folder:
+            if written[scope] != path and path.parent == job.folder and not front.imported.is_dynamic:
                 path.unlink()
     return written
 
@@ -56,12 +59,21 @@ def describe(
         imported.signature or interface.signature or job.iree.signature(imported.source, interface.entry)
     )
     if signature is not None:
-        signature = _with_names_of_jax(job, imported, signature, interface.entry)
+        signature = with_names_of_jax(job, imported, signature, interface.entry)
         signature.check_sizes()
     check_state(options.state, signature)
+    notes = list(finished.notes)
     if options.state and signature is not None:
         with job.step("state"):
-            check_in_place(to_stream(job, front, finished), interface.entry, options.state, signature)
+            stream = to_stream(job, front, finished)
+        try:
+            check_in_place(stream, interface.entry, options.state, signature)
+        except CompileError as error:
+            if not imported.is_dynamic or options.strict:
+                raise
+            notes.append(
+                f"IREE's dynamic program copies its state, shapes with kernels do not ({error.message})"
+            )
     narrow, stitched = narrowest(fused.targets), finished.stitched
     metadata = Metadata(
         target=narrow.name if job.is_for_gpu else ",".join(target.name for target in fused.targets),
@@ -70,7 +82,7 @@ def describe(
         device="cuda" if job.is_for_gpu else "local",
         resources=assembled.resources,
         capability=assembled.capability,
-        **_residency(stitched.report, fused.targets),
+        **residency([stitched.report], fused.targets),
         features=narrow.features,
         variants={
             target.name: target.cpu if job.is_for_gpu else target.features
@@ -79,18 +91,21 @@ def describe(
         },
         signature=signature,
         state=options.state,
+        dims=open_dims_of(signature, options.dims, imported.dims),
         calling=imported.calling,
         report=stitched.report,
         iree_seconds=seconds_of_iree(stitched.report, fused.targets[0]),
         plan=stitched.plan.to_json() if stitched.plan else None,
         iree_flags=finished.flags,
-        notes=(*imported.notes, *fused.notes, *assembled.notes, *finished.notes),
+        notes=(*imported.notes, *fused.notes, *assembled.notes, *notes),
         seconds=job.seconds,
     )
     return Compiled(module=finished.module, parameters=parameters, metadata=metadata)
 
 
-def _with_names_of_jax(job: Job, imported: ImportedModel, signature: Signature, entry: str) -> Signature:
+def with_names_of_jax(
+    job: Job, imported: ImportedModel, signature: Signature, entry: str | None
+) -> Signature:
     """Returns the signature with the names that JAX wrote into the text, if each input or output has one of its own."""
     if imported.signature is not None or b"jax." not in imported.source:
         return signature
@@ -104,12 +119,14 @@ def _with_names_of_jax(job: Job, imported: ImportedModel, signature: Signature, 
     return Signature(renamed(signature.inputs, inputs), renamed(signature.outputs, outputs))
 
 
-def _residency(report: Report, targets: Sequence[Target]) -> dict[str, int]:
+def residency(reports: Sequence[Report], targets: Sequence[Target]) -> dict[str, Any]:
     """Returns the residency requirements of kernels whose workgroups wait for each other.
 
     All workgroups of such a kernel must be resident at once.
     """
-    workgroups = [kernel.workgroups for kernel in report.kernels if kernel.has_grid_barrier]
+    workgroups = [
+        kernel.workgroups for report in reports for kernel in report.kernels if kernel.has_grid_barrier
+    ]
     if not workgroups:
         return {}
     return {

@@ -27,7 +27,12 @@ def import_user_model(job: Job, model: Model) -> ImportedModel:
     """Imports a model of any kind and writes its weights to an archive in the job's folder."""
     with job.step("import", "importing the model"):
         imported = import_model(
-            model, examples=job.options.example_inputs, compiler=job.iree, directory=job.folder
+            model,
+            examples=job.options.example_inputs,
+            compiler=job.iree,
+            directory=job.folder,
+            dims=job.options.dims,
+            entry=job.options.entry,
         )
     if imported.signature is not None:
         check_state(job.options.state, imported.signature)

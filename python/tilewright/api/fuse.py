@@ -38,27 +38,9 @@ def fuse(job: Job, front: Preprocessed) -> Fused:
             stitched = _stitch(job, front, targets)
     text, notes = computable_by_iree(job, stitched.text)
     found = [*stitched.notes, *(note for note in notes if note not in stitched.notes)]
-    if not stitched.report.kernels and (note := _note_on_dynamic_axes(front)):
-        found.append(note)
     fused = Fused(stitched=replace(stitched, text=text), targets=targets, threads=threads, notes=tuple(found))
     _dump(job, fused)
     return fused
-
-
-def _note_on_dynamic_axes(front: Preprocessed) -> str | None:
-    """Says why a model with dynamic axes has no kernel of ours; None for a model without such axes."""
-    signature = front.imported.signature
-    dynamic = [
-        spec
-        for spec in (signature.inputs if signature else ())
-        if not all(isinstance(d, int) for d in spec.shape)
-    ]
-    if not dynamic:
-        return None
-    return (
-        f"all of the model is left to IREE, because it has dynamic axes ({dynamic[0]}); "
-        "fix their lengths in the model for kernels of ours"
-    )
 
 
 def computable_by_iree(job: Job, text: str) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -52,6 +52,10 @@ class Job:
     def iree_flags(self) -> list[str]:
         """Returns the flags for IREE's own kernels, which have no variants and so are for the narrowest target."""
         return iree_flags(narrowest(self.targets), host=self.choice == "cpu", extra=self.options.iree_flags)
+
+    def in_folder(self, folder: Path) -> Job:
+        """Returns the job with another folder for its files, and no dump folder."""
+        return replace(self, folder=folder, options=replace(self.options, dump_dir=None))
 
     @contextmanager
     def step(self, name: str, progress: str | None = None) -> Iterator[None]:

@@ -18,6 +18,7 @@ from tilewright.cache.hashes import Hashes
 from tilewright.errors import ModelError, TuningError
 from tilewright.frontends import Model, external_data, is_mlir_text, is_onnx_proto
 from tilewright.frontends.pytorch import is_torch_model
+from tilewright.records.dims import Dim, Sizes
 from tilewright.records.encoding import to_json
 from tilewright.records.options import CompileOptions
 from tilewright.records.plan import Plan
@@ -42,6 +43,7 @@ KEYED: Mapping[str, str] = {
     "entry": "the name",
     "parameters": "scopes, and the content and kind of their files",
     "state": "the pairs of names",
+    "dims": "what is said of each dim: its size, its bounds, or the sizes to build ahead",
 }
 """Parameters of `tilewright.compile` in the key, and what of them is in it."""
 
@@ -114,7 +116,7 @@ class Request:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def parts(self, hashes: Hashes) -> dict[str, Any]:
-        """Returns what the key is made of, as JSON."""
+        """Returns what the key is made of, as JSON, except for dims (`for_shapes`)."""
         options = self.options
         return {
             "format": FORMAT,
@@ -151,6 +153,17 @@ class Request:
                 return known.fingerprint(self._planned_for.name)
         except TuningError as error:
             raise UncacheableError(str(error)) from None
+
+
+def for_shapes(key: str, dims: Mapping[str, Dim], shapes: Sequence[Sizes] = ()) -> str:
+    """Returns the key of a program with these dims, of the key of its model and options without dims.
+
+    `shapes` are those that the program is one for. A program with open dims also states their bounds.
+    """
+    if not dims and not shapes:
+        return key
+    parts = [key, {name: dim.to_json() for name, dim in dims.items()}, list(map(dict, shapes))]
+    return _sha256(json.dumps(parts, sort_keys=True).encode())
 
 
 def _model(model: Model, hashes: Hashes) -> dict[str, Any]:

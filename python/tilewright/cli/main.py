@@ -13,6 +13,7 @@ import click
 
 from tilewright.cli.cache import cache_command
 from tilewright.cli.check import run_check
+from tilewright.cli.dims import dims_argument
 from tilewright.cli.examine import doctor, targets
 from tilewright.cli.group import (
     Command,
@@ -110,6 +111,14 @@ def _compiling(command: Command) -> Command:
             help="Update an input in place by an output, so that it is state between calls.",
         ),
         click.option(
+            "--dims",
+            "open_dims",
+            multiple=True,
+            metavar="NAME=SIZE",
+            help="Size of a dim that the model leaves open (batch=1), least and greatest size (seq=1:512), or sizes to "
+            "build ahead (seq=16,128,512); several dims with commas.",
+        ),
+        click.option(
             "--cache",
             type=click.Path(path_type=Path),
             metavar="FOLDER",
@@ -138,6 +147,7 @@ def _compiling(command: Command) -> Command:
         entry: str | None,
         parameters: tuple[str, ...],
         state: tuple[str, ...],
+        open_dims: tuple[str, ...],
         cache: Path | None,
         no_cache: bool,
         timeout: float | None,
@@ -162,6 +172,7 @@ def _compiling(command: Command) -> Command:
             entry=entry,
             parameters=dict(_parameter(text) for text in parameters),
             state=dict(_continuation(text) for text in state),
+            dims=dims_argument(open_dims),
             cache=None if no_cache else cache.absolute() if cache is not None else default_cache(),
             timeout=timeout,
         )
@@ -290,6 +301,7 @@ def run(
     if as_json and not compare:
         raise click.UsageError("--json needs --compare; save outputs with -o")
     if compare:
+        refuse_beside("--compare", "open_dims")
         if as_json and str(output) == "-":
             raise click.UsageError("standard output cannot be both the comparison and the outputs")
         run_comparison(model, target, options, input_files, output, seed, seconds, as_json)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ModelError
 from tilewright.records.calling import Calling
+from tilewright.records.dims import Dim, Sizes
 from tilewright.records.signature import Signature
 
 if TYPE_CHECKING:
@@ -41,43 +43,75 @@ class ImportedModel:
     """How the program is called, if the model takes nested arguments."""
     notes: tuple[str, ...] = ()
     """What a user should know about the import."""
+    dims: Mapping[str, Dim] = field(default_factory=dict)
+    """Sizes that the model itself allows for its open dims."""
+    again: Reimport | None = None
+    """Imports the same model with sizes for its open dims, if it has such; None if that is not possible."""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """True if the model leaves sizes of its inputs open, so that its weights are needed for other sizes, too."""
+        specs = self.signature.inputs if self.signature is not None else ()
+        return any(not isinstance(size, int) for spec in specs for size in spec.shape)
+
+
+Reimport: TypeAlias = "Callable[[Sizes, IreeCompiler], ImportedModel]"
+"""Imports a model once more, for fixed sizes of dims. It reads no file of the model, and the weights are the first
+import's, so that a model that has changed since is not mixed with the first. It may be called in any thread."""
 
 
 def import_model(
-    model: Model, *, examples: Any = None, compiler: IreeCompiler, directory: Path
+    model: Model,
+    *,
+    examples: Any = None,
+    compiler: IreeCompiler,
+    directory: Path,
+    dims: Mapping[str, Dim] | None = None,
+    entry: str | None = None,
 ) -> ImportedModel:
     """Imports a model of any kind and writes its weights to `directory`.
 
-    `examples` are the inputs to export a module of PyTorch with. Raises `ModelError` if the model cannot be read.
+    `examples` are the inputs to export a module of PyTorch with, and `dims` what the caller says of dims, of which
+    those of one size are fixed. `entry` is the function that `dims` is about, for MLIR with several. Raises
+    `ModelError` if the model cannot be read, or has no such dim.
     """
     from tilewright.frontends import mlir, pytorch
 
+    dims = dims or {}
+    fixed = {name: dim.fixed for name, dim in dims.items() if dim.fixed is not None}
     if isinstance(model, str | os.PathLike) and str(model).endswith(".pt2"):
         _read_file(Path(model), most_bytes=1)
         exported = pytorch.load_exported(Path(model))
         return pytorch.import_torch(
-            exported, examples=examples, name=Path(model).name, compiler=compiler, directory=directory
+            exported,
+            examples=examples,
+            name=Path(model).name,
+            compiler=compiler,
+            directory=directory,
+            dims=dims,
         )
     if pytorch.is_torch_model(model):
         return pytorch.import_torch(
-            model, examples=examples, name="model", compiler=compiler, directory=directory
+            model, examples=examples, name="model", compiler=compiler, directory=directory, dims=dims
         )
     if examples is not None:
         raise ModelError(
             f"example_inputs are for modules of PyTorch, not for a model of type {type(model).__name__}"
         )
     if isinstance(model, str) and is_mlir_text(model):
-        return mlir.import_mlir(model.encode(), name="model", compiler=compiler)
+        return mlir.import_mlir(model.encode(), name="model", compiler=compiler, fixed=fixed, entry=entry)
     if isinstance(model, bytes):
-        return _import_bytes(model, name="model", compiler=compiler, directory=directory)
+        return _import_bytes(
+            model, name="model", compiler=compiler, directory=directory, fixed=fixed, entry=entry
+        )
     if isinstance(model, str | os.PathLike):
-        return _import_path(Path(model), compiler=compiler, directory=directory)
+        return _import_path(Path(model), compiler=compiler, directory=directory, fixed=fixed, entry=entry)
     onnx_model: Any = model
     if is_onnx_proto(onnx_model):
         from tilewright.frontends import onnx as onnx_frontend
 
         return onnx_frontend.import_onnx(
-            onnx_model, base=None, name="model", compiler=compiler, directory=directory
+            onnx_model, base=None, name="model", compiler=compiler, directory=directory, fixed=fixed
         )
     raise ModelError(
         f"a model of type {type(model).__name__} is not supported",
@@ -85,17 +119,21 @@ def import_model(
     )
 
 
-def _import_path(path: Path, *, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+def _import_path(
+    path: Path, *, compiler: IreeCompiler, directory: Path, fixed: Sizes, entry: str | None
+) -> ImportedModel:
     data = _read_file(path)
     if path.suffix in (".mlir", ".mlirbc"):
         from tilewright.frontends import mlir
 
-        return mlir.import_mlir(data, name=path.name, compiler=compiler)
+        return mlir.import_mlir(data, name=path.name, compiler=compiler, fixed=fixed, entry=entry)
     return _import_bytes(
         data,
         name=path.name,
         compiler=compiler,
         directory=directory,
+        fixed=fixed,
+        entry=entry,
         base=path.parent,
         is_onnx=path.suffix == ".onnx",
     )
@@ -121,17 +159,21 @@ def _import_bytes(
     name: str,
     compiler: IreeCompiler,
     directory: Path,
+    fixed: Sizes,
+    entry: str | None,
     base: Path | None = None,
     is_onnx: bool = False,
 ) -> ImportedModel:
     from tilewright.frontends import mlir
 
     if not is_onnx and mlir.looks_like_mlir(data):
-        return mlir.import_mlir(data, name=name, compiler=compiler)
+        return mlir.import_mlir(data, name=name, compiler=compiler, fixed=fixed, entry=entry)
     from tilewright.frontends import onnx as onnx_frontend
 
     proto = onnx_frontend.parse(data, name=name)
-    return onnx_frontend.import_onnx(proto, base=base, name=name, compiler=compiler, directory=directory)
+    return onnx_frontend.import_onnx(
+        proto, base=base, name=name, compiler=compiler, directory=directory, fixed=fixed
+    )
 
 
 def external_data(path: Path) -> list[str]:

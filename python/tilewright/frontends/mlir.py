@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from tilewright.frontends import ImportedModel
-from tilewright.frontends.service import spell_out_torch
+from tilewright.frontends.service import fix_mlir_dims, spell_out_torch
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.records.dims import Sizes
 
 _BYTECODE_MAGIC = b"ML\xefR"
 
 
-def import_mlir(source: bytes, *, name: str, compiler: IreeCompiler) -> ImportedModel:
-    """Returns text or bytecode unchanged, except for torch ops that IREE would miscompute. IREE's parser and input
-    phase do everything else."""
+def import_mlir(
+    source: bytes, *, name: str, compiler: IreeCompiler, fixed: Sizes, entry: str | None
+) -> ImportedModel:
+    """Returns text or bytecode unchanged, except for torch ops that IREE would miscompute, and for `fixed` dims of the
+    function `entry`. IREE's parser and input phase do everything else."""
+    if fixed:
+        source = fix_mlir_dims(compiler, source, fixed, entry=entry, name=name)
     may_miscompute = b"f16" in source or (b"aten.gelu" in source and b"tanh" in source)
     if b"aten." in source and may_miscompute:
         source = spell_out_torch(compiler, source)
-    return ImportedModel(source=source, name=name)
+
+    def again(sizes: Sizes, compiler: IreeCompiler) -> ImportedModel:
+        return ImportedModel(source=fix_mlir_dims(compiler, source, sizes, entry=entry, name=name), name=name)
+
+    return ImportedModel(source=source, name=name, again=again)
 
 
 def looks_like_mlir(data: bytes) -> bool:

@@ -20,9 +20,11 @@ from onnx import numpy_helper
 from tilewright.errors import IreeError, ModelError
 from tilewright.frontends import ImportedModel, service
 from tilewright.frontends.defaults import open_inputs, overridable
+from tilewright.frontends.fixed_dims import fix_onnx_dims
 from tilewright.frontends.rewrites.scatters import flatten_scatters
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, write_archive
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.records.dims import Sizes
 from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec
 
 
@@ -56,9 +58,15 @@ def external_files(model: onnx.ModelProto) -> list[str]:
 
 
 def import_onnx(
-    model: onnx.ModelProto, *, base: Path | None, name: str, compiler: IreeCompiler, directory: Path
+    model: onnx.ModelProto,
+    *,
+    base: Path | None,
+    name: str,
+    compiler: IreeCompiler,
+    directory: Path,
+    fixed: Sizes,
 ) -> ImportedModel:
-    """Imports a model; paths of external data are relative to the folder `base`.
+    """Imports a model, with `fixed` sizes for dims; paths of external data are relative to the folder `base`.
 
     Initializers that are inputs, too, are defaults (see `overridable`). Where the model needs them as constants, they
     are.
@@ -67,11 +75,11 @@ def import_onnx(
     given = overridable(model)
     notes: list[str] = []
     try:
-        answer, module = _ask(compiler, open_inputs(stripped, given), name=name)
+        imported, keys = _import_stripped(stripped, given, fixed, name=name, compiler=compiler)
     except ModelError as error:
         if not given:
             raise
-        answer, module = _ask(compiler, open_inputs(stripped, []), name=name)
+        imported, keys = _import_stripped(stripped, [], fixed, name=name, compiler=compiler)
         notes.append(f"no initializer can be overridden by an input, because that is refused: {error}")
         given = []
     large = [tensor for tensor in large if tensor.name not in given]
@@ -86,22 +94,44 @@ def import_onnx(
         )
     if large:
         archive = directory / "model.irpa"
-        write_archive(archive, ((answer["keys"][t.name], _weights(t, base=base, name=name)) for t in large))
+        write_archive(archive, ((keys[t.name], _weights(t, base=base, name=name)) for t in large))
         parameters[PARAMETER_SCOPE] = archive
+
+    def again(sizes: Sizes, compiler: IreeCompiler) -> ImportedModel:
+        all_sizes = {**fixed, **sizes}
+        static, others = _import_stripped(stripped, given, all_sizes, name=name, compiler=compiler)
+        if not others.items() <= keys.items():
+            raise ModelError("its weights have other names once its dims are fixed", where=name)
+        return replace(static, parameters=parameters, notes=tuple(notes))
+
+    return replace(imported, parameters=parameters, notes=tuple(notes), again=again)
+
+
+def _import_stripped(
+    stripped: onnx.ModelProto, given: list[str], fixed: Sizes, *, name: str, compiler: IreeCompiler
+) -> tuple[ImportedModel, dict[str, str]]:
+    """Imports what `_strip` returned, which stays as it is; also returns the keys of its large initializers.
+
+    `given` are the initializers that callers may override.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(stripped)
+    fix_onnx_dims(model, fixed, name=name)
+    flatten_scatters(model)
+    answer, module = _ask(compiler, open_inputs(model, given), name=name)
     inputs = (_spec(value, name=name) for value in answer["inputs"])
     signature = Signature(
         tuple(replace(spec, has_default=spec.name in given) for spec in inputs),
         tuple(_spec(value, name=name) for value in answer["outputs"]),
     )
-    return ImportedModel(
+    imported = ImportedModel(
         source=module,
         listing=answer["listing"],
         name=name,
         signature=signature,
         entry=answer["function"],
-        parameters=parameters,
-        notes=tuple(notes),
     )
+    return imported, answer["keys"]
 
 
 def _ask(compiler: IreeCompiler, model: onnx.ModelProto, *, name: str) -> tuple[dict[str, Any], bytes]:
@@ -162,7 +192,6 @@ def _strip(
             # All initializers get the same encoding, because the importer does not read all of ONNX's encodings.
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
-    flatten_scatters(stripped)
     return stripped, large
 
 

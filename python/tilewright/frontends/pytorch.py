@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ModelError
 from tilewright.frontends import ImportedModel
@@ -20,7 +20,11 @@ from tilewright.frontends.service import spell_out_torch
 from tilewright.frontends.weights import write_archive
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.calling import Calling, Leaf
+from tilewright.records.dims import Dim, Sizes, settle_names, signature_inputs
 from tilewright.records.signature import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from tilewright.frontends.pytorch_dims import Symbols
 
 _ENTRY = "main"
 _PLAIN = (type(None), bool, int, float, str)
@@ -57,18 +61,30 @@ def need_torch(what: str) -> None:
 
 
 def import_torch(
-    model: Any, *, examples: Any, name: str, compiler: IreeCompiler, directory: Path
+    model: Any,
+    *,
+    examples: Any,
+    name: str,
+    compiler: IreeCompiler,
+    directory: Path,
+    dims: Mapping[str, Dim] | None = None,
 ) -> ImportedModel:
     """Imports a model for which `is_torch_model` holds, and writes its weights to `directory`.
 
-    `examples` are inputs for a module: a sequence of positional arguments, or a mapping of keyword arguments. Raises
-    `ModelError` if the model cannot be exported or imported.
+    `examples` are inputs for a module: a sequence of positional arguments, or a mapping of keyword arguments. `dims`
+    says what is known of open dims; those of a module are the ones that it names ("x.0"). Raises `ModelError` if the
+    model cannot be exported or imported.
     """
+    dims = dims or {}
     if isinstance(model, TorchGraph):
         return _import_graph(model, name=name, compiler=compiler, directory=directory)
     if type(model).__name__ != "ExportedProgram":
         return _import_exported(
-            _export(model, examples), name=type(model).__name__, compiler=compiler, directory=directory
+            _export(model, examples, dims),
+            name=type(model).__name__,
+            compiler=compiler,
+            directory=directory,
+            dims=dims,
         )
     if examples is not None:
         raise ModelError(
@@ -76,7 +92,9 @@ def import_torch(
             where=name,
             hint="leave them out",
         )
-    return _import_exported(model, name=name, compiler=compiler, directory=directory)
+    return _import_exported(
+        model, name=name, compiler=compiler, directory=directory, dims=dims, has_bounds=True
+    )
 
 
 def load_exported(path: Path) -> Any:
@@ -95,9 +113,11 @@ def load_exported(path: Path) -> Any:
         ) from error
 
 
-def _export(module: Any, examples: Any) -> Any:
-    """Returns the exported program of a module."""
+def _export(module: Any, examples: Any, dims: Mapping[str, Dim]) -> Any:
+    """Returns the exported program of a module, with the dims that `dims` names left open."""
     import torch
+
+    from tilewright.frontends.pytorch_dims import open_dims
 
     name = type(module).__name__
     if examples is None:
@@ -111,9 +131,10 @@ def _export(module: Any, examples: Any) -> Any:
             hint="give a tuple of arguments, or a dict of keyword arguments",
         )
     arguments, named = ((), dict(examples)) if isinstance(examples, Mapping) else (tuple(examples), {})
+    shapes = open_dims(module, arguments, named, dims, name=name) if dims else None
     try:
         with torch.no_grad():
-            return torch.export.export(module, arguments, named)
+            return torch.export.export(module, arguments, named, dynamic_shapes=shapes)
     except Exception as error:  # a module's own code runs here
         raise ModelError(
             f"torch.export cannot trace it: {_first_line(error)}",
@@ -122,11 +143,23 @@ def _export(module: Any, examples: Any) -> Any:
         ) from error
 
 
-def _import_exported(program: Any, *, name: str, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+def _import_exported(
+    program: Any,
+    *,
+    name: str,
+    compiler: IreeCompiler,
+    directory: Path,
+    dims: Mapping[str, Dim],
+    has_bounds: bool = False,
+) -> ImportedModel:
+    """Imports an exported program. `has_bounds` is True if the bounds of its dims are its author's own; PyTorch gives
+    to others a least size of 2."""
     import torch
 
+    from tilewright.frontends.pytorch_dims import Symbols, hold_constants
     from tilewright.frontends.pytorch_ops import decompositions
 
+    symbols = Symbols(program)
     try:
         with torch.no_grad():
             program = program.run_decompositions(decompositions())
@@ -135,33 +168,51 @@ def _import_exported(program: Any, *, name: str, compiler: IreeCompiler, directo
     calling, inputs, outputs = _read_signature(program, name)
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     signature = Signature(
-        tuple(_spec(name, spec.arg.name, values[spec.arg.name]) for spec in inputs),
+        tuple(_spec(name, spec.arg.name, values[spec.arg.name], symbols) for spec in inputs),
         tuple(
-            _spec(name, label, values[spec.arg.name])
+            _spec(name, label, values[spec.arg.name], symbols)
             for spec, label in zip(outputs, _output_names(program, calling), strict=True)
         ),
     )
-    # The importer would make results of the constants among the outputs, which IREE's interface cannot express.
-    kept = SimpleNamespace(
-        input_specs=program.graph_signature.input_specs,
-        output_specs=outputs,
-        user_inputs_to_mutate={},
-    )
-    bare = SimpleNamespace(
-        graph=program.graph,
-        graph_signature=kept,
-        state_dict=program.state_dict,
-        constants=program.constants,
-        range_constraints=program.range_constraints,
-    )
-    return _run_importer(
-        lambda importer: importer.import_program(bare, func_name=_ENTRY),
-        signature,
-        calling,
-        name=name,
-        compiler=compiler,
-        directory=directory,
-    )
+    given = settle_names(dims, signature_inputs(signature), where=name)
+    fixed = {dim: choice.fixed for dim, choice in given.items() if choice.fixed is not None}
+    constants = hold_constants(program)
+
+    def run(
+        sizes: Sizes, compiler: IreeCompiler, directory: Path | None
+    ) -> tuple[ImportedModel, dict[str, Any]]:
+        graph, static = symbols.fix(program.graph, signature, sizes, outputs, name=name)
+        # The importer would make results of the constants among the outputs, which IREE's interface cannot express.
+        kept = SimpleNamespace(
+            input_specs=program.graph_signature.input_specs,
+            output_specs=outputs,
+            user_inputs_to_mutate={},
+        )
+        bare = SimpleNamespace(
+            graph=graph,
+            graph_signature=kept,
+            state_dict=constants,
+            constants=constants,
+            range_constraints=program.range_constraints,
+        )
+        return _run_importer(
+            lambda importer: importer.import_program(bare, func_name=_ENTRY),
+            static,
+            calling,
+            name=name,
+            compiler=compiler,
+            directory=directory,
+        )
+
+    first, weights = run(fixed, compiler, directory)
+
+    def again(sizes: Sizes, compiler: IreeCompiler) -> ImportedModel:
+        static, others = run({**fixed, **sizes}, compiler, None)
+        if not others.items() <= weights.items():
+            raise ModelError("its weights have other names once its dims are fixed", where=name)
+        return replace(static, parameters=first.parameters)
+
+    return replace(first, dims=symbols.bounds if has_bounds else {}, again=again)
 
 
 def _import_graph(graph: TorchGraph, *, name: str, compiler: IreeCompiler, directory: Path) -> ImportedModel:
@@ -171,7 +222,7 @@ def _import_graph(graph: TorchGraph, *, name: str, compiler: IreeCompiler, direc
         tuple(_spec(name, node.name, node.meta["val"]) for node in nodes if node.op == "placeholder"),
         tuple(_spec(name, f"output{i}", node.meta["val"]) for i, node in enumerate(results)),
     )
-    return _run_importer(
+    imported, _ = _run_importer(
         lambda importer: importer.import_graph_module(graph.module, func_name=_ENTRY),
         signature,
         None,
@@ -179,6 +230,7 @@ def _import_graph(graph: TorchGraph, *, name: str, compiler: IreeCompiler, direc
         compiler=compiler,
         directory=directory,
     )
+    return imported
 
 
 def _run_importer(
@@ -188,8 +240,12 @@ def _run_importer(
     *,
     name: str,
     compiler: IreeCompiler,
-    directory: Path,
-) -> ImportedModel:
+    directory: Path | None,
+) -> tuple[ImportedModel, dict[str, Any]]:
+    """Runs the importer; without a directory, the weights are not written.
+
+    Also returns what identifies the tensor of each weight, by its name in the archive.
+    """
     from tilewright.frontends.pytorch_importer import import_fx
 
     try:
@@ -197,11 +253,11 @@ def _run_importer(
     except Exception as error:  # the importer raises what Python raises
         raise ModelError(f"not importable: {_first_line(error)}", where=name) from error
     parameters = {}
-    if imported.weights:
+    if imported.weights and directory is not None:
         archive = directory / "model.irpa"
         write_archive(archive, imported.arrays())
         parameters[imported.scope] = archive
-    return ImportedModel(
+    model = ImportedModel(
         source=spell_out_torch(compiler, imported.bytecode),
         name=name,
         signature=signature,
@@ -210,6 +266,11 @@ def _run_importer(
         listing=imported.listing,
         calling=calling,
     )
+    identities = {
+        key: (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+        for key, tensor in imported.weights.items()
+    }
+    return model, identities
 
 
 def _read_signature(program: Any, name: str) -> tuple[Calling, list[Any], list[Any]]:
@@ -293,7 +354,7 @@ def _output_names(program: Any, calling: Calling) -> list[str]:
     return names
 
 
-def _spec(model: str, name: str, value: Any) -> TensorSpec:
+def _spec(model: str, name: str, value: Any, symbols: Symbols | None = None) -> TensorSpec:
     """Returns the spec of a tensor. Raises `ModelError` if numpy has no such type."""
     import torch
 
@@ -301,17 +362,13 @@ def _spec(model: str, name: str, value: Any) -> TensorSpec:
         raise ModelError(f"'{name}' is not a dense tensor", where=model)
     text = str(value.dtype).removeprefix("torch.")
     try:
-        spec = TensorSpec(name, text, tuple(d if isinstance(d, int) else _dim(d) for d in value.shape))
+        spec = TensorSpec(
+            name, text, tuple(d if isinstance(d, int) else symbols and symbols.name(d) for d in value.shape)
+        )
         _ = spec.numpy_dtype
     except TypeError:
         raise ModelError(f"'{name}' is of type {text}, which numpy does not have", where=model) from None
     return spec
-
-
-def _dim(size: Any) -> str | None:
-    """Returns the name of a dim whose size is known only at run time, or None if it is an expression."""
-    text = str(size)
-    return text if text.isidentifier() else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.errors import ModelError
+from tilewright.errors import IreeError, ModelError
 from tilewright.iree.compiler import IreeCompiler, request_failed
+from tilewright.records.dims import Sizes
 
 
 def import_onnx(compiler: IreeCompiler, stripped: bytes, *, scope: str) -> tuple[dict[str, Any], bytes]:
@@ -30,10 +31,7 @@ def answer_import(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], 
     try:
         imported = import_stripped_model(blob, scope=header["scope"])
     except ModelError as error:
-        return {
-            "ok": False,
-            "refused": {"message": error.message, "where": error.where, "hint": error.hint},
-        }, b""
+        return _refused(error), b""
     answer = {
         "ok": True,
         "function": imported.function,
@@ -57,3 +55,41 @@ def answer_torch(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], b
     from tilewright.frontends.rewrites import torch_ops
 
     return {"ok": True}, torch_ops.spell_out_torch(blob)
+
+
+def fix_mlir_dims(
+    compiler: IreeCompiler, source: bytes, sizes: Sizes, *, entry: str | None, name: str
+) -> bytes:
+    """Returns a module whose entry takes tensors of fixed sizes; see `fixed_dims`."""
+    header = {
+        "request": f"{__name__}:answer_fix",
+        "step": "the fixing of dims",
+        "sizes": dict(sizes),
+        "entry": entry,
+        "name": name,
+    }
+    answer, module, _ = compiler.ask(header, source)
+    if "refused" in answer:
+        raise ModelError(**answer["refused"])
+    if not answer["ok"]:
+        # An exception of IREE's parser is about the module; the compilation without sizes says more.
+        raise IreeError(f"dims cannot be fixed: {answer['error']}", details=answer.get("trace", ""))
+    return module
+
+
+def answer_fix(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Fixes dims of a module; see `fixed_dims`."""
+    from tilewright.frontends.fixed_dims import fix_mlir_dims as fix
+
+    try:
+        return {"ok": True}, fix(blob, header["sizes"], entry=header["entry"], name=header["name"])
+    except ModelError as error:
+        return _refused(error), b""
+
+
+def _refused(error: ModelError) -> dict[str, Any]:
+    """Returns the answer that makes the user's process raise an error."""
+    return {
+        "ok": False,
+        "refused": {"message": error.message, "where": error.where, "hint": error.hint},
+    }

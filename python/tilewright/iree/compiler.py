@@ -29,9 +29,11 @@ class Diagnostic:
 class IreeCompiler:
     """IREE's compiler in a worker process."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, *, process_flags: Sequence[str] = ()) -> None:
+        """`process_flags` are for a worker that has compiled nothing yet, and that nothing else will use."""
         check_iree("iree-base-compiler")
         self._worker = worker
+        self._process_flags = list(process_flags)
 
     def compile_to(self, source: bytes, phase: Phase, *, flags: Sequence[str], name: str = "model") -> str:
         """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text."""
@@ -53,17 +55,25 @@ class IreeCompiler:
         """Compiles a module all the way to a VM module."""
         return self._compile(source, start=None, stop=None, flags=flags, name=name)
 
-    def signature(self, source: bytes, function: str) -> Signature | None:
-        """Returns the signature of a public function of a module; None if it cannot be read."""
+    def signature(self, source: bytes, function: str | None) -> Signature | None:
+        """Returns the signature of a public function of a module, or of its only one; None if it cannot be read."""
         types = self._function(source, function)
         return signature_from_types(types["inputs"], types["outputs"]) if types else None
 
-    def names(self, source: bytes, function: str) -> tuple[list[str], list[str]]:
+    def names(self, source: bytes, function: str | None) -> tuple[list[str], list[str]]:
         """Returns the names of a public function's arguments and results, "" where JAX wrote none."""
         found = self._function(source, function)
         return (found["input_names"], found["output_names"]) if found else ([], [])
 
-    def _function(self, source: bytes, function: str) -> dict[str, list[str]] | None:
+    def _function(self, source: bytes, function: str | None) -> dict[str, list[str]] | None:
+        functions = self.functions(source)
+        return functions.get(
+            next(iter(functions)) if function is None and len(functions) == 1 else str(function)
+        )
+
+    def functions(self, source: bytes) -> dict[str, dict[str, list[str]]]:
+        """Returns the public functions of a module by name, with the types and names of their "inputs" and "outputs";
+        none if it cannot be read."""
         answer, _, _ = self.ask(
             {
                 "request": "tilewright.iree.service:list_functions",
@@ -71,8 +81,7 @@ class IreeCompiler:
             },
             source,
         )
-        found: dict[str, list[str]] | None = answer.get("functions", {}).get(function)
-        return found
+        return answer.get("functions", {})  # type: ignore[no-any-return]
 
     def _compile(
         self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str
@@ -81,6 +90,7 @@ class IreeCompiler:
             "request": "tilewright.iree.service:compile_between_phases",
             "step": "IREE's compiler",
             "flags": list(flags),
+            "process_flags": self._process_flags,
             "name": name,
             "from": start,
             "to": stop,

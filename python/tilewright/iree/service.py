@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright.worker.doing import doing
@@ -55,25 +56,25 @@ def list_functions(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any],
         context.allow_unregistered_dialects = True
         for operation in ir.Module.parse(blob).body.operations:
             attributes = operation.operation.attributes
-            if operation.operation.name != "func.func" or not _is_public(attributes):
+            if operation.operation.name != "func.func" or not is_public(attributes):
                 continue
             kind = ir.FunctionType(ir.TypeAttr(attributes["function_type"]).value)
             functions[ir.StringAttr(attributes["sym_name"]).value] = {
                 "inputs": [str(t) for t in kind.inputs],
                 "outputs": [str(t) for t in kind.results],
-                "input_names": _argument_names(operation.operation.regions[0]),
+                "input_names": argument_names(operation.operation.regions[0]),
                 "output_names": _result_names(attributes, len(kind.results)),
             }
     return {"ok": True, "functions": functions}, b""
 
 
-def _is_public(attributes: Any) -> bool:
+def is_public(attributes: Any) -> bool:
     from iree.compiler import ir
 
     return "sym_visibility" not in attributes or ir.StringAttr(attributes["sym_visibility"]).value == "public"
 
 
-def _argument_names(body: Any) -> list[str]:
+def argument_names(body: Any) -> list[str]:
     """Returns the names in the locations of a function's arguments: a for `%arg0: tensor<4xf32> loc("a")`."""
     if not len(body.blocks):
         return []
@@ -94,7 +95,7 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
     from iree.compiler.api import ctypes_dl as api
 
     library = api._dylib
-    _set_printing_once(api)
+    _set_up_once(api, header["process_flags"])
 
     callback_type = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
@@ -149,11 +150,14 @@ def _run_phases(library: Any, invocation: Any, start: str | None, stop: str | No
     return True
 
 
-_printing_is_set = False
+_is_set_up = False
 
 
-def _set_printing_once(api: Any) -> None:
-    global _printing_is_set
-    if not _printing_is_set:
-        api._initializeGlobalCL("tilewright", *_PRINTING)
-        _printing_is_set = True
+def _set_up_once(api: Any, flags: Sequence[str]) -> None:
+    """Sets IREE's flags of the process, which only its first request can do."""
+    global _is_set_up
+    if not _is_set_up:
+        api._initializeGlobalCL("tilewright", *_PRINTING, *flags)
+        _is_set_up = True
+    elif flags:
+        raise RuntimeError(f"the process runs with other flags than {' '.join(flags)}")

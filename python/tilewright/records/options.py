@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from tilewright.errors import CompileError, TuningError
+from tilewright.records.dims import Dim
 from tilewright.records.threads import Threads, thread_choices
 from tilewright.system.cache_path import default_cache
 from tilewright.system.cores import MOST_THREADS
@@ -64,6 +65,9 @@ class CompileOptions:
 
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that update inputs in place, by name: `{"present": "past"}`; see docs/guide/state.md."""
+
+    dims: Mapping[str, Dim] = field(default_factory=dict)
+    """What is known of dims that the model leaves open, by name; see docs/guide/shapes.md."""
 
     passes: Mapping[Stage, Sequence[UserPass]] = field(default_factory=dict)
     """Passes of the user by stage; see docs/guide/python-ir.md."""

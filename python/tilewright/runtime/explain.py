@@ -26,20 +26,32 @@ from tilewright.system.cores import spell_threads
 
 if TYPE_CHECKING:
     from tilewright.runtime.metadata import Metadata
+    from tilewright.runtime.shapes import ShapeState
     from tilewright.system.ptxas import KernelResources
 
 
 _WIDTH = 110
 
 
-def explain_text(metadata: Metadata, cache_notes: Iterable[str] = (), *, verbose: bool = False) -> str:
+def explain_text(
+    metadata: Metadata,
+    cache_notes: Iterable[str] = (),
+    *,
+    shapes: Iterable[ShapeState] = (),
+    verbose: bool = False,
+) -> str:
     """Returns a summary of what was built and why, then the details of each kernel.
 
-    Ops that only say where elements lie, and what IREE does with them, are shown if `verbose` is set.
+    `shapes` say what became of shapes since the compilation. Ops that only say where elements lie, and what IREE does
+    with them, are shown if `verbose` is set.
     """
     report = metadata.report
     summary = summarize(report, iree_seconds=metadata.iree_seconds)
-    lines = [*_head(metadata, summary, cache_notes), *_kernels(summary), *_boundaries(summary)]
+    lines = [
+        *_head(metadata, summary, [*map(str, shapes), *_notes(metadata, cache_notes)]),
+        *_kernels(summary),
+        *_boundaries(summary),
+    ]
     lines += _left(metadata, summary, verbose=verbose)
     if metadata.variants:
         lines += ["", _variants(metadata)]
@@ -48,13 +60,19 @@ def explain_text(metadata: Metadata, cache_notes: Iterable[str] = (), *, verbose
         lines += ["", f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})"]
     for number, kernel in enumerate(report.kernels, start=1):
         lines += ["", *_kernel(number, kernel, metadata.resources.get(kernel.name), verbose=verbose)]
+    for shape in metadata.shapes:
+        lines += ["", str(shape)]
+        for number, kernel in enumerate(shape.report.kernels, start=1):
+            lines += ["", *_kernel(number, kernel, metadata.resources.get(kernel.name), verbose=verbose)]
     if verbose and report.edges_at_launch:
         lines += ["", "all edges through memory, and why they are not inside a kernel"]
         lines += _grouped(_edge(edge) for edge in report.edges_at_launch)
     return "\n".join(lines)
 
 
-def explain_json(metadata: Metadata, cache_notes: Iterable[str] = ()) -> dict[str, Any]:
+def explain_json(
+    metadata: Metadata, cache_notes: Iterable[str] = (), *, shapes: Iterable[ShapeState] = ()
+) -> dict[str, Any]:
     """Returns what `explain_text` says as plain data, with members in camelCase, as in plans and targets."""
     report, signature = metadata.report, metadata.signature
     return {
@@ -69,6 +87,12 @@ def explain_json(metadata: Metadata, cache_notes: Iterable[str] = ()) -> dict[st
         "inputs": to_json(signature.inputs) if signature else None,
         "outputs": to_json(signature.outputs) if signature else None,
         "state": dict(metadata.state),
+        "dims": {name: str(dim) for name, dim in metadata.dims.items()},
+        "shapesAhead": [
+            {"sizes": dict(shape.sizes), "kernels": to_json(shape.report.kernels)}
+            for shape in metadata.shapes
+        ],
+        "shapes": [shape.to_json() for shape in shapes],
         "notes": list(metadata.notes),
         "cache": list(cache_notes),
         "seconds": dict(metadata.seconds),
@@ -84,12 +108,17 @@ def explain_json(metadata: Metadata, cache_notes: Iterable[str] = ()) -> dict[st
     }
 
 
-def _head(metadata: Metadata, summary: Summary, cache_notes: Iterable[str]) -> list[str]:
+def _notes(metadata: Metadata, cache_notes: Iterable[str]) -> list[str]:
+    return [f"note: {note}" for note in (*metadata.notes, *cache_notes)]
+
+
+def _head(metadata: Metadata, summary: Summary, notes: Iterable[str]) -> list[str]:
     numerics = f", {metadata.report.numerics} numerics" if summary.kernels else ""
     threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
     lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
     lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
-    lines += [f"note: {note}" for note in (*metadata.notes, *cache_notes)]
+    lines += [f"dim {name}: {dim}" for name, dim in metadata.dims.items()]
+    lines += [*map(str, metadata.shapes), *notes]
     return lines + _coverage(summary.coverage)
 
 

@@ -8,11 +8,30 @@ from typing import Any
 
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.calling import Calling
+from tilewright.records.dims import Dim, spell_sizes
 from tilewright.records.encoding import check_kinds
 from tilewright.records.report import Report
 from tilewright.records.signature import Signature
 from tilewright.system.cores import MOST_THREADS
 from tilewright.system.ptxas import KernelResources
+
+
+@dataclass(frozen=True)
+class ShapeReport:
+    """What a program has for one shape of a dynamic model."""
+
+    sizes: Mapping[str, int]
+    report: Report
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sizes": dict(self.sizes), "report": dict(self.report.raw)}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> ShapeReport:
+        return ShapeReport(dict(data["sizes"]), Report.from_json(data["report"]))
+
+    def __str__(self) -> str:
+        return f"shape {spell_sizes(self.sizes)}: {len(self.report.kernels)} fused kernels"
 
 
 @dataclass(frozen=True)
@@ -44,6 +63,11 @@ class Metadata:
     """Calling convention of a program that was a PyTorch module."""
     state: Mapping[str, str] = field(default_factory=dict)
     """Outputs that share the buffers of inputs, which are updated in place."""
+    dims: Mapping[str, Dim] = field(default_factory=dict)
+    """Sizes that calls may give to dims that are open."""
+    shapes: tuple[ShapeReport, ...] = ()
+    """Shapes for which the module has kernels of their own; its entry chooses between them and a dynamic program, which
+    `report` is about."""
     report: Report = field(default_factory=Report)
     iree_seconds: float = 0.0
     """Lower bound of the seconds that ops left to IREE take, by their operations and bytes at the target's rates."""
@@ -76,6 +100,8 @@ class Metadata:
             **(self.signature.to_json() if self.signature else {}),
             "calling": self.calling.to_json() if self.calling else None,
             "state": dict(self.state),
+            "dims": {name: dim.to_json() for name, dim in self.dims.items()},
+            "shapes": [shape.to_json() for shape in self.shapes],
             "notes": list(self.notes),
             "seconds": dict(self.seconds),
             "iree": PINNED_IREE,
@@ -102,6 +128,8 @@ class Metadata:
             signature=Signature.from_json(data) if "inputs" in data else None,
             calling=Calling.from_json(data["calling"]) if data.get("calling") else None,
             state=data.get("state", {}),
+            dims={name: Dim.from_json(dim) for name, dim in data.get("dims", {}).items()},
+            shapes=tuple(ShapeReport.from_json(shape) for shape in data.get("shapes", ())),
             report=Report.from_json(data.get("report", {})),
             iree_seconds=data.get("iree_seconds", 0.0),
             plan=data.get("plan"),

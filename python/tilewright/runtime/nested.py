@@ -33,11 +33,10 @@ class NestedCaller:
         self._outputs = _pytree.treespec_loads(calling.outputs)
         self._on_tensors = TensorCaller(session, signature) if is_local else None
 
-    def __call__(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Runs the program. Raises `InputError` for arguments that the program was not compiled for."""
+    def run(self, values: Sequence[Any]) -> Any:
+        """Runs the program on what `flatten` returned. Raises `InputError` for tensors that do not fit it."""
         import torch
 
-        values = self._flatten(arguments, named)
         if any(isinstance(value, torch.Tensor) for value in values):
             results = self._call_tensors(values)
         else:
@@ -71,7 +70,7 @@ class NestedCaller:
             checked.append(value)
         return checked
 
-    def _flatten(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def flatten(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Returns the tensors and arrays among the arguments; checks the structure and the other leaves."""
         wanted = self._inputs.child(1).context if self._inputs.num_children == 2 else None
         if wanted is not None and set(wanted) == set(named):

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from tilewright.errors import InputError, OutputError, ProgramError
+from tilewright.records.dims import (
+    all_shapes,
+    check_sizes,
+    dim_names,
+    open_axes,
+    read_dims,
+    settle_names,
+    signature_inputs,
+    sizes_of,
+)
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Signature
@@ -23,6 +33,7 @@ from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.nested import NestedCaller
 from tilewright.runtime.processor import missing_features
 from tilewright.runtime.session import BoundCall, Session
+from tilewright.runtime.shapes import Shapes, ShapeState
 from tilewright.runtime.staged import Staged
 from tilewright.runtime.state import Steps
 from tilewright.system.cores import spell_threads
@@ -41,6 +52,7 @@ class Program:
         keep_alive: object = None,
         sources: Iterable[Path] = (),
         cache_notes: Sequence[str] = (),
+        make_shapes: Callable[[Metadata], Shapes | None] = lambda _: None,
     ) -> None:
         self._module = hold_module(module)
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
@@ -53,6 +65,9 @@ class Program:
         self._sources = tuple(source.absolute() for source in sources)
         """Parameter files that the program was compiled from, which `save` must not replace."""
         self._cache_notes = tuple(cache_notes)
+        self._shapes = make_shapes(metadata)
+        """Programs for shapes of a dynamic model; None if nothing more can be compiled."""
+        self._axes = open_axes(signature_inputs(metadata.signature)) if metadata.signature else ()
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Runs the program on arrays in the order of its inputs; returns a list in the order of its outputs.
@@ -61,9 +76,14 @@ class Program:
         a PyTorch module is called like the module, on tensors or arrays, and returns what the module returns. Raises
         `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
         program cannot be loaded or fails.
+
+        A program of a dynamic model runs kernels for the shapes of the arrays if it has such; see docs/guide/shapes.md.
         """
         if self._metadata.calling is not None:
-            return self._nested()(arrays, named)
+            caller = self._nested()
+            values = caller.flatten(arrays, named)
+            chosen = self._for_shapes(values)
+            return (caller if chosen is self else chosen._nested()).run(values)
         call = self.bind(*arrays, **named)
         call()
         return call.outputs()
@@ -73,9 +93,12 @@ class Program:
 
         `call()` runs it, and `call.outputs()` returns the results. Raises the errors of `__call__`.
         """
-        signature = self._metadata.signature
         if named:
             arrays = (*arrays, *self._by_position(len(arrays), named))
+        return self._for_shapes(arrays)._bind(arrays)
+
+    def _bind(self, arrays: Sequence[Any]) -> BoundCall:
+        signature = self._metadata.signature
         checked = (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
@@ -97,6 +120,50 @@ class Program:
         defaults = self.load().defaults
         return [named[spec.name] if spec.name in named else defaults.array(spec) for spec in upto]
 
+    def _for_shapes(self, values: Sequence[Any]) -> Program:
+        """Returns the program that runs arrays or tensors of these shapes; this one, if they do not fit it.
+
+        Raises `InputError` for sizes that it was not compiled for.
+        """
+        signature = self._metadata.signature
+        if not self._axes or signature is None:
+            return self
+        sizes = sizes_of(self._axes, signature, values)
+        if sizes is None:
+            return self
+        check_sizes(sizes, self._metadata.dims, self._axes, signature)
+        return (self._shapes.find(sizes) if self._shapes else None) or self
+
+    def build(
+        self, dims: Mapping[str, int | Sequence[int]] | None = None, /, **named: int | Sequence[int]
+    ) -> None:
+        """Compiles a dynamic model for sizes of its dims now, and keeps that: `program.build(batch=1, seq=[16, 128])`.
+
+        Every dim must get a size or a list of sizes; all combinations are compiled. A dim whose name is no word of
+        Python ("x.0") is given in a mapping. Raises `ProgramError` if the program has no dims or its model is not at
+        hand, `CompileError` for sizes that are wrong, and the errors of `tilewright.compile`.
+        """
+        names = dim_names(self._axes)
+        if self._shapes is None or self.signature is None:
+            reason = "its model is not at hand" if names else "its shapes are fixed"
+            raise ProgramError(
+                f"it cannot be built for more shapes: {reason}",
+                where=self._metadata.entry,
+                hint="use what tilewright.compile returns for a dynamic model",
+            )
+        given = settle_names(
+            read_dims({**(dims or {}), **named}), signature_inputs(self.signature), where=self._metadata.entry
+        )
+        shapes = all_shapes(given, names)
+        for sizes in shapes:
+            check_sizes(sizes, self._metadata.dims, self._axes, self.signature)
+        self._shapes.build(shapes)
+
+    @property
+    def shapes(self) -> tuple[ShapeState, ...]:
+        """What became of the shapes that a program of a dynamic model was called with or built for."""
+        return self._shapes.all() if self._shapes is not None else ()
+
     def _nested(self) -> NestedCaller:
         """Returns the caller for the module's own arguments, made at the first call."""
         if self._caller is None:
@@ -116,7 +183,24 @@ class Program:
             raise ProgramError(
                 "it has no state", where=self._metadata.entry, hint="compile it with state={output: input}"
             )
-        return Steps(self.load(), self.signature, self._metadata.state, state)
+        chosen = self._for_state(state)
+        return Steps(chosen.load(), chosen._metadata.signature or self.signature, self._metadata.state, state)
+
+    def _for_state(self, state: Mapping[str, Any]) -> Program:
+        """Returns the program for steps: one for a shape if the state alone gives all sizes, else this one."""
+        signature = self.signature
+        if not self._axes or signature is None:
+            return self
+        held = [spec for spec in signature.inputs if spec.name in state]
+        axes = open_axes([(spec.name, spec.shape) for spec in held])
+        if set(dim_names(axes)) != set(dim_names(self._axes)):
+            return self
+        part = Signature(tuple(held), ())
+        sizes = sizes_of(axes, part, [state[spec.name] for spec in held])
+        if sizes is None:
+            return self
+        check_sizes(sizes, self._metadata.dims, axes, part)
+        return (self._shapes.find(sizes) if self._shapes else None) or self
 
     def load(self) -> Session:
         """Loads the program into the runtime; otherwise the first call does so.
@@ -163,8 +247,10 @@ class Program:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels that Tilewright compiled; IREE's own are not among them."""
-        return self._metadata.report.kernels
+        """The kernels that Tilewright compiled; IREE's own are not among them. Those that are compiled for shapes when
+        the program is called are in `shapes`."""
+        ahead = [kernel for shape in self._metadata.shapes for kernel in shape.report.kernels]
+        return (*self._metadata.report.kernels, *ahead)
 
     @property
     def plan(self) -> Plan | None:
@@ -194,9 +280,9 @@ class Program:
         The text names ops that only say where elements lie if `verbose` is set. JSON has everything.
         """
         if format == "json":
-            return explain_json(self._metadata, self._cache_notes)
+            return explain_json(self._metadata, self._cache_notes, shapes=self.shapes)
         if format == "text":
-            return explain_text(self._metadata, self._cache_notes, verbose=verbose)
+            return explain_text(self._metadata, self._cache_notes, shapes=self.shapes, verbose=verbose)
         raise ValueError(f"format must be 'text' or 'json', not {format!r}")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -206,8 +292,14 @@ class Program:
         All files are written under temporary names first and renamed when all are complete, so programs that use
         the earlier files keep them. Raises `OutputError` if they cannot be written; the earlier files are then still
         there. A process that is killed between two renames leaves files that `load` refuses.
+
+        A program of a dynamic model is saved with all shapes that it has kernels for, in one module, which takes
+        another compilation; that raises the errors of `tilewright.compile`.
         """
         refuse_special(path)
+        together = self._shapes.save_as_one() if self._shapes is not None else None
+        if together is not None:
+            return together.save(path)
         target = Path(path)
         if target.suffix != ".vmfb":
             target = target.with_name(target.name + ".vmfb")

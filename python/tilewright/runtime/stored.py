@@ -122,6 +122,56 @@ class StoredWeights:
         return final
 
 
+def join_archives(
+    programs: Sequence[Archives], directory: Path
+) -> tuple[dict[str, Path], list[dict[tuple[str, str], str]]]:
+    """Joins the parameter files of several programs; a parameter that several have under the same name and with the
+    same bytes is stored once.
+
+    Returns the files by scope and, for each program, the new names of those parameters, by scope and name, whose names
+    other programs have for other bytes.
+    """
+    joined: dict[str, Path] = {}
+    renamed: list[dict[tuple[str, str], str]] = [{} for _ in programs]
+    for scope in dict.fromkeys(scope for archives in programs for scope in archives):
+        paths = [archives.get(scope) for archives in programs]
+        different = list(dict.fromkeys(path for path in paths if path is not None))
+        if len(different) == 1:
+            joined[scope] = different[0]
+            continue
+        index = runtime.ParameterIndex()
+        taken: dict[str, Any] = {}
+        for number, path in enumerate(paths):
+            for name, entry in (_load(path) if path is not None else {}).items():
+                own = name if name not in taken or _is_equal(taken[name], entry) else f"{name}/shape{number}"
+                if own != name:
+                    renamed[number][scope, name] = own
+                if own not in taken:
+                    taken[own] = entry
+                    _add_as_it_is(index, own, entry)
+        joined[scope] = directory / f"{quote(scope, safe='')}.joined.irpa"
+        try:
+            index.create_archive_file(str(joined[scope]))
+        except (RuntimeError, IndexError, OSError) as error:
+            size = sum(entry.length for entry in taken.values())
+            raise OutputError(
+                "the weights cannot be written",
+                where=str(directory),
+                hint=f"free {size / 1e6:.1f} MB of disk space, or set TMPDIR to another folder",
+            ) from error
+    return joined, renamed
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """True if two parameters have the same bytes."""
+    if one.length != other.length or one.is_splat != other.is_splat:
+        return False
+    if one.is_splat:
+        return bool(one.splat_pattern == other.splat_pattern)
+    first, second = (np.frombuffer(entry.file_view, np.uint8) for entry in (one, other))
+    return bool(np.array_equal(first, second))
+
+
 def _scopes(recipe: Mapping[str, Any]) -> set[str]:
     """Returns the scopes of the files that a recipe reads."""
     if recipe["step"] == "parameter":

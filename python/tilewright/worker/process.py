@@ -115,7 +115,7 @@ class Worker:
         self._log.truncate()
         limit = _Limit(self._lifeline, self._limit_seconds, self.deadline)
         try:
-            with limit:
+            with limit, self.deadline.if_cancelled(limit.cancel):
                 write_message(process.stdin, header, blob)
                 message = read_message(process.stdout)
                 while message is not None and "call" in message[0]:
@@ -229,8 +229,18 @@ def keep_compilers() -> Iterator[None]:
 
 
 @contextmanager
-def lend_worker(folder: Path, *, deadline: Deadline | None = None) -> Iterator[Worker]:
-    """Provides a worker for one compilation: one that waits (`keep_compilers`), or a new one."""
+def lend_worker(
+    folder: Path, *, deadline: Deadline | None = None, is_shared: bool = True
+) -> Iterator[Worker]:
+    """Provides a worker for one compilation: one that waits (`keep_compilers`), or a new one.
+
+    If `is_shared` is False, it is a new one, which no other compilation gets: its process has the priority of the
+    calling thread.
+    """
+    if not is_shared:
+        with Worker(folder, deadline=deadline) as worker:
+            yield worker
+        return
     with _keeping:
         waiting = _kept.pop() if _kept else None
     if waiting is not None and not waiting.serve(folder, deadline):
@@ -289,6 +299,11 @@ class _Limit:
     def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def cancel(self) -> None:
+        """Ends the process as if its deadline had passed."""
+        self.is_deadline = True
+        self._end()
 
     def _end(self) -> None:
         self.passed = True
