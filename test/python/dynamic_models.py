@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from conftest import make_model, value
 from onnx import helper
-from tilewright.compare.oracle import float64_reference, model_tolerance, relative_error
+from tilewright.reference.oracle import float64_reference, model_tolerance, relative_error
 
 Array = np.ndarray[Any, Any]
 

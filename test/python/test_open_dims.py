@@ -123,7 +123,7 @@ def test_explain_says_what_became_of_shapes(compile: Any) -> None:
     text = program.explain()
     assert "dim batch: any" in text and "dim seq: 1 to 512" in text
     assert "shape batch=2, seq=5: 1 fused kernels, after " in text
-    (shape,) = program.explain("json")["built_shapes"]
+    (shape,) = program.explain("json")["shapes"]
     assert shape["sizes"] == {"batch": 2, "seq": 5} and shape["state"] == "ready"
 
 
