@@ -224,27 +224,44 @@ def test_the_command_line_names_state(tmp_path: Path) -> None:
     )
 
 
-def test_state_of_an_open_dim_is_updated_in_place_by_the_kernels_of_a_shape() -> None:
-    """IREE's dynamic program copies it, which is no error: it serves other shapes only."""
+def _with_open_batch(*, late_reader: bool = False) -> onnx.ModelProto:
+    """Returns a model that writes one row of a cache [batch, max, size], and multiplies the cache."""
     nodes = [
-        helper.make_node("TensorScatter", ["past", "new", "start"], ["present"], axis=2, mode="linear"),
-        helper.make_node("Transpose", ["present"], ["columns"], perm=[0, 1, 3, 2]),
-        helper.make_node("MatMul", ["query", "columns"], ["scores"]),
+        helper.make_node("ScatterND", ["past", "place", "new"], ["present"]),
+        helper.make_node("MatMul", ["present", "query"], ["scores"]),
     ]
-    cache, one = ["batch", _HEADS, _MAX, _SIZE], ["batch", _HEADS, 1, _SIZE]
-    inputs = [value("past", cache), value("new", one), value("query", one)]
-    inputs.append(value("start", ["batch"], TensorProto.INT64))
-    outputs = [value("present", cache), value("scores", ["batch", _HEADS, 1, _MAX])]
-    program = tilewright.compile(make_model(nodes, inputs, outputs, opset=24), threads=1, state=_STATE)
-    assert "IREE's dynamic program copies its state" in program.explain()
-    program.build(batch=_BATCH)
-    past, new, query = _draw(0)
-    for batch in (_BATCH, 1):
+    cache = ["batch", _MAX, _SIZE]
+    inputs = [value("past", cache), value("new", [1, _SIZE]), value("query", [_SIZE, 3])]
+    inputs.append(value("place", [1, 2], TensorProto.INT64))
+    outputs = [value("present", cache), value("scores", ["batch", _MAX, 3])]
+    if late_reader:
+        nodes.append(helper.make_node("Sub", ["present", "past"], ["difference"]))
+        outputs.append(value("difference", cache))
+    return make_model(nodes, inputs, outputs)
+
+
+def test_a_dynamic_program_that_copies_its_state_says_so_and_shapes_are_refused() -> None:
+    program = tilewright.compile(_with_open_batch(late_reader=True), threads=1, state=_STATE)
+    assert "note: IREE's dynamic program copies its state" in program.explain()
+    with pytest.raises(tilewright.CompileError, match="cannot continue input 'past' in place"):
+        program.build(batch=2)
+
+
+def test_state_of_an_open_dim_is_updated_in_place_by_the_kernels_of_a_shape() -> None:
+    program = tilewright.compile(_with_open_batch(), threads=1, state=_STATE)
+    program.build(batch=4)
+    assert "copies its state" not in program.explain()
+    generator = np.random.default_rng(0)
+    past, query = (
+        generator.standard_normal(shape, dtype=np.float32) for shape in ((4, _MAX, _SIZE), (_SIZE, 3))
+    )
+    for batch in (4, 3):
         steps = program.steps(past=past[:batch])
         expected = past[:batch].copy()
-        for position in (4, 0):
-            (scores,) = steps(new[:batch], query[:batch], np.full(batch, position))
-            expected[:, :, position] = new[:batch, :, 0]
+        for row, position in ((1, 4), (2, 0)):
+            new = generator.standard_normal((1, _SIZE), dtype=np.float32)
+            (scores,) = steps(new, query, np.array([[row, position]]))
+            expected[row, position] = new[0]
             np.testing.assert_array_equal(steps.state("past"), expected)
-            np.testing.assert_allclose(scores, query[:batch] @ expected.swapaxes(2, 3), rtol=1e-4, atol=1e-5)
-    assert len(program.shapes) == 2 and program.shapes[0].calls == 1
+            np.testing.assert_allclose(scores, expected @ query, rtol=1e-4, atol=1e-5)
+    assert [(shape.sizes["batch"], shape.calls) for shape in program.shapes] == [(4, 1), (3, 1)]

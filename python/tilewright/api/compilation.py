@@ -16,7 +16,7 @@ from tilewright.api.running import MakeShapes, Setting, run
 from tilewright.api.stages import run_stages
 from tilewright.api.verification import verify as verify_program
 from tilewright.cache.use import CacheUse
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, IreeError
 from tilewright.frontends import ImportedModel, Model
 from tilewright.iree.versions import check_iree
 from tilewright.records.dims import DimChoice, read_dims
@@ -31,6 +31,8 @@ from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline
 from tilewright.system.tuning_path import default_path
 from tilewright.system.workfolder import WorkFolder
+
+_FIXED_MAY_DO = "IREE may take the model with sizes for all of its dims (dims=, --dims)"
 
 
 def compile(
@@ -167,7 +169,12 @@ def _compile(
 
     def stages(job: Job) -> Compiled:
         kept.append(import_user_model(job, model))
-        return run_stages(job, kept[0])
+        try:
+            return run_stages(job, kept[0])
+        except IreeError as error:
+            if kept[0].is_dynamic:
+                error.hint = f"{error.hint}; {_FIXED_MAY_DO}" if error.hint else _FIXED_MAY_DO
+            raise
 
     def make_shapes(folder: WorkFolder | None) -> MakeShapes:
         if options.plan is not None or options.passes:
