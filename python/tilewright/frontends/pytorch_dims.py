@@ -120,14 +120,15 @@ def _number(value: Any) -> int | None:
 def hold_constants(program: Any) -> dict[str, Any]:
     """Returns the tensors that a program holds, by name, with copies of those that become constants of the module.
 
-    Of a larger tensor only the name is used later, since its elements are in the parameter archive.
+    A larger tensor only tells later which names are the same memory, since its elements are in the parameter archive.
+    It is held by an alias, so that this stays so if the module gets other memory (`module.half()`).
     """
-    return {
-        name: value.detach().clone()
-        if isinstance(value, torch.Tensor) and value.numel() < MINIMUM_PARAMETER_ELEMENTS
-        else value
-        for name, value in {**program.state_dict, **program.constants}.items()
-    }
+    held: dict[str, Any] = {}
+    for name, value in {**program.state_dict, **program.constants}.items():
+        held[name] = value.detach() if isinstance(value, torch.Tensor) else value
+        if isinstance(value, torch.Tensor) and value.numel() < MINIMUM_PARAMETER_ELEMENTS:
+            held[name] = held[name].clone()
+    return held
 
 
 def _run(graph: Graph, shapes: Mapping[str, Sequence[Any]]) -> Graph:
