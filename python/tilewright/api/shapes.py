@@ -19,7 +19,7 @@ from tilewright.api.job import Job
 from tilewright.errors import CompileError
 from tilewright.frontends import ImportedModel
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.iree.faults import DATA_TILING
+from tilewright.iree.faults import DATA_TILING, without_data_tiling
 from tilewright.iree.merging import ShapeModule, merge_shapes
 from tilewright.records.dims import Sizes, open_axes, signature_inputs
 from tilewright.records.signature import Signature
@@ -140,7 +140,8 @@ def _finish(
                     check_in_place(stream, f"shape{number}_{entry}", job.options.state, signature)
     path = job.folder / "model.vmfb"
     path.write_bytes(module)
-    notes = ("data tiling is off, because IREE 3.13 computes dynamic shapes wrongly with it",)
+    reason = without_data_tiling(front.text) if DATA_TILING in job.iree_flags else None
+    notes = (f"data tiling is off, because {reason}",) if reason else ()
     return Finished(module=path, stitched=fused.stitched, flags=tuple(flags), notes=notes)
 
 
