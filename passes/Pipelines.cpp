@@ -19,6 +19,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -261,6 +262,7 @@ void buildRegrouping(OpPassManager &manager, const KernelOptions &options, bool 
 void buildNormalizing(OpPassManager &manager, const KernelOptions &options, bool isGpu) {
   LowerQuantizedMatmulOptions narrow;
   narrow.numerics = options.numerics;
+  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass()); // IREE leaves bitcasts as they are
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createExpandQuantization());
   manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow));

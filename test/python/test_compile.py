@@ -240,7 +240,14 @@ def test_flags_of_iree_pass_through(model_path: Path) -> None:
 def test_progress_is_told(model_path: Path) -> None:
     steps: list[str] = []
     tilewright.compile(model_path, threads=1, progress=steps.append)
-    assert len(steps) == 5
+    expected = [
+        "importing the model",
+        "IREE: to the preprocessing phase",
+        "fusing and generating kernels",
+        "IREE: to the module",
+        "storing weights in the layout that kernels read",
+    ]
+    assert [step for step in steps if step in expected] == expected
 
 
 def test_entry_chooses_among_functions() -> None:
