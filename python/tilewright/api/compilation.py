@@ -63,8 +63,8 @@ def compile(
 
     Arguments:
         model: Path of an ONNX, MLIR or torch.export file (.pt2), an `onnx.ModelProto`, MLIR text or bytecode, a
-            `torch.nn.Module` with `example_inputs`, or a `torch.export.ExportedProgram`. A .pt2 file can hold pickles,
-            so load only files that you trust.
+            `torch.nn.Module` with `example_inputs`, or a `torch.export.ExportedProgram`. A .pt2 file with pickled
+            objects is refused.
         target: Name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
             processors, as a sequence or with commas, give every kernel a variant for each, and the runtime chooses one
             on the machine that it runs on. A GPU ("cuda:h200") need not be in this machine.

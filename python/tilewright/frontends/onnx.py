@@ -163,6 +163,10 @@ def _strip(
     _copy_fields(model, stripped, leave=("graph",))
     _copy_fields(model.graph, stripped.graph, leave=("initializer", "node"))
     tensors = list(model.graph.initializer)
+    _refuse_sparse(model, name=name)
+    for function in stripped.functions:
+        for node in function.node:
+            _load_held(node, base=base, name=name)
     for node in model.graph.node:
         constant = _large_constant(node)
         if constant is None:
@@ -170,10 +174,7 @@ def _strip(
             copy.CopyFrom(node)
             # A node's name becomes its location, which messages and explain() show.
             copy.name = node.name or next(filter(None, node.output), node.op_type)
-            for tensor in _held_tensors(copy):
-                if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                    array = _weights(tensor, base=base, name=name)
-                    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+            _load_held(copy, base=base, name=name)
             continue
         tensor = onnx.TensorProto()
         tensor.CopyFrom(constant)
@@ -193,6 +194,24 @@ def _strip(
             array = _weights(tensor, base=base, name=name)
             stripped.graph.initializer.append(numpy_helper.from_array(array, tensor.name))
     return stripped, large
+
+
+def _load_held(node: onnx.NodeProto, *, base: Path | None, name: str) -> None:
+    """Loads the external data of the tensors in a node, so that nothing after us reads files that a model names."""
+    for tensor in _held_tensors(node):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            array = _weights(tensor, base=base, name=name)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def _refuse_sparse(model: onnx.ModelProto, *, name: str) -> None:
+    if model.graph.sparse_initializer:
+        tensor = model.graph.sparse_initializer[0].values
+        raise ModelError(
+            "sparse initializers are not supported",
+            where=f"{name}, initializer '{tensor.name}'",
+            hint="store it as a dense one",
+        )
 
 
 def _held_tensors(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:

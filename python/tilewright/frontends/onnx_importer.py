@@ -27,6 +27,7 @@ from tilewright.frontends.rewrites.opsets import declare_opset, is_older, raise_
 from tilewright.frontends.rewrites.rule import is_stub
 from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
+from tilewright.frontends.rewrites.sizes import check_sizes
 from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
@@ -92,6 +93,7 @@ def rewrite_model(model: onnx.ModelProto) -> None:
         _infer_shapes(model, taken_out)
 
     infer()
+    check_sizes(model.graph)
     legalize(model, infer, is_of_onnx=False)
     check_axes(model)
     for rewrite in (use_codes, sum_in_f32, spell_out_functions):
@@ -286,6 +288,46 @@ class _Importer(externalization.IREENodeImporter, ControlFlow):  # type: ignore[
         self._nv_map[node.output[0]] = _torch("aten.softplus", str(x.type), [x, scale, threshold])
         return True
 
+    def _handle_node_Elu(self, node: onnx.NodeProto) -> bool:
+        """Imports x < 0 ? alpha (exp x - 1) : x with expm1; IREE's own import subtracts 1 from exp x, which is zero for
+        small x."""
+        return self._import_elu(node, alpha=_float_attribute(node, "alpha", 1.0))
+
+    def _handle_node_Selu(self, node: onnx.NodeProto) -> bool:
+        """Imports Selu like Elu, with its constants in full; IREE's own import has five of their digits."""
+        gamma = _float_attribute(node, "gamma", 1.05070102214813232421875)
+        return self._import_elu(
+            node, alpha=_float_attribute(node, "alpha", 1.67326319217681884765625), gamma=gamma
+        )
+
+    def _handle_node_Celu(self, node: onnx.NodeProto) -> bool:
+        """Imports Celu like Elu; a negative alpha, which gives other branches, is left to IREE's importer."""
+        alpha = _float_attribute(node, "alpha", 1.0)
+        return alpha > 0 and self._import_elu(node, alpha=alpha, divisor=alpha)
+
+    def _import_elu(
+        self, node: onnx.NodeProto, *, alpha: float, gamma: float = 1.0, divisor: float = 1.0
+    ) -> bool:
+        given = self._nv_map[node.input[0]]
+        if _element(given) == "f64":
+            return False  # IREE's CPU back end has no expm1 in f64
+        x = _converted(given, "f32")
+        kind = str(x.type)
+
+        def number(value: float) -> Any:
+            return _torch("constant.float", "!torch.float", [], value=ir.FloatAttr.get_f64(value))
+
+        def scaled(value: Any, op: str, factor: float) -> Any:
+            return value if factor == 1.0 else _torch(op, kind, [value, number(factor)])
+
+        below = _torch("aten.expm1", kind, [scaled(x, "aten.div.Scalar", divisor)])
+        below = scaled(below, "aten.mul.Scalar", alpha * gamma)
+        is_below = _torch("aten.lt.Scalar", _with_element(x, "i1"), [x, number(0.0)])
+        above = scaled(x, "aten.mul.Scalar", gamma)
+        y = _torch("aten.where.self", kind, [is_below, below, above])
+        self._nv_map[node.output[0]] = _converted(y, _element(given))
+        return True
+
     def _shape(self, name: str) -> list[int]:
         """Returns the shape of a value, or an empty list if it is not known."""
         found = self._gi.find_type_proto_for_name(name)
@@ -308,6 +350,23 @@ def _torch(name: str, kind: str, operands: list[Any], **attributes: Any) -> Any:
     return ir.Operation.create(
         f"torch.{name}", results=[ir.Type.parse(kind)], operands=operands, attributes=attributes
     ).result
+
+
+_TORCH_FLOATS = {"f16": 5, "f32": 6, "bf16": 15}
+"""PyTorch's numbers of floats."""
+
+
+def _converted(value: Any, kind: str) -> Any:
+    """Converts a tensor of floats."""
+    if _element(value) == kind:
+        return value
+    number = ir.Attribute.parse(f"{_TORCH_FLOATS[kind]} : i64")
+    dtype = _torch("constant.int", "!torch.int", [], value=number)
+    return _torch("prims.convert_element_type", _with_element(value, kind), [value, dtype])
+
+
+def _float_attribute(node: onnx.NodeProto, name: str, default: float) -> float:
+    return next((attribute.f for attribute in node.attribute if attribute.name == name), default)
 
 
 def _element(value: Any) -> str:

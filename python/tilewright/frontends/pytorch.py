@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ModelError
 from tilewright.frontends import ImportedModel
+from tilewright.frontends.archives import check_archive, only_tensors
 from tilewright.frontends.service import spell_out_torch
 from tilewright.frontends.weights import write_archive
 from tilewright.iree.compiler import IreeCompiler
@@ -98,15 +99,17 @@ def import_torch(
 
 
 def load_exported(path: Path) -> Any:
-    """Loads what `torch.export.save` wrote. Such a file can hold pickles, so it must come from a trusted source.
+    """Loads what `torch.export.save` wrote. Nothing in the file is run: pickles may hold tensors only.
 
-    Raises `ModelError` if it cannot be loaded, or if PyTorch is not installed.
+    Raises `ModelError` if it cannot be loaded or holds code, or if PyTorch is not installed.
     """
     need_torch(str(path))
     import torch
 
+    check_archive(path)
     try:
-        return torch.export.load(str(path))
+        with only_tensors():
+            return torch.export.load(str(path))
     except Exception as error:  # PyTorch raises many kinds for damaged files
         raise ModelError(
             f"not a program of torch.export: {_first_line(error)}", where=str(path), hint="save it again"

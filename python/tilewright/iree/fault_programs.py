@@ -283,3 +283,13 @@ func.func @main(%x: !torch.vtensor<[65],f32>) -> !torch.vtensor<[65],f32> {
 }
 """
     return Evidence(model=text, inputs=[x], expected=[r.astype(np.float32)], tolerance=2e-6)
+
+
+def elu_of_small_numbers() -> Evidence:
+    x = _f32(-1e-9, -1e-8)
+    return _onnx([helper.make_node("Elu", ["x"], ["r"])], {"x": x}, {"r": x}, tolerance=1e-6)
+
+
+def selu_at_infinity() -> Evidence:
+    node = helper.make_node("Selu", ["x"], ["r"])
+    return _onnx([node], {"x": _f32(-np.inf, 1)}, {"r": _f32(-1.7580993, 1.050701)}, tolerance=1e-6)

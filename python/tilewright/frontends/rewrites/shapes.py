@@ -97,12 +97,12 @@ class _Folder:
             helper.make_node("Constant", [], [t.name], name=node.name, value=t) for t in branch.initializer
         ]
         results = [
-            helper.make_node("Identity", [value.name], [name], name=node.name)
+            helper.make_node("Identity", [names.get(value.name, value.name)], [name], name=node.name)
             for value, name in zip(branch.output, node.output, strict=True)
             if name
         ]
-        nodes += [*branch.node, *results]
-        return [_renamed(inner, names) for inner in nodes]
+        # The results keep their names, which the branch may use for its own.
+        return [*(_renamed(inner, names) for inner in (*nodes, *branch.node)), *results]
 
     def _evaluate(self, node: NodeProto) -> list[Array] | None:
         operands = {name: self._operand(node, name) for name in node.input if name}
