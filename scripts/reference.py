@@ -74,9 +74,9 @@ def _passes() -> Iterator[tuple[str, str, str, str]]:
 _PASSES = """# Passes
 
 **Which passes are there, and in which order do they run?** Each pass is also a function of `tilewright.passes` with
-typed options ([pipelines](../guide/pipelines.md)). `passes/Pipelines.cpp` is the only file that orders them. What a
-pass declined is a remark: `--remarks-filter-missed=... --remark-format=emitRemark` in `tilewright-opt`, and the return
-value of a pass function.
+typed options ([pipelines](../guide/pipelines.md)). `passes/Pipelines.cpp` orders the stages, and the `Pipeline.cpp` of
+each [backend](../design/layout.md#backends) the passes of its machines. What a pass declined is a remark:
+`--remarks-filter-missed=... --remark-format=emitRemark` in `tilewright-opt`, and the return value of a pass function.
 
 | pass | runs on | what it does |
 |---|---|---|

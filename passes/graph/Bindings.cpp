@@ -62,7 +62,7 @@ std::optional<WeightGroup> tilewright::weightGroupOf(Value input) {
 int64_t tilewright::countBindings(ArrayRef<Value> inputs, ArrayRef<Value> outputs,
                                   llvm::function_ref<bool(Value)> isPrivate, const Target &target) {
   int64_t bindings = inputs.size() + outputs.size();
-  if (bindings <= target.maxBindings || target.backend != Backend::cuda)
+  if (bindings <= target.maxBindings || !target.traits.sharesBindings)
     return bindings;
   SmallVector<WeightGroup> groups;
   for (Value input : inputs)

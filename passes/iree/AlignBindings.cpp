@@ -130,14 +130,14 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!kernels)
       return;
-    bool isGpu = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) != nullptr;
-    if (!isGpu && !storesPastCaches(kernels))
+    bool isOnDevice = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) != nullptr;
+    if (!isOnDevice && !storesPastCaches(kernels))
       return;
     getOperation().walk([&](LaunchOp launch) {
-      if (isGpu)
+      if (isOnDevice)
         alignInputs(launch, kGpuAccess);
       for (Value result : launch.getResults())
-        alignResult(result, isGpu ? kGpuAccess : kCpuStreaming);
+        alignResult(result, isOnDevice ? kGpuAccess : kCpuStreaming);
     });
   }
 };

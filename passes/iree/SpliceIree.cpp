@@ -86,8 +86,8 @@ public:
     OperationState state(loc, "hal.executable.source");
     state.addAttribute("sym_name", builder.getStringAttr(kKernelModule));
     state.addAttribute("sym_visibility", builder.getStringAttr("private"));
-    bool isGpu = kernels.front().threads > 0;
-    StringRef key = isGpu ? "\"cuda\", \"cuda-nvptx-fb\"" : "\"llvm-cpu\", \"embedded-elf-x86_64\"";
+    bool hasThreads = kernels.front().threads > 0;
+    StringRef key = hasThreads ? "\"cuda\", \"cuda-nvptx-fb\"" : "\"llvm-cpu\", \"embedded-elf-x86_64\"";
     state.addAttribute("objects", opaque("hal", "executable.objects<{#hal.executable.target<" + key + "> = [#hal." +
                                                     objectText(objectPath) + "]}>"));
     Block &body = state.addRegion()->emplaceBlock();
@@ -96,7 +96,7 @@ public:
     builder.setInsertionPointToEnd(&body);
     for (auto [ordinal, kernel] : llvm::enumerate(kernels))
       buildExport(kernel, ordinal);
-    if (!isGpu)
+    if (!hasThreads)
       buildShims(kernels);
     builder.create(OperationState(loc, "hal.executable.source_end"));
   }

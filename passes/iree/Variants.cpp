@@ -14,7 +14,7 @@ std::string tilewright::variantPath(llvm::StringRef path, size_t number) {
 llvm::Expected<int64_t> tilewright::computeCapability(const Target &target) {
   llvm::StringRef digits = target.cpu;
   int64_t capability = 0;
-  if (target.backend != Backend::cuda || !digits.consume_front("sm_") || digits.consumeInteger(10, capability))
+  if (!digits.consume_front("sm_") || digits.consumeInteger(10, capability))
     return llvm::createStringError("target '" + target.name + "' has no compute capability");
   return capability;
 }

@@ -149,6 +149,14 @@ static void setSlots(const GemmTile &tile, const MicroKernel &kernel, GemmTiling
   tiling.rhsSlotBytes = llvm::alignTo(rhsBytes, alignment);
 }
 
+std::string tilewright::whyNoGemm(const GemmChoice &choice) {
+  for (auto [name, value] : {std::pair("m", choice.m), std::pair("n", choice.n), std::pair("kSlices", choice.kSlices),
+                             std::pair("step", choice.step)})
+    if (value < 1 || !llvm::isPowerOf2_64(value))
+      return llvm::formatv("{0} must be a power of two, not {1}", name, value);
+  return "";
+}
+
 std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
                                                        const GemmChoice &choice, std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<GemmTiling> {
@@ -156,10 +164,8 @@ std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int
       *reason = std::move(why);
     return std::nullopt;
   };
-  for (auto [name, value] : {std::pair("m", choice.m), std::pair("n", choice.n), std::pair("kSlices", choice.kSlices),
-                             std::pair("step", choice.step)})
-    if (value < 1 || !llvm::isPowerOf2_64(value))
-      return refuse(llvm::formatv("{0} must be a power of two, not {1}", name, value));
+  if (std::string why = whyNoGemm(choice); !why.empty())
+    return refuse(why);
   bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
   int64_t lanesOfUnit = threadsOfStep(kernel);
   GemmTiling tiling;

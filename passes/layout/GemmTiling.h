@@ -98,6 +98,9 @@ int64_t leastK(const GemmTile &tile, const MicroKernel &kernel);
 /// descriptors cannot.
 bool canShift(const MicroKernel &kernel);
 
+/// Returns why no contraction can be computed with the choice, or an empty string.
+std::string whyNoGemm(const GemmChoice &choice);
+
 /// Returns the layout that a plan's choice gives to a tile. Returns nothing if a block of so many threads cannot carry
 /// the choice out; then `reason` explains it with numbers.
 std::optional<GemmTiling> deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,

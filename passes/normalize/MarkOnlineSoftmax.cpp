@@ -98,7 +98,7 @@ struct MarkOnlineSoftmax : impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax> {
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
         // Threads that share a row would have to synchronise whenever the reference of the row changes.
-        bool isLeft = machine->backend == Backend::cuda && form == kRunningMaximum;
+        bool isLeft = machine->traits.threadBlocks && form == kRunningMaximum;
         if (form.empty() || isLeft)
           continue;
         if (form == kMaximumOfBlocks)

@@ -363,9 +363,9 @@ public:
   using OnePassVarianceBase::OnePassVarianceBase;
 
 private:
-  /// CPUs keep two passes over narrow floats, because one pass was never timed there.
+  /// CPUs keep two passes over narrow floats (MachineTraits::narrowOnePass), because one pass was never timed there.
   static bool takes(Type element, const Target &machine) {
-    return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.backend == Backend::cuda);
+    return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.traits.narrowOnePass);
   }
 
   static void shift(linalg::GenericOp sum, const Target &machine) {

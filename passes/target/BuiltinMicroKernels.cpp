@@ -6,7 +6,6 @@
 // end. VPMADDWD multiplies signed words: bytes at even and at odd positions are widened separately. Both are exact:
 // integers wrap as they do in the graph.
 #include "passes/target/BuiltinMicroKernels.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -248,10 +247,9 @@ void addGpu(std::vector<MicroKernel> &kernels) {
   warp.strict = group.strict = false;
   for (const char *type : {"f16", "bf16"})
     add({type, type, "f32"}, /*depth=*/16, /*speed=*/16);
-  warp.name = kTf32Kernel.str();
-  group.name = kTf32GroupKernel.str();
-  warp.features.push_back(kTf32Feature.str());
-  group.features.push_back(kTf32Feature.str());
+  warp.name = "mma_tf32";
+  group.name = "wgmma_tf32";
+  warp.roundsToTf32 = group.roundsToTf32 = true;
   add({"f32", "f32", "f32"}, /*depth=*/8, /*speed=*/8);
 }
 } // namespace

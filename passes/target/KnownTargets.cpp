@@ -26,7 +26,6 @@ struct CpuCore {
 Target cpuTarget(const CpuCore &core, int64_t cores) {
   Target target;
   target.name = core.name;
-  target.backend = Backend::cpu;
   target.triple = "x86_64-unknown-unknown-eabi-elf";
   target.cpu = core.cpu;
   target.features = core.features;
@@ -164,7 +163,6 @@ Target cudaTarget(const CudaDevice &device) {
   const CudaGeneration &generation = device.generation;
   Target target;
   target.name = device.name;
-  target.backend = Backend::cuda;
   target.triple = "nvptx64-nvidia-cuda";
   target.cpu = generation.cpu;
   target.features = generation.features;
@@ -211,13 +209,14 @@ const CudaDevice cudaDevices[] = {
 };
 } // namespace
 
-const std::vector<Target> &tilewright::targetTable() {
-  static const std::vector<Target> table = [] {
-    std::vector<Target> targets = {cpuTarget(baseline, 8), cpuTarget(avx2, 8), cpuTarget(avx512, 8),
-                                   cpuTarget(avx512bf16, 8), cpuTarget(amx, 8)};
-    for (const CudaDevice &device : cudaDevices)
-      targets.push_back(cudaTarget(device));
-    return targets;
-  }();
-  return table;
+std::vector<Target> tilewright::cpuTable() {
+  return {cpuTarget(baseline, 8), cpuTarget(avx2, 8), cpuTarget(avx512, 8), cpuTarget(avx512bf16, 8),
+          cpuTarget(amx, 8)};
+}
+
+std::vector<Target> tilewright::cudaTable() {
+  std::vector<Target> targets;
+  for (const CudaDevice &device : cudaDevices)
+    targets.push_back(cudaTarget(device));
+  return targets;
 }

@@ -5,7 +5,8 @@
 #include "passes/target/Target.h"
 
 namespace tilewright {
-const std::vector<Target> &targetTable();
+std::vector<Target> cpuTable();
+std::vector<Target> cudaTable();
 } // namespace tilewright
 
 #endif

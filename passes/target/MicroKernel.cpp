@@ -1,7 +1,6 @@
 // The registry of micro kernels: a list that others can extend, and one way to choose from it.
 #include "passes/target/MicroKernel.h"
 
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/BuiltinMicroKernels.h"
 #include "passes/target/MicroKernelBody.h"
 #include "passes/target/MicroKernelChoices.h"
@@ -80,9 +79,8 @@ std::string MicroKernel::verify() const {
   if (block.rows < 0 || block.vectors < 0 || (block.rows == 0) != (block.vectors == 0) ||
       (block.vectors & (block.vectors - 1)))
     return "block: expected rows and a power of two of vectors, or neither";
-  bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
   for (const std::string &feature : features)
-    if (std::string wrong = isOfCpu ? whyNoFeature("x86_64", feature) : ""; !wrong.empty())
+    if (std::string wrong = isOfThreads() ? "" : whyNoFeature("x86_64", feature); !wrong.empty())
       return wrong;
   if (!step && body.empty())
     return "body: missing";
@@ -92,15 +90,20 @@ std::string MicroKernel::verify() const {
 }
 
 bool MicroKernel::runsOn(const Target &target) const {
-  bool isOfCpu = unit == StepUnit::vector || unit == StepUnit::tiles;
   if (unit == StepUnit::tiles && 2 * kTileRowBytes % target.vectorBytes != 0)
     return false; // a block has to be whole vectors
-  return isOfCpu == (target.backend == Backend::cpu) && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
+  return isOfThreads() == target.traits.threadBlocks && (vectorBytes == 0 || vectorBytes == target.vectorBytes) &&
          all_of(features, [&](const std::string &feature) { return target.has(feature); });
 }
 
 bool MicroKernel::takes(const ProductTypes &product) const {
   return fits(types.lhs, product.lhs) && fits(types.rhs, product.rhs) && fits(types.accumulator, product.accumulator);
+}
+
+bool MicroKernel::isAllowedBy(NumericsMode numerics) const {
+  if (roundsToTf32)
+    return numerics == NumericsMode::tf32;
+  return strict || numerics != NumericsMode::strict;
 }
 
 RegisterBlock MicroKernel::blockFor(const Target &target) const {
@@ -134,42 +137,45 @@ size_t tilewright::numMicroKernelRegistrations() {
 }
 
 std::optional<MicroKernel> tilewright::chooseMicroKernel(const Target &target, const ProductTypes &types,
-                                                         RhsLayout layout, bool strict) {
+                                                         RhsLayout layout, NumericsMode numerics) {
   std::optional<MicroKernel> best;
   // Among equally fast ones, prefer the one that reads rhs in its present layout.
   auto rank = [&](const MicroKernel &kernel) {
     return std::pair(kernel.speed, layout.packedDepth == 0 ? !kernel.isGeneric() : kernel.depth == layout.packedDepth);
   };
   for (MicroKernel &kernel : candidates(target, types, layout))
-    if (!isOfWarpgroup(kernel) && (kernel.strict || !strict) && (!best || rank(kernel) > rank(*best)))
+    if (!isOfWarpgroup(kernel) && kernel.isAllowedBy(numerics) && (!best || rank(kernel) > rank(*best)))
       best = std::move(kernel);
   return best;
 }
 
 std::vector<MicroKernel> tilewright::allMicroKernels(const Target &target, const ProductTypes &types, RhsLayout layout,
-                                                     bool strict) {
+                                                     NumericsMode numerics) {
   std::vector<MicroKernel> found = candidates(target, types, layout);
-  llvm::erase_if(found, [&](const MicroKernel &kernel) { return strict && !kernel.strict; });
+  llvm::erase_if(found, [&](const MicroKernel &kernel) { return !kernel.isAllowedBy(numerics); });
   return found;
 }
 
-std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, const ProductTypes &types) {
+std::optional<MicroKernel> tilewright::warpgroupKernel(const Target &target, const ProductTypes &types,
+                                                       NumericsMode numerics) {
   for (MicroKernel &kernel : candidates(target, types, {/*packedDepth=*/1}))
-    if (isOfWarpgroup(kernel) && (kernel.strict || !target.has(kStrictFeature)))
+    if (isOfWarpgroup(kernel) && kernel.isAllowedBy(numerics))
       return std::move(kernel);
   return std::nullopt;
 }
 
 std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, const ProductTypes &types,
-                                                        StringRef label, OperandStorage storage, std::string *instead) {
+                                                        StringRef label, OperandStorage storage, NumericsMode numerics,
+                                                        std::string *instead) {
   auto kernel = findMicroKernel(target, types, {/*packedDepth=*/1}, label);
-  bool strict = target.has(kStrictFeature);
   std::string why;
   if (!kernel)
     why = "target '" + target.name + "' has no '" + label.rsplit('-').first.str() + "' for " + types.lhs + " times " +
           types.rhs + " with accumulators in " + types.accumulator;
-  else if (strict && !kernel->strict)
+  else if (numerics == NumericsMode::strict && !kernel->strict)
     why = "strict numerics forbid '" + kernel->name + "', which does not round each product separately";
+  else if (!kernel->isAllowedBy(numerics))
+    why = "numerics '" + stringify(numerics).str() + "' forbid '" + kernel->name + "', which rounds operands to tf32";
   else if (isOfWarpgroup(*kernel) && (storage.rhsInBuffer || (storage.lhsInBuffer && !takesLhsFromBuffers(*kernel))))
     why = "an operand is in a buffer of the block, which descriptors of '" + kernel->name + "' cannot address";
   else if (!storage.alongK && readsAlongK(*kernel))
@@ -177,7 +183,7 @@ std::optional<MicroKernel> tilewright::blockMicroKernel(const Target &target, co
           " reads operands whose K is contiguous, and in one of them it is not";
   if (instead)
     *instead = why;
-  return why.empty() ? kernel : chooseMicroKernel(target, types, {/*packedDepth=*/1}, strict);
+  return why.empty() ? kernel : chooseMicroKernel(target, types, {/*packedDepth=*/1}, numerics);
 }
 
 std::optional<MicroKernel> tilewright::findMicroKernel(const Target &target, const ProductTypes &types,

@@ -6,6 +6,7 @@
 #ifndef TILEWRIGHT_TARGET_MICROKERNEL_H
 #define TILEWRIGHT_TARGET_MICROKERNEL_H
 
+#include "passes/target/NumericsMode.h"
 #include "passes/target/ProductTypes.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -72,6 +73,8 @@ struct MicroKernel {
   double speed = 1;                  ///< multiply-adds in the time of one in f32
   /// True if each product is added separately, rounded once and not flushed, so that strict numerics may use it.
   bool strict = true;
+  /// True if it rounds f32 operands to tf32, so that only numerics of that name may use it.
+  bool roundsToTf32 = false;
   /// True if the step adds an offset even where lhs is zero; the offset is subtracted at the end.
   bool hasOffset = false;
   BlockRegisters besides; ///< for the register block
@@ -87,6 +90,9 @@ struct MicroKernel {
   std::string verify() const;
   bool runsOn(const Target &target) const;
   bool takes(const ProductTypes &types) const;
+  bool isAllowedBy(NumericsMode numerics) const;
+  /// Returns true if threads of a block do its steps, and false if a core does them with its registers.
+  bool isOfThreads() const { return unit == StepUnit::thread || unit == StepUnit::warp; }
   /// Returns true if it takes all floats or all integers.
   bool isGeneric() const { return types.lhs == "float" || types.lhs == "integer"; }
   /// Returns the K that all lanes take at once; operands packed for it have whole steps of that length.
@@ -109,10 +115,10 @@ struct RhsLayout {
   bool tiles = false; ///< tile registers can load both operands, or may once rhs is packed
 };
 
-/// Returns the fastest micro kernel for the contraction among those of the target, of the registry and of the library,
-/// or nothing if none can read the layout.
+/// Returns the fastest micro kernel for the contraction that the numerics allow, among those of the target, of the
+/// registry and of the library, or nothing if none can read the layout.
 std::optional<MicroKernel> chooseMicroKernel(const Target &target, const ProductTypes &types, RhsLayout layout,
-                                             bool strict);
+                                             NumericsMode numerics);
 
 /// Returns the micro kernel that a plan's label names, if it fits the contraction, reads the layout and runs on the
 /// target.

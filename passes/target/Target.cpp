@@ -2,15 +2,13 @@
 #include "passes/target/Target.h"
 
 #include "passes/support/ParseJson.h"
-#include "passes/target/KnownTargets.h"
+#include "passes/target/MachineKind.h"
 #include "passes/target/MicroKernelBody.h"
-#include "passes/target/ProcessorNames.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
-#include "llvm/TargetParser/Triple.h"
 #include <thread>
 
 using namespace llvm;
@@ -19,18 +17,25 @@ using namespace tilewright;
 namespace {
 Error fail(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 
-const char *stringify(Backend backend) { return backend == Backend::cpu ? "cpu" : "cuda"; }
-
 /// Finds a target of the table. Devices are also known by compute capability and model.
 const Target *find(StringRef name) {
   name = StringSwitch<StringRef>(name)
              .Case("sm_90-h200", "cuda:h200")
              .Case("sm_90-h100-pcie", "cuda:h100-pcie")
              .Default(name);
-  for (const Target &target : targetTable())
-    if (target.name == name)
-      return &target;
+  for (const MachineKind *kind : machineKinds())
+    for (const Target &target : kind->targets)
+      if (target.name == name)
+        return &target;
   return nullptr;
+}
+
+/// Returns the names of the backends as alternatives: "cpu" or "cuda", in quotes.
+std::string kindNames() {
+  std::vector<std::string> quoted;
+  for (const MachineKind *kind : machineKinds())
+    quoted.push_back("\"" + kind->name + "\"");
+  return join(quoted, " or ");
 }
 
 //===--------------------------------------------------------------------===//
@@ -218,87 +223,6 @@ std::string readGpu(const json::Value &value, GpuLimits &gpu) {
   return fields.finish();
 }
 
-/// Returns the first GPU of the table with that compute capability, or null.
-const Target *gpuOfTable(StringRef capability) {
-  const std::vector<Target> &table = targetTable();
-  auto found =
-      find_if(table, [&](const Target &known) { return known.backend == Backend::cuda && known.cpu == capability; });
-  return found == table.end() ? nullptr : &*found;
-}
-
-/// Returns the PTX version that the features request; 0: none.
-int64_t ptxVersion(StringRef features) {
-  int64_t version = 0;
-  for (StringRef feature : split(features, ','))
-    if (int64_t requested = 0; feature.consume_front("+ptx") && !feature.getAsInteger(10, requested))
-      version = std::max(version, requested);
-  return version;
-}
-
-/// Returns why no kernels can be generated with a GPU's features, or an empty string.
-std::string whyNotItsFeatures(const Target &target, const Target &known) {
-  for (StringRef feature : split(target.features, ','))
-    if (feature.consume_front("+sm_") && !feature.starts_with(StringRef(target.cpu).substr(3)))
-      return ("features: '+sm_" + feature + "' is not a feature of " + target.cpu).str();
-  if (int64_t least = ptxVersion(known.features); ptxVersion(target.features) < least)
-    return "features: kernels of " + target.cpu + " are written in PTX " + std::to_string(least) +
-           " or newer; expected +ptx" + std::to_string(least);
-  return "";
-}
-
-/// Returns why no kernels can be generated for a GPU with these limits, or an empty string. A CPU's limits are zero.
-std::string whyNoGpu(const Target &target) {
-  const GpuLimits &gpu = target.gpu;
-  constexpr int64_t kLanes = 32, kMostThreads = 1024;
-  if (gpu.warpLanes != kLanes)
-    return "gpu.warpLanes: " + std::to_string(gpu.warpLanes) + "; only warps of 32 threads are supported";
-  if (gpu.threadsPerBlock < kLanes || gpu.threadsPerBlock > kMostThreads)
-    return "gpu.threadsPerBlock: " + std::to_string(gpu.threadsPerBlock) + "; expected 32 to 1024";
-  if (gpu.threadsPerSm < gpu.threadsPerBlock)
-    return "gpu.threadsPerSm: " + std::to_string(gpu.threadsPerSm) + "; expected at least gpu.threadsPerBlock";
-  const std::pair<StringRef, int64_t> counts[] = {{"blocksPerSm", gpu.blocksPerSm},
-                                                  {"registersPerSm", gpu.registersPerSm},
-                                                  {"registersPerThread", gpu.registersPerThread},
-                                                  {"sharedBytesPerSm", gpu.sharedBytesPerSm}};
-  for (auto [field, count] : counts)
-    if (count == 0)
-      return "gpu." + field.str() + ": expected an integer of at least 1";
-  if (gpu.clockHz == 0)
-    return "gpu.clockHz: expected a positive number";
-  if (gpu.guaranteedSms > target.cores)
-    return "gpu.guaranteedSms: " + std::to_string(gpu.guaranteedSms) + "; the target has " +
-           std::to_string(target.cores) + " cores";
-  if (none_of(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; }))
-    return "levels: a GPU needs a level of space 'global'";
-  const Target *known = gpuOfTable(target.cpu);
-  if (!known)
-    return "cpu: '" + target.cpu + "' is not a known GPU";
-  if (!is_contained({8, 16}, target.vectorBytes))
-    return "vectorBytes: " + std::to_string(target.vectorBytes) +
-           "; expected 8 or 16, the bytes of a GPU thread's load";
-  if (target.maxBindings > known->maxBindings)
-    return "maxBindings: " + std::to_string(target.maxBindings) + "; IREE's CUDA driver passes at most " +
-           std::to_string(known->maxBindings);
-  if (target.blockBytes > known->blockBytes)
-    return "blockBytes: " + std::to_string(target.blockBytes) + "; a block of " + target.cpu + " has at most " +
-           std::to_string(known->blockBytes);
-  return whyNotItsFeatures(target, *known);
-}
-
-/// Returns why no code can be generated for the target, or an empty string.
-std::string whyNoCode(const Target &target) {
-  if (std::string why = whyNoProcessor(target.triple, target.cpu, target.features); !why.empty())
-    return why;
-  bool isX86 = Triple(target.triple).isX86_64();
-  if (isX86 != (target.backend == Backend::cpu))
-    return "triple: '" + target.triple + "' does not belong to backend " + stringify(target.backend);
-  if (target.backend == Backend::cuda)
-    return whyNoGpu(target);
-  if (!is_contained({16, 32, 64}, target.vectorBytes))
-    return "vectorBytes: " + std::to_string(target.vectorBytes) + "; expected 16, 32 or 64";
-  return "";
-}
-
 /// Fills `kernels`; the list replaces the base's.
 std::string readMicroKernels(const json::Value &value, std::vector<MicroKernel> &kernels) {
   const json::Array *array = value.getAsArray();
@@ -318,7 +242,7 @@ std::string readMicroKernels(const json::Value &value, std::vector<MicroKernel> 
 Expected<Target> baseOf(const json::Object &object) {
   const json::Value *base = object.get("base");
   if (!base)
-    return Target();
+    return of(*findMachineKind("cpu"), Target());
   auto name = base->getAsString();
   if (!name)
     return fail("base: expected the name of a known target");
@@ -339,6 +263,8 @@ const MemoryLevel &Target::level(tile::Space space) const {
 }
 
 bool Target::has(StringRef feature) const {
+  if (is_contained(traits.instructions, feature))
+    return true;
   SmallVector<StringRef> parts;
   StringRef(features).split(parts, ',');
   return is_contained(parts, ("+" + feature).str());
@@ -373,8 +299,9 @@ Target tilewright::withCores(Target target, int64_t cores) {
 
 std::vector<std::string> tilewright::knownTargets() {
   std::vector<std::string> names;
-  for (const Target &target : targetTable())
-    names.push_back(target.name);
+  for (const MachineKind *kind : machineKinds())
+    for (const Target &target : kind->targets)
+      names.push_back(target.name);
   return names;
 }
 
@@ -411,7 +338,7 @@ json::Value tilewright::toJson(const Target &target) {
   for (const MicroKernel &kernel : target.microKernels)
     kernels.push_back(toJson(kernel));
   return json::Object{{"name", target.name},
-                      {"backend", stringify(target.backend)},
+                      {"backend", target.backend},
                       {"triple", target.triple},
                       {"cpu", target.cpu},
                       {"features", target.features},
@@ -450,12 +377,12 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   fields.integer("cores", cores, 1);
   target = withCores(target, cores);
   fields.string("name", target.name);
-  fields.read("backend", "\"cpu\" or \"cuda\"", [&](const json::Value &text) {
+  fields.read("backend", kindNames(), [&](const json::Value &text) {
     auto name = text.getAsString();
-    target.backend = name == StringRef("cuda") ? Backend::cuda : Backend::cpu;
-    return name && *name == stringify(target.backend);
+    const MachineKind *kind = name ? findMachineKind(*name) : nullptr;
+    return kind ? (target = of(*kind, std::move(target)), true) : false;
   });
-  if (target.backend == Backend::cuda && base->backend != Backend::cuda && !fields.has("gpu"))
+  if (target.traits.threadBlocks && !base->traits.threadBlocks && !fields.has("gpu"))
     fields.error("gpu: missing; give it, or a GPU as \"base\" to take it from");
   fields.string("triple", target.triple);
   fields.string("cpu", target.cpu);
@@ -490,7 +417,7 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
       return fail(error);
   if (!message.empty())
     return fail(message);
-  if (std::string why = whyNoCode(target); !why.empty())
+  if (std::string why = findMachineKind(target.backend)->whyNoCode(target); !why.empty())
     return fail(why);
   return target;
 }

@@ -4,14 +4,13 @@
 #define TILEWRIGHT_TARGET_TARGET_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/LaneBytes.h"
 #include "passes/target/MicroKernel.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
 
 namespace tilewright {
-
-enum class Backend { cpu, cuda };
 
 struct MemoryLevel {
   std::string name;         ///< "L1", "L2", "L3", "DRAM"
@@ -36,9 +35,38 @@ struct GpuLimits {
   double gridBarrierSeconds = 0;                         ///< one software barrier of all resident blocks
 };
 
+/// The facts that hold for every machine of a kind (MachineKind.h). Passes ask for them, and never for the kind. Target
+/// files do not set them.
+struct MachineTraits {
+  /// Workgroups are blocks of threads, which share rows and exchange values; else a workgroup is one thread, which
+  /// fills the lanes of vectors.
+  bool threadBlocks = false;
+  /// Buffers of a workgroup that are not live at the same time share memory, and lines of operands are padded.
+  bool sharesBufferMemory = false;
+  /// A tile buffers the inputs that one nest reads repeatedly; else caches keep them.
+  bool buffersRepeatedReads = false;
+  /// A workgroup buffers the inputs that all of its tiles read.
+  bool stagesForWorkgroup = false;
+  /// Stores may bypass the caches.
+  bool streamsStores = false;
+  /// Kernels read their operands in any order, so movement needs no buffer, and a transpose costs least in its reader.
+  bool readsTransposed = false;
+  /// One binding holds several weights of a kernel, and one holds the results that only the kernel itself reads.
+  bool sharesBindings = false;
+  /// Contractions that take hardly longer than a launch share one.
+  bool packsContractions = false;
+  /// The variance of bf16 and f16 may be computed in one pass.
+  bool narrowOnePass = false;
+  /// Instructions that every machine of the kind has, so that `features` need not list them: names of LLVM's features,
+  /// "ex2" (2 to the power of x), "minmax" (of floats, with either treatment of NaN), "tf32" (products of f32 rounded
+  /// to 10 bits of mantissa).
+  std::vector<std::string> instructions = {};
+};
+
 struct Target {
   std::string name;
-  Backend backend = Backend::cpu;
+  std::string backend = "cpu"; ///< name of its kind
+  MachineTraits traits;
   std::string triple, cpu, features; ///< in LLVM's spelling; features "+a,+b"
   std::vector<MemoryLevel> levels;   ///< innermost first
   int64_t cores = 1;                 ///< hardware threads used (CPU) or SMs
@@ -55,7 +83,12 @@ struct Target {
   std::string source;                    ///< source of the numbers
 
   const MemoryLevel &level(tile::Space space) const; ///< outermost level that holds the space
-  bool has(llvm::StringRef feature) const;           ///< true if `features` enables it; "fma", without a sign
+  /// Returns true if `features` enables the feature ("fma", without a sign), or every machine of the kind has it.
+  bool has(llvm::StringRef feature) const;
+  /// Returns the lanes of f32 that one thread fills: those of a vector, or one if threads of a block are the lanes.
+  int64_t lanes() const { return traits.threadBlocks ? 1 : vectorBytes / kLaneBytes; }
+  /// Returns true if blocks of a kernel can wait for each other.
+  bool hasGridBarriers() const { return gpu.guaranteedSms > 0; }
 };
 
 /// Returns the same machine with another number of hardware threads. What each core owns scales with it; the bandwidth

@@ -3,7 +3,6 @@
 #ifndef TILEWRIGHT_TARGET_WARPGROUPS_H
 #define TILEWRIGHT_TARGET_WARPGROUPS_H
 
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -33,7 +32,7 @@ inline int64_t threadsOfStep(const MicroKernel &kernel) {
 
 /// Returns the warpgroup micro kernel, if the target has one for the types. Few block shapes suit it, so a planner of
 /// such a block requests it explicitly and chooseMicroKernel() never returns it.
-std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types);
+std::optional<MicroKernel> warpgroupKernel(const Target &target, const ProductTypes &types, NumericsMode numerics);
 
 /// Returns true if it may multiply an lhs that another nest stored in shared memory. Descriptors cannot express how
 /// those lines are spread over the banks, so lhs goes through registers, which take 16-bit elements as they are.
@@ -41,7 +40,7 @@ inline bool takesLhsFromBuffers(const MicroKernel &kernel) { return !readsAlongK
 
 /// Returns true if threads round its operands in shared memory, because the instruction would truncate them.
 inline bool roundsInSharedMemory(const MicroKernel &kernel) {
-  return isOfWarpgroup(kernel) && roundsToTf32(kernel.name);
+  return isOfWarpgroup(kernel) && kernel.roundsToTf32;
 }
 
 /// The location and layout of a contraction's operands.
@@ -51,9 +50,11 @@ struct OperandStorage {
 };
 
 /// Returns the micro kernel a block of threads uses for a plan's label: the named one, or else the fastest that can
-/// compute the contraction, with the reason in `instead`.
+/// compute the contraction, with the reason in `instead`. Passes on programs give `tf32`, which forbids no label that a
+/// plan may have.
 std::optional<MicroKernel> blockMicroKernel(const Target &target, const ProductTypes &types, llvm::StringRef label,
-                                            OperandStorage storage, std::string *instead = nullptr);
+                                            OperandStorage storage, NumericsMode numerics,
+                                            std::string *instead = nullptr);
 
 } // namespace tilewright
 

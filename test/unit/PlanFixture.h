@@ -3,6 +3,7 @@
 #define TILEWRIGHT_TEST_UNIT_PLANFIXTURE_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/Pipelines.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/Explorers.h"
@@ -21,6 +22,7 @@ namespace tilewright {
 class PlanFixture : public ::testing::Test {
 protected:
   PlanFixture() {
+    registerBackends();
     context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::func::FuncDialect,
                         mlir::linalg::LinalgDialect, mlir::math::MathDialect, mlir::tensor::TensorDialect>();
     context.allowUnregisteredDialects();
@@ -46,7 +48,7 @@ protected:
     part.exprs = allOf(graph);
     for (auto &[edge, choice] : chooseScopes(graph, part.exprs, /*threadOnly=*/false))
       part.scopes[edge] = choice.scope;
-    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
+    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target, NumericsMode::standard);
     if (reason)
       *reason = space.why().reason;
     return space ? std::optional(std::move(*space)) : std::nullopt;

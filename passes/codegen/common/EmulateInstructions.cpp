@@ -267,13 +267,11 @@ struct EmulateInstructions : tilewright::impl::EmulateInstructionsBase<EmulateIn
     doubles.add<WidenThroughF32, NarrowThroughF32>(&getContext());
     walkAndApplyPatterns(getOperation(), std::move(doubles));
     RewritePatternSet patterns(&getContext());
-    bool isGpu = known->backend == Backend::cuda; // GPUs have fma and conversions of f16
-    if (!isGpu && !known->has("fma"))
+    if (!known->has("fma"))
       patterns.add<EmulateFma>(&getContext());
-    if (!isGpu && !known->has("f16c"))
+    if (!known->has("f16c"))
       patterns.add<WidenHalf, NarrowToHalf>(&getContext());
-    if (isGpu) // Apply only some of upstream's expansions: GPUs have instructions for the larger and the smaller of two
-               // floats, with either treatment of NaN.
+    if (known->has("minmax")) // arith-expand, which would expand them, too, does not run
       arith::populateCeilFloorDivExpandOpsPatterns(patterns);
     if (!known->has("avx512bf16"))
       arith::populateExpandBFloat16Patterns(patterns);

@@ -38,7 +38,7 @@ struct Instructions {
   bool scalef, ex2;
 
   explicit Instructions(const Target &target)
-      : scalef(StringRef(target.features).contains("+avx512vl")), ex2(target.backend == Backend::cuda) {}
+      : scalef(StringRef(target.features).contains("+avx512vl")), ex2(target.has("ex2")) {}
 
   vecmath::Emitter emitter(OpBuilder &builder, Location loc) const { return {builder, loc, scalef, ex2}; }
   /// Returns an emitter for an op that may not be approximated.

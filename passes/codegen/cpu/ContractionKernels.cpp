@@ -40,7 +40,7 @@ std::optional<MicroKernel> tilewright::kernelFor(ComputeOp compute, const Contra
   auto found = findMicroKernel(target, contraction.types, named, *compute.getMicroKernel());
   if (found && takesWholeSteps(compute, layout.dim, found->stepK()))
     return found;
-  auto quickest = chooseMicroKernel(target, contraction.types, layout.rhs, /*strict=*/false);
+  auto quickest = chooseMicroKernel(target, contraction.types, layout.rhs, NumericsMode::standard);
   if (compute.getExtents()[layout.dim] == compute.getSizes()[layout.dim] ||
       (quickest && takesWholeSteps(compute, layout.dim, quickest->depth)))
     return quickest;

@@ -43,7 +43,7 @@ static LogicalResult checkCluster(ProgramOp program, ParallelOp part, const Targ
 }
 
 LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
-  if (target.backend != Backend::cuda)
+  if (!target.traits.threadBlocks)
     return program.emitError("target '") << target.name << "' is not a GPU";
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     BlockShape shape = blockShapeOf(part);

@@ -3,6 +3,7 @@
 // neighbours. Then each fusion group is raised into a tile.subprogram in their place.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/backend/Backend.h"
 #include "passes/graph/Rounding.h"
 #include "passes/normalize/Roundings.h"
 #include "passes/plan/apply/ExprRewriter.h"
@@ -13,9 +14,7 @@
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
-#include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
-#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/JsonFile.h"
@@ -329,54 +328,26 @@ private:
              << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
     if (std::string why = plan->verify(graph); !why.empty())
       return function.emitError("illegal plan: ") << why;
-    if (std::string why = whyNotFor(*plan, graph, forNumerics(planned, plan->numerics)); !why.empty())
+    if (std::string why = whyNotFor(*plan, graph, planned); !why.empty())
       return function.emitError("illegal plan: ") << why;
     followTiles(*plan);
-    settle(graph, planned, *plan);
-    if (std::string why = settleGemms(graph, planned, *plan); !why.empty())
+    if (std::string why = settle(graph, planned, *plan); !why.empty())
       return function.emitError("illegal plan: ") << why;
-    if (failed(checkLayouts(function, graph, planned, *plan)))
-      return failure();
     if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
       return function.emitError("illegal plan: ") << why;
     return plan;
   }
 
-  /// Settles which micro kernels are used, so that the report states those that code generation uses, and remarks where
-  /// they differ from the plan's.
-  static void settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
-    if (planned.backend != Backend::cuda)
-      return;
-    for (const SettledKernel &kernel : settleMicroKernels(plan, graph, forNumerics(planned, plan.numerics)))
-      remark::missed(graph.exprs()[kernel.op].op->getLoc(),
-                     remark::RemarkOpts::name("micro-kernel").category("tile-form-subprograms"))
-          << llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}", kernel.op, kernel.after,
-                           kernel.before, kernel.reason)
-                 .str();
-  }
-
-  /// Chooses how blocks compute contractions, where a plan from a file does not say so. Returns why a block cannot
-  /// compute one as the plan says, or an empty string.
-  static std::string settleGemms(const TensorGraph &graph, const Target &planned, Plan &plan) {
-    if (planned.backend != Backend::cuda)
-      return "";
-    Target machine = forNumerics(planned, plan.numerics);
-    chooseGemms(plan, graph, machine);
-    return whyNotComputed(plan, graph, machine);
-  }
-
-  /// Checks swizzled layouts, which a plan from a file may state, and remarks on contractions that have none.
-  LogicalResult checkLayouts(func::FuncOp function, const TensorGraph &graph, const Target &planned, const Plan &plan) {
-    Target machine = forNumerics(planned, plan.numerics);
-    if (std::string why = whyNotLaidOut(plan, graph, machine); !why.empty())
-      return function.emitError("illegal plan: ") << why;
-    for (const PlainCopies &copies : plainCopies(plan, graph, machine))
-      remark::missed(graph.exprs()[copies.op].op->getLoc(),
-                     remark::RemarkOpts::name("plain-copies").category("tile-form-subprograms"))
-          << llvm::formatv("tile: op {0} does not copy its steps in bulk from a swizzled layout: {1}", copies.op,
-                           copies.reason)
-                 .str();
-    return success();
+  /// Adds what the plan leaves open, so that the report states what code generation does, and remarks on what differs
+  /// from the plan. Returns why the plan cannot be carried out, or an empty string.
+  static std::string settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
+    std::vector<PlanRemark> remarks;
+    std::string why = backendOf(planned).settlePlan(plan, graph, planned, remarks);
+    for (const PlanRemark &remark : remarks)
+      remark::missed(graph.exprs()[remark.op].op->getLoc(),
+                     remark::RemarkOpts::name(remark.name).category("tile-form-subprograms"))
+          << remark.text;
+    return why;
   }
 
   void explain(const TensorGraph &graph, const Plan &plan) {
@@ -411,9 +382,8 @@ private:
     Target planned = cores > 0 ? withCores(*found, cores) : *found;
     if (blockBytes > 0)
       planned.blockBytes = std::min<int64_t>(planned.blockBytes, blockBytes);
-    if (numerics == "tf32" && planned.backend != Backend::cuda)
-      return getOperation().emitError("numerics 'tf32' are for GPUs; target '")
-             << target << "' multiplies f32 without rounding: choose default or strict";
+    if (std::string why = whyNotNumerics(*symbolizeNumericsMode(numerics), planned); !why.empty())
+      return getOperation().emitError(why);
     auto functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)

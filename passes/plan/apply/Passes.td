@@ -36,7 +36,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     Option<"gridSync", "grid-sync", "bool", "true",
            "join kernels by grid barriers, if the target has them">,
     Option<"numerics", "numerics", "std::string", "\"default\"",
-           "numerics that kernels may use: default, or strict (every rounding as in the graph)">,
+           "numerics that kernels may use: default, strict (every rounding as in the graph) or tf32 (GPUs only: "
+           "products of f32 rounded to tf32)">,
     Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan to carry out instead of planning">,
     Option<"planOut", "plan-out", "std::string", "\"\"", "write the plan as JSON">,
     Option<"report", "report", "std::string", "\"\"", "write a report on the plan and its reasons as JSON">];

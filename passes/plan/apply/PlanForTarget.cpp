@@ -7,7 +7,6 @@
 #include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/KBlocking.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -15,11 +14,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Returns true if the label has the micro kernel's name and register block. On processors, the plan chooses the K of a
-/// block.
+/// Returns true if the label has the micro kernel's name and register block. The plan chooses the K of a block, unless
+/// threads compute it.
 static bool isLabelOf(const MicroKernel &kernel, StringRef label, const Target &target) {
   std::string own = kernel.label(target);
-  return (target.backend == Backend::cuda ? own : withKBlocking(own, kBlocking(label))) == label;
+  return (kernel.isOfThreads() ? own : withKBlocking(own, kBlocking(label))) == label;
 }
 
 /// Returns true unless a block of the walked dim would end within a step of the micro kernel, which processors cannot
@@ -32,12 +31,12 @@ static bool takesWholeSteps(const MicroKernel &kernel, const TensorExpr &expr, c
 }
 
 static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot> roots, const GroupPlan &part,
-                                    const OpPlan &op, const Target &target) {
+                                    const OpPlan &op, const Target &target, NumericsMode numerics) {
   std::string named = "names the micro kernel '" + op.microKernel + "'";
   auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
   if (root == roots.end() || graph.exprs()[op.id].kind != ExprKind::contraction)
     return named + ", but is not a contraction";
-  std::vector<MicroKernel> known = microKernelsFor(graph, *root, target);
+  std::vector<MicroKernel> known = microKernelsFor(graph, *root, target, numerics);
   StringRef name = StringRef(op.microKernel).rsplit('-').first;
   auto kernel = llvm::find_if(known, [&](const MicroKernel &kernel) { return kernel.name == name; });
   if (kernel == known.end()) {
@@ -47,7 +46,7 @@ static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot
   }
   if (!isLabelOf(*kernel, op.microKernel, target))
     return named + ", which is '" + kernel->label(target) + "' on target '" + target.name + "'";
-  if (target.backend == Backend::cpu && !takesWholeSteps(*kernel, graph.exprs()[op.id], part, op))
+  if (!kernel->isOfThreads() && !takesWholeSteps(*kernel, graph.exprs()[op.id], part, op))
     return named + ", which takes steps of " + std::to_string(kernel->stepK()) +
            " along K: the tile of the walked dim must be a multiple of it";
   bool rounds = isa<FloatType>(getElementTypeOrSelf(graph.exprs()[op.id].op->getResult(0).getType()));
@@ -77,14 +76,14 @@ static std::string whyNotTiled(const LevelTiling &stated, const LevelTiling &emi
 }
 
 static std::string checkTilings(const TensorGraph &graph, ArrayRef<GroupRoot> roots, const GroupPlan &part,
-                                const OpPlan &op, const Target &target) {
+                                const OpPlan &op, const Target &target, NumericsMode numerics) {
   if (!op.root || op.tilings.empty())
     return "";
   std::vector<LevelTiling> emitted = {blockTiling(part.tiles, part.grid, op.dims)};
   auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
   StringRef name = StringRef(op.microKernel).rsplit('-').first;
   if (root != roots.end() && !op.microKernel.empty())
-    for (const MicroKernel &kernel : microKernelsFor(graph, *root, target))
+    for (const MicroKernel &kernel : microKernelsFor(graph, *root, target, numerics))
       if (kernel.name == name)
         emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, kernel, op.microKernel, target));
   for (const LevelTiling &stated : op.tilings)
@@ -95,7 +94,7 @@ static std::string checkTilings(const TensorGraph &graph, ArrayRef<GroupRoot> ro
 }
 
 static std::string checkThreads(const GroupPlan &part, const Target &target) {
-  if (target.backend == Backend::cpu) {
+  if (!target.traits.threadBlocks) {
     if (part.threads != 0 || part.group != 0 || part.steps != 0)
       return llvm::formatv("threads {0}, group {1}, steps {2}: a processor has no thread blocks, so they must be 0",
                            part.threads, part.group, part.steps);
@@ -117,15 +116,15 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
   std::vector<GroupRoot> roots = collectRoots(graph, choiceOf(plan, graph, part));
   for (const OpPlan &op : part.ops)
     if (!op.microKernel.empty())
-      if (std::string why = checkMicroKernel(graph, roots, part, op, target); !why.empty())
+      if (std::string why = checkMicroKernel(graph, roots, part, op, target, plan.numerics); !why.empty())
         return "op " + std::to_string(op.id) + ": " + why;
   for (const OpPlan &op : part.ops) {
-    if (std::string why = checkTilings(graph, roots, part, op, target); !why.empty())
+    if (std::string why = checkTilings(graph, roots, part, op, target, plan.numerics); !why.empty())
       return "op " + std::to_string(op.id) + ": " + why;
-    if (op.gemm && (target.backend == Backend::cpu || op.microKernel.empty()))
+    if (op.gemm && (!target.traits.threadBlocks || op.microKernel.empty()))
       return "op " + std::to_string(op.id) + ": gemm: only a contraction with a micro kernel on a GPU has one";
   }
-  if (target.backend == Backend::cpu)
+  if (!target.traits.threadBlocks)
     for (const TensorPlan &tensor : part.tensors)
       if (!tensor.layout.empty())
         return "tensor " + tensor.tensor + " has a layout, which only GPUs support";
@@ -136,7 +135,7 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
   if (!plan.target.empty() && plan.target != target.name)
     return "made for target '" + plan.target + "', carried out for '" + target.name + "'";
   for (const KernelPlan &kernel : plan.kernels) {
-    if (!kernel.residentTiles.empty() && target.backend == Backend::cpu)
+    if (!kernel.residentTiles.empty() && !target.traits.threadBlocks)
       return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
     for (auto [p, part] : llvm::enumerate(kernel.groups))
       if (std::string why = checkPart(plan, graph, part, target); !why.empty())

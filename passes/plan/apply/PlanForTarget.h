@@ -9,7 +9,7 @@ namespace tilewright {
 
 /// Returns why the target cannot carry out the plan, and what it could, or an empty string. Reasons are a plan for
 /// another target, blocks of threads that a processor does not have or a GPU cannot have, and a micro kernel that does
-/// not exist, is not for the op, or has another name. `target` has only what the plan's numerics allow (forNumerics).
+/// not exist, is not for the op, or has another name.
 std::string whyNotFor(const Plan &plan, const TensorGraph &graph, const Target &target);
 
 /// Sets the tiles that ops of a plan list at scope block to those of their group, from which they follow.

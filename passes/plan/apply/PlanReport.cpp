@@ -9,7 +9,6 @@
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
-#include "passes/target/AllowedProducts.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -129,7 +128,7 @@ private:
                         {"accumulation", op.numerics.accumulation},
                         {"reassociates", op.numerics.reassociates},
                         {"fused_multiply_add", StringRef(op.microKernel).starts_with("fma")},
-                        {"operands", roundsToTf32(op.microKernel) ? "tf32" : ""},
+                        {"operands", StringRef(op.microKernel).rsplit('-').first.ends_with("_tf32") ? "tf32" : ""},
                         {"roundings_removed", op.numerics.roundingsRemoved},
                         {"reciprocals", mayUseReciprocals(expr, plan.numerics)}};
   }

@@ -1,5 +1,6 @@
 // Verifies that a plan can be carried out for a graph. Each check answers one question and returns the first violation
 // with its location in the plan. Together, the checks are the contract between planners and rewrites.
+#include "passes/layout/GemmTiling.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/ir/Partition.h"
@@ -340,7 +341,7 @@ private:
         return "grid must name dims of the space, without repetition";
     if (part.vector < -1 || part.vector >= rank)
       return "vector must name a dim of the space, or be -1";
-    int64_t tiles = 1;
+    uint64_t tiles = 1;
     for (int64_t dim = 0; dim < rank; ++dim) {
       int64_t extent = part.extents[dim], tile = part.tiles[dim];
       if (extent <= 0 || tile <= 0 || tile > extent)
@@ -350,11 +351,12 @@ private:
         return "dim " + std::to_string(dim) + " is not in the grid, and another one is walked in blocks, so its tile " +
                "must be its extent";
       if (grid.contains(dim))
-        tiles *= llvm::divideCeil(extent, tile);
+        tiles = llvm::SaturatingMultiply<uint64_t>(tiles, llvm::divideCeil(extent, tile));
     }
     if (part.steps < 0)
       return "a tile has " + std::to_string(part.steps) + " steps";
-    if (part.workgroups < 1 || part.workgroups > tiles * std::max<int64_t>(1, part.steps))
+    uint64_t most = llvm::SaturatingMultiply<uint64_t>(tiles, std::max<int64_t>(1, part.steps));
+    if (part.workgroups < 1 || static_cast<uint64_t>(part.workgroups) > most)
       return std::to_string(part.workgroups) + " workgroups for " + std::to_string(tiles) + " tiles" +
              (part.steps > 0 ? " of " + std::to_string(part.steps) + " steps" : "");
     if (part.threads < 0 || part.group < 0 || part.group > part.threads)
@@ -380,6 +382,9 @@ private:
     }
     if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
       return why;
+    if (entry.gemm)
+      if (std::string why = whyNoGemm(*entry.gemm); !why.empty())
+        return "gemm: " + why;
     if (!root)
       return "";
     return checkDims(part, expr, entry.dims, mayLackGridDims(choice, entry.id));

@@ -89,11 +89,13 @@ private:
                    llvm::json::Object{
                        {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
     TensorGraph graph = TensorGraph::build(function->getBody().front());
-    Plan plan = makePlan(graph, planning->target, planning->options);
+    OrDeclined<Plan> plan = makePlan(graph, planning->target, planning->options);
+    if (!plan)
+      return function->emitError("no plan: ") << plan.why().reason;
     return print(*function, output,
-                 llvm::json::Object{{"plan", toJson(plan)},
-                                    {"report", reportPlan(graph, plan)},
-                                    {"subprograms", subprograms(graph, plan)}});
+                 llvm::json::Object{{"plan", toJson(*plan)},
+                                    {"report", reportPlan(graph, *plan)},
+                                    {"subprograms", subprograms(graph, *plan)}});
   }
 
   void runOnOperation() override {

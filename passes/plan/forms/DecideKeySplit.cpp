@@ -42,13 +42,13 @@ public:
     function.setFunctionType(builder.getFunctionType(body->getArgumentTypes(), TypeRange(ValueRange(results))));
   }
 
-  /// Returns the predicted seconds, or nothing if the planner does not take the whole group.
-  std::optional<double> seconds(const Target &target, int64_t parts, bool gridSync) {
+  /// Returns the predicted seconds. Declines if the planner does not take the whole group.
+  OrDeclined<double> seconds(const Target &target, int64_t parts, bool gridSync) {
     if (parts > 1) {
       TensorGraph graph = TensorGraph::build(*body);
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
       if (!group.reason.empty())
-        return std::nullopt;
+        return Declined{group.reason, "another group"};
       splitKeys(graph, group, parts, kPartsOfRowsForm);
       eraseUnused(*body);
     }
@@ -99,16 +99,16 @@ KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &gr
     best.reason = "its rows fill the device";
     return best;
   }
-  std::optional<double> one = GroupTrial(graph, group).seconds(target, 1, gridSync);
+  OrDeclined<double> one = GroupTrial(graph, group).seconds(target, 1, gridSync);
   if (!one) {
-    best.reason = "the planner leaves part of it to IREE";
+    best.reason = one.why().reason;
     return best;
   }
   best.oneSeconds = best.twoSeconds = *one;
   for (int64_t parts = 2; group.keys / parts >= kLeastKeys; parts *= 2) {
     if (group.keys % parts != 0)
       break;
-    std::optional<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
+    OrDeclined<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
     if (seconds && *seconds < std::min(best.twoSeconds, kMostOfOnePart * *one)) {
       best.parts = parts;
       best.twoSeconds = *seconds;

@@ -47,16 +47,18 @@ public:
 
   double oneSeconds() {
     TensorGraph graph = TensorGraph::build(function.front());
-    if (multiplies(reduction)) // its tiles may be shared by blocks, which only a whole plan predicts
-      return plannedSeconds(graph, target, options()).value_or(0);
+    if (multiplies(reduction)) { // its tiles may be shared by blocks, which only a whole plan predicts
+      OrDeclined<double> seconds = plannedSeconds(graph, target, options());
+      return seconds ? *seconds : 0;
+    }
     OrDeclined<PlannedGroup> part =
-        planGroup(GroupProblem(graph, target), static_cast<unsigned>(graph.indexOf(reduction)));
+        planGroup(GroupProblem(graph, target, NumericsMode::standard), static_cast<unsigned>(graph.indexOf(reduction)));
     return part ? part->predicted.seconds : 0;
   }
 
-  /// Returns the predicted seconds of both phases, in two launches or in one with a grid barrier between them, or
-  /// nothing if the planner declines a phase.
-  std::optional<double> twoSeconds(ArrayRef<SplitDim> dims) {
+  /// Returns the predicted seconds of both phases, in two launches or in one with a grid barrier between them.
+  /// Declines if the planner declines a phase.
+  OrDeclined<double> twoSeconds(ArrayRef<SplitDim> dims) {
     OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
     auto trial = cast<func::FuncOp>(builder.clone(*function));
     auto whole = cast<linalg::GenericOp>(trial.front().back());
@@ -66,7 +68,7 @@ public:
     split.dims.assign(dims.begin(), dims.end());
     func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, split, views).results);
     whole.erase();
-    std::optional<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options());
+    OrDeclined<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options());
     trial.erase();
     return seconds;
   }
@@ -122,7 +124,7 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
   auto consider = [&](ArrayRef<SplitDim> dims, int64_t parts) {
     if (parts < fewest || parts > kMostParts)
       return;
-    std::optional<double> seconds = trial.twoSeconds(dims);
+    OrDeclined<double> seconds = trial.twoSeconds(dims);
     if (seconds && *seconds < std::min(best.twoSeconds, kMostOfOnePhase * best.oneSeconds)) {
       best.twoSeconds = *seconds;
       best.dims.assign(dims.begin(), dims.end());

@@ -230,8 +230,9 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
   void pack(const TensorExpr &expr, const Target &known) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
+    NumericsMode mode = numerics == "strict" ? NumericsMode::strict : NumericsMode::standard;
     std::optional<MicroKernel> kernel =
-        chooseMicroKernel(known, productTypes(expr, roles), {/*packedDepth=*/0, /*tiles=*/true}, numerics == "strict");
+        chooseMicroKernel(known, productTypes(expr, roles), {/*packedDepth=*/0, /*tiles=*/true}, mode);
     if (!kernel)
       return;
     Packing packing(expr, roles, kernel->width(known, bytes), *kernel);

@@ -10,6 +10,7 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
 #include "passes/plan/forms/SplitKeys.h"
+#include "passes/plan/fusion/FusionProblem.h"
 #include "passes/support/EraseUnused.h"
 #include "passes/target/TargetOrError.h"
 
@@ -189,8 +190,12 @@ private:
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
-    if (machine->backend != Backend::cuda)
+    if (!machine->traits.threadBlocks)
       return;
+    if (std::string why = whyIncomplete(*machine); !why.empty()) {
+      getOperation().emitError("no plan: ") << why;
+      return signalPassFailure();
+    }
     for (Block &block : getOperation().getBody())
       splitAlongKeys(block, *machine);
     SmallVector<linalg::LinalgOp> reductions;

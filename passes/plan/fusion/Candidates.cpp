@@ -1,16 +1,14 @@
 // There are two kinds of candidates. Fused ones take every choice of scopes that differs from the planner's in one
-// value (buffered or recomputed), and combine it with a few tile sizes for every tiled dim, or on a GPU with every size
-// of thread block. All are predicted, and the fastest that differ are listed. Cut ones split the graph in two anywhere
-// in program order, or into the dispatches that IREE would launch.
+// value (buffered or recomputed), and combine it with the tilings that the target's backend lists. All are predicted,
+// and the fastest that differ are listed. Cut ones split the graph in two anywhere in program order, or into the
+// dispatches that IREE would launch.
 #include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/Candidates.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/grid/WritePlan.h"
 #include "passes/plan/scopes/PlanGroup.h"
-#include "passes/plan/space/PlanNumerics.h"
-#include "passes/plan/tiling/TileSizes.h"
-#include "passes/target/LaneBytes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 #include <set>
@@ -19,7 +17,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr size_t kMostTilings = 512; ///< most tilings that are predicted for one choice of scopes
 constexpr size_t kMostFlips = 8;     ///< most values whose scope is flipped
 constexpr unsigned kCutShare = 5;    ///< one in this many candidates cuts the subprogram
 
@@ -35,7 +32,8 @@ struct Candidate {
 class CandidateLister {
 public:
   CandidateLister(const TensorGraph &graph, const Target &target, const PlanOptions &options)
-      : graph(graph), target(target), options(options), groups(graph, target), all(graph.exprs().size()) {
+      : graph(graph), target(target), options(options), groups(graph, target, options.numerics),
+        all(graph.exprs().size()) {
     std::iota(all.begin(), all.end(), 0);
   }
 
@@ -78,10 +76,9 @@ private:
   std::vector<Candidate> fusedCandidates(const PlannedGroup &own) const {
     std::vector<Candidate> found;
     for (auto [choice, edges] : llvm::enumerate(scopeChoices(own.edges)))
-      if (OrDeclined<PlannedGroup> part = planGroupWith(graph, all, target, edges))
+      if (OrDeclined<PlannedGroup> part = planGroupWith(groups, all, edges))
         for (PlannedGroup &tiled : tilings(*part))
-          for (PlannedGroup &shared : sharings(tiled))
-            found.push_back({{shared}, secondsOf(shared), choice});
+          found.push_back({{tiled}, secondsOf(tiled), choice});
     sort(found);
     return found;
   }
@@ -116,85 +113,24 @@ private:
     return flipped ? std::optional(std::move(edges)) : std::nullopt;
   }
 
-  /// Returns the group with every legal size of thread block, for a GPU.
-  std::vector<PlannedGroup> blocks(const PlannedGroup &part) const {
-    std::vector<PlannedGroup> parts;
-    for (const BlockCandidate &block : blockCandidates(graph, part.choice, target, part.space)) {
-      PlannedGroup shaped = part;
-      if (!block.discarded.empty() || !takeBlock(graph, shaped.choice, target, shaped.space, block).empty())
-        continue;
-      predict(shaped);
-      parts.push_back(std::move(shaped));
-    }
-    return parts;
-  }
-
+  /// Returns the group with each tiling that the backend lists.
   std::vector<PlannedGroup> tilings(const PlannedGroup &part) const {
-    if (isGpu())
-      return blocks(part);
-    std::vector<std::vector<int64_t>> found = {part.space.tiles};
-    for (int64_t dim : llvm::reverse(part.space.grid)) {
-      std::vector<std::vector<int64_t>> wider;
-      for (const std::vector<int64_t> &tiles : found)
-        for (int64_t size : sizesOf(part.space, dim)) {
-          wider.push_back(tiles);
-          wider.back()[dim] = size;
-        }
-      if (wider.size() > kMostTilings)
-        break;
-      found = std::move(wider);
-    }
     std::vector<PlannedGroup> parts;
-    for (const std::vector<int64_t> &tiles : found) {
-      PlannedGroup tiled = part;
-      if (!takeTiles(graph, tiled.choice, target, tiled.space, tiles).empty())
-        continue;
+    for (IterationSpace &space : backendOf(target).tilings(graph, part.choice, target, part.space)) {
+      PlannedGroup &tiled = parts.emplace_back(part);
+      tiled.space = std::move(space);
       predict(tiled);
-      parts.push_back(std::move(tiled));
     }
     return parts;
-  }
-
-  /// Returns the planner's tile size for the dim and those of even pieces. Along M and N of a contraction and along the
-  /// vector dim, sizes are multiples of the register block's.
-  std::vector<int64_t> sizesOf(const IterationSpace &space, int64_t dim) const {
-    bool contracts = space.block.rows > 1;
-    int64_t lanes = contracts ? space.block.vectors * target.vectorBytes / kLaneBytes : kVectorTileUnit;
-    int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
-    std::vector<int64_t> sizes = {space.tiles[dim], extent};
-    for (int64_t pieces = 2; pieces <= extent; pieces = pieces < 4 ? pieces + 1 : 2 * pieces) {
-      int64_t even = llvm::divideCeil(extent, pieces);
-      sizes.push_back(std::min<int64_t>(extent, llvm::alignTo(even, unit)));
-      if (dim != space.vector && extent % pieces == 0)
-        sizes.push_back(even);
-    }
-    llvm::sort(sizes);
-    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-    return sizes;
-  }
-
-  /// Returns the group as it is, and with one workgroup per core.
-  std::vector<PlannedGroup> sharings(const PlannedGroup &part) const {
-    std::vector<PlannedGroup> found = {part};
-    if (!isGpu() && part.space.workgroups > target.cores) {
-      found.push_back(part);
-      found.back().space.workgroups = target.cores;
-      predict(found.back());
-    }
-    return found;
   }
 
   void predict(PlannedGroup &part) const {
     part.work = workOf(graph, part.space);
-    part.predicted = predictKernel(part.work, target);
+    part.predicted = estimate(part.work, target);
   }
 
-  bool isGpu() const { return target.backend == Backend::cuda; }
-
   double secondsOf(const PlannedGroup &part) const {
-    if (isGpu())
-      return part.predicted.seconds;
-    return part.predicted.seconds + kTileSeconds * part.space.numTiles() / target.cores;
+    return part.predicted.seconds + backendOf(target).startSeconds(part.space, target);
   }
 
   //===--------------------------------------------------------------------===//
@@ -304,6 +240,5 @@ private:
 
 std::vector<Plan> tilewright::planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                                              unsigned count) {
-  Target machine = forNumerics(target, options.numerics);
-  return CandidateLister(graph, machine, options).list(count);
+  return CandidateLister(graph, target, options).list(count);
 }

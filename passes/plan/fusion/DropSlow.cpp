@@ -93,16 +93,16 @@ private:
     double ours = group.predicted.seconds, theirs = 0;
     for (const PlannedGroup &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
-    theirs *= target.backend == Backend::cpu ? kTimesOfIreeOnCpu : 1;
+    theirs *= !target.traits.threadBlocks ? kTimesOfIreeOnCpu : 1;
     if (ours > theirs * roughness(group.predicted.bytes))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }
 
-  /// Returns true for strided slices of a value that a Tilewright kernel computes on a GPU. Alone, the group is a
-  /// launch that copies; joined to that kernel by a grid barrier, it is one of its phases.
+  /// Returns true for strided slices of a value that a Tilewright kernel computes, if there are grid barriers. Alone,
+  /// the group is a launch that copies; joined to that kernel by a grid barrier, it is one of its phases.
   bool slicesOurs(const PlannedGroup &group) const {
-    return target.backend == Backend::cuda && movesUnguarded(group) &&
+    return target.hasGridBarriers() && movesUnguarded(group) &&
            llvm::any_of(group.choice.exprs, [&](unsigned expr) {
              return isStridedSlice(expr) && llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
                       return decisions.partOf[graph.edges()[edge].producer] >= 0;

@@ -1,7 +1,6 @@
 #include "passes/plan/fusion/Explorers.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ErrorHandling.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -33,19 +32,16 @@ OrDeclined<Plan> tilewright::solve(const FusionProblem &problem) {
   return explorerOf(problem.options.policy)->explore(problem);
 }
 
-Plan tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,
-                          const PlanRestrictions &restrictions) {
+OrDeclined<Plan> tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,
+                                      const PlanRestrictions &restrictions) {
   if (graph.exprs().empty())
     return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}};
-  OrDeclined<Plan> plan = solve(FusionProblem(graph, target, options, restrictions));
-  if (!plan)
-    llvm::report_fatal_error(llvm::Twine("no plan: ") + plan.why().reason);
-  return std::move(*plan);
+  return solve(FusionProblem(graph, target, options, restrictions));
 }
 
-std::optional<double> tilewright::plannedSeconds(const TensorGraph &graph, const Plan &plan) {
+OrDeclined<double> tilewright::plannedSeconds(const TensorGraph &graph, const Plan &plan) {
   if (llvm::any_of(plan.left, [&](const LeftOp &op) { return graph.exprs()[op.id].kind != ExprKind::movement; }))
-    return std::nullopt;
+    return Declined{"the planner leaves part of it to IREE", "a target for which all of it is planned"};
   double seconds = 0;
   for (const KernelPlan &kernel : plan.kernels)
     for (const CostTerm &term : kernel.predicted)
@@ -54,7 +50,8 @@ std::optional<double> tilewright::plannedSeconds(const TensorGraph &graph, const
   return seconds;
 }
 
-std::optional<double> tilewright::plannedSeconds(const TensorGraph &graph, const Target &target,
-                                                 const PlanOptions &options) {
-  return plannedSeconds(graph, makePlan(graph, target, options));
+OrDeclined<double> tilewright::plannedSeconds(const TensorGraph &graph, const Target &target,
+                                              const PlanOptions &options) {
+  OrDeclined<Plan> plan = makePlan(graph, target, options);
+  return plan ? plannedSeconds(graph, *plan) : plan.why();
 }

@@ -32,16 +32,17 @@ inline constexpr size_t kMostExhaustive = 10;
 /// explorer does.
 OrDeclined<Plan> solve(const FusionProblem &problem);
 
-/// Plans a graph, which may be empty, with an explorer that takes every problem.
-Plan makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {},
-              const PlanRestrictions &restrictions = {});
+/// Does so for a graph that may be empty; then the plan is, too.
+OrDeclined<Plan> makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options = {},
+                          const PlanRestrictions &restrictions = {});
 
 /// Returns why a policy is unknown, with the list of those there are, or an empty string.
 std::string whyUnknownPolicy(llvm::StringRef policy);
 
-/// Returns the predicted seconds of all kernels of that plan together, or nothing if it leaves arithmetic to IREE.
-std::optional<double> plannedSeconds(const TensorGraph &graph, const Target &target, const PlanOptions &options);
-std::optional<double> plannedSeconds(const TensorGraph &graph, const Plan &plan);
+/// Returns the predicted seconds of all kernels of that plan together. Declines if there is no plan, or if it leaves
+/// arithmetic to IREE.
+OrDeclined<double> plannedSeconds(const TensorGraph &graph, const Target &target, const PlanOptions &options);
+OrDeclined<double> plannedSeconds(const TensorGraph &graph, const Plan &plan);
 
 } // namespace tilewright
 

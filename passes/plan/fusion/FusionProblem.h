@@ -34,6 +34,9 @@ struct PlanRestrictions {
 inline constexpr llvm::StringLiteral kUnfused = "kept apart, because a pass failed on a kernel that held it";
 inline constexpr llvm::StringLiteral kLeftByRestriction = "a pass failed on the kernel that held it";
 
+/// Returns why the target lacks something that every plan is made of, or an empty string.
+std::string whyIncomplete(const Target &target);
+
 /// It refers to the graph, which must have at least one expression, and does not change.
 class FusionProblem {
 public:
@@ -51,10 +54,10 @@ public:
   mlir::Block &block() const { return *graph.exprs().front().op->getBlock(); }
 
   const TensorGraph &graph;
-  const Target machine; ///< the target with the micro kernels that the numerics allow
+  const Target machine; ///< the target
   const PlanOptions options;
   const PlanRestrictions restrictions;
-  const GroupProblem groups; ///< the graph and the machine, for planGroup
+  const GroupProblem groups; ///< the graph, the machine and the numerics, for planGroup
 };
 
 } // namespace tilewright

@@ -1,5 +1,6 @@
-// Moves the borders of fusion groups that have finished growing. On a GPU, a transpose moves from the group that makes
-// it to the group that reads it if that is predicted to be faster. Reshapes at a border leave their group.
+// Moves the borders of fusion groups that have finished growing. A transpose moves from the group that makes it to the
+// group that reads it if the machine reads in any order and that is predicted to be faster. Reshapes at a border leave
+// their group.
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -15,7 +16,7 @@ public:
   /// The producer writes its elements as threads hold them, and the reader reads them by another index. While groups
   /// grow, a transpose joins its producer.
   void handTransposesOn() {
-    for (unsigned expr = graph.exprs().size(); expr-- > 0 && target.backend == Backend::cuda;)
+    for (unsigned expr = graph.exprs().size(); expr-- > 0 && target.traits.readsTransposed;)
       if (int64_t reader = onlyReaderElsewhere(expr); reader >= 0 && permutesElements(graph.exprs()[expr]))
         handOn(expr, reader);
   }

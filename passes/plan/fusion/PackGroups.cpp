@@ -1,6 +1,7 @@
 // Packs small independent fusion groups into one kernel, where they run side by side (FusionStitching 4.1: kernel
 // packing), and puts kernels into launch order. Packing is greedy: a pair of kernels merges if one launch is predicted
 // to take less time than two.
+#include "passes/backend/Backend.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
 using namespace mlir;
@@ -67,10 +68,11 @@ public:
 private:
   using PlannerStep::secondsOf;
 
-  /// Returns true if the group may be packed. A contraction on a GPU is small if a launch takes much of its time.
+  /// Returns true if the group may be packed. A contraction may be small because a launch takes much of its
+  /// time.
   bool isSmall(unsigned group) const {
     const PlannedGroup &planned = *decisions.parts[group];
-    bool isShort = target.backend == Backend::cuda && contracts(planned) &&
+    bool isShort = target.traits.packsContractions && contracts(planned) &&
                    planned.predicted.seconds < kLaunchesOfSmall * target.launchSeconds;
     return planned.work.globalBytes() <= kSmallGroupBytes || planned.space.workgroups == 1 || isShort;
   }
@@ -86,7 +88,7 @@ private:
 
   double secondsOf(ArrayRef<unsigned> kernel, double workingSetBytes) const {
     auto workOf = [&](unsigned group) { return decisions.parts[group]->work; };
-    return predictKernel(llvm::map_to_vector(kernel, workOf), target, workingSetBytes).seconds;
+    return estimate(llvm::map_to_vector(kernel, workOf), target, workingSetBytes).seconds;
   }
 
   double bytesOf(ArrayRef<unsigned> kernel) const {

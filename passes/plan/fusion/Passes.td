@@ -53,7 +53,7 @@ class PlanningPass<string name> : Pass<name, "::mlir::ModuleOp"> {
   list<Option> planning = [
     Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
     Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
-    Option<"numerics", "numerics", "std::string", "\"default\"", "numerics that kernels may use: default, strict">,
+    Option<"numerics", "numerics", "std::string", "\"default\"", "numerics that kernels may use: default, strict, tf32">,
     Option<"output", "output", "std::string", "\"-\"", "the file to write; -: the standard output">];
 }
 

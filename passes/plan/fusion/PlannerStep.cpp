@@ -1,6 +1,7 @@
 // Questions about fusion groups that several steps of the planner ask.
 #include "passes/plan/fusion/PlannerStep.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/graph/Eligibility.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
@@ -65,7 +66,7 @@ bool PlannerStep::repeatsElements(const PlannedGroup &group) const {
 }
 
 double PlannerStep::secondsOf(const PlannedGroup &group, double workingSetBytes) const {
-  return isFree(group) ? 0 : predictKernel(group.work, target, workingSetBytes).seconds;
+  return isFree(group) ? 0 : estimate(group.work, target, workingSetBytes).seconds;
 }
 
 bool PlannerStep::isApart(unsigned group) const {

@@ -55,7 +55,12 @@ private:
     markAllAnalysesPreserved();
     if (json && graph.exprs().empty())
       return; // IREE's modules have a second function that only calls the model
-    Plan plan = makePlan(graph, cores > 0 ? withCores(target, cores) : target);
+    OrDeclined<Plan> made = makePlan(graph, cores > 0 ? withCores(target, cores) : target);
+    if (!made) {
+      getOperation().emitError("no plan: ") << made.why().reason;
+      return signalPassFailure();
+    }
+    const Plan &plan = *made;
     if (json) {
       static llvm::sys::Mutex mutex;
       llvm::sys::ScopedLock lock(mutex);

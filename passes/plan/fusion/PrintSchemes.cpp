@@ -25,7 +25,7 @@ private:
     SmallVector<unsigned> exprs;
     for (const OpPlan &op : part.ops)
       exprs.push_back(op.id);
-    OrDeclined<PlannedGroup> planned = planGroup(GroupProblem(graph, machine), exprs);
+    OrDeclined<PlannedGroup> planned = planGroup(GroupProblem(graph, machine, NumericsMode::standard), exprs);
     if (!planned)
       return;
     Operation *last = graph.exprs()[exprs.back()].op;
@@ -60,12 +60,16 @@ private:
 
   void run(const TensorGraph &graph, const Target &target) override {
     markAllAnalysesPreserved();
-    if (target.backend != Backend::cuda) {
+    if (!target.traits.threadBlocks) {
       getOperation().emitError("target '") << target.name << "' is not a GPU: it has no thread blocks";
       return signalPassFailure();
     }
-    Plan plan = makePlan(graph, target);
-    for (const KernelPlan &kernel : plan.kernels) {
+    OrDeclined<Plan> plan = makePlan(graph, target);
+    if (!plan) {
+      getOperation().emitError("no plan: ") << plan.why().reason;
+      return signalPassFailure();
+    }
+    for (const KernelPlan &kernel : plan->kernels) {
       if (kernel.groups.size() > 1)
         getOperation().emitRemark() << "kernel " << kernel.name << " packs or orders " << kernel.groups.size()
                                     << " parts";

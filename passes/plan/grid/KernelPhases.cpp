@@ -1,7 +1,7 @@
 #include "passes/plan/grid/KernelPhases.h"
 
 #include "passes/cost/GridPartition.h"
-#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -29,9 +29,7 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &gr
     int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
     for (const GroupPlan &part : kernel.groups)
       threads = std::max(threads, part.threads);
-    int64_t registers = 0;
-    for (const GroupPlan &part : kernel.groups)
-      registers = std::max(registers, countedRegisters(part, graph, threads, target));
+    int64_t registers = countedRegisters(plan, graph, kernel, target);
     int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
     if (blocks > most)
       return llvm::formatv("kernel '{0}' has {1} workgroups of {2} threads, {3} registers a thread, that wait for each "

@@ -1,5 +1,6 @@
 #include "passes/plan/grid/ResizedGroups.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
@@ -12,7 +13,7 @@ std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, uns
   if (!takeBlock(context.graph, shaped.choice, context.target, shaped.space, block).empty())
     return std::nullopt;
   shaped.work = workOf(context.graph, shaped.space);
-  shaped.predicted = predictKernel(shaped.work, context.target);
+  shaped.predicted = estimate(shaped.work, context.target);
   return shaped;
 }
 

@@ -1,5 +1,6 @@
 #include "passes/plan/grid/StreamK.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/plan/grid/PlannedKernel.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
@@ -27,7 +28,7 @@ std::optional<PlannedGroup> tilewright::inSharedTiles(const GridContext &context
     return std::nullopt;
   PlannedKernel kernel = finish(context, {{part}, {context.part(part)}, std::move(*stages), std::move(*grid)});
   PlannedGroup &shared = kernel.groups.front();
-  double seconds = predictKernel(withPartials(context, shared), context.target).seconds;
+  double seconds = estimate(withPartials(context, shared), context.target).seconds;
   return seconds > kWorthOtherBlocks * context.part(part).predicted.seconds ? std::nullopt
                                                                             : std::optional(std::move(shared));
 }

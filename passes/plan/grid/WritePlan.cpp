@@ -2,6 +2,7 @@
 #include "passes/plan/grid/WritePlan.h"
 #include "passes/graph/Form.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/layout/GemmTiling.h"
 #include "passes/graph/ReducedWalk.h"
 #include "passes/graph/Bindings.h"
@@ -12,8 +13,6 @@
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
-#include "passes/plan/tiling/gpu/PlannedGemms.h"
-#include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
@@ -65,7 +64,7 @@ private:
       for (unsigned part : phase)
         own.push_back(decisions.parts[members[part]]->work);
     }
-    return predictPhases(works, target).terms;
+    return works.size() == 1 ? estimate(works.front(), target).terms : predictPhases(works, target).terms;
   }
 
   /// Returns the L2 traffic of a kernel on a GPU, in whole sectors; 0 if it is unknown for some group.
@@ -188,7 +187,7 @@ private:
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
-    if (kernel && target.backend == Backend::cuda)
+    if (kernel && kernel->isOfThreads())
       plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
       plan.microKernel = withKBlocking(kernel->label(target),
@@ -201,9 +200,9 @@ private:
   }
 
   std::optional<MicroKernel> kernelOf(const PlannedGroup &part, const GroupRoot &root) const {
-    if (isOfWarpgroup(part.space.block) && target.backend == Backend::cuda)
-      return warpgroupKernelFor(graph, root, target);
-    return microKernelFor(graph, root, target);
+    if (isOfThreads(part) && isOfWarpgroup(part.space.block))
+      return warpgroupKernelFor(graph, root, target, numerics);
+    return microKernelFor(graph, root, target, numerics);
   }
 
   static std::string formOfBlocks(const IterationSpace &space) {
@@ -358,9 +357,8 @@ int64_t tilewright::countBindings(const TensorGraph &graph, const Decisions &dec
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
                            const Decisions &decisions) {
   Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
-  if (target.backend != Backend::cuda)
-    return plan;
-  chooseGemms(plan, graph, target, [&](unsigned op) { return decisions.parts[decisions.partOf[op]]->space.kSlices; });
-  chooseSwizzledOperands(plan, graph, target);
+  backendOf(target).finishPlan(plan, graph, target, [&](unsigned op) {
+    return decisions.parts[decisions.partOf[op]]->space.kSlices;
+  });
   return plan;
 }

@@ -17,17 +17,6 @@ std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult resu
   return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
 }
 
-llvm::StringRef tilewright::stringify(NumericsMode mode) {
-  return mode == NumericsMode::strict ? "strict" : mode == NumericsMode::tf32 ? "tf32" : "default";
-}
-
-std::optional<NumericsMode> tilewright::symbolizeNumericsMode(StringRef name) {
-  for (NumericsMode mode : {NumericsMode::standard, NumericsMode::strict, NumericsMode::tf32})
-    if (name == stringify(mode))
-      return mode;
-  return std::nullopt;
-}
-
 static std::string list(const std::vector<int64_t> &values) {
   return "[" + join(map_range(values, [](int64_t value) { return std::to_string(value); }), ", ") + "]";
 }

@@ -7,6 +7,7 @@
 #include "passes/cost/CostTerm.h"
 #include "passes/graph/TensorGraph.h"
 #include "passes/layout/GemmChoice.h"
+#include "passes/target/NumericsMode.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
@@ -32,14 +33,6 @@ struct TensorPlan {
   std::string lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream" (stores that bypass the caches)
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
-
-/// The freedom that a plan has with numbers. `standard` may leave out roundings to bf16 and f16, accumulate these types
-/// in f32, and use algebra and divisions that cost one unit in the last place. `strict` rounds, accumulates and divides
-/// as the graph says. `tf32` is `standard`, and contractions of f32 may round their operands to tf32 (10 bits of
-/// mantissa).
-enum class NumericsMode { standard, strict, tf32 };
-llvm::StringRef stringify(NumericsMode mode); ///< "default", "strict", "tf32"
-std::optional<NumericsMode> symbolizeNumericsMode(llvm::StringRef name);
 
 /// The changes to an op's numbers that come from fusing it and from its form.
 struct Numerics {

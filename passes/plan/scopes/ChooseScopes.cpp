@@ -5,6 +5,7 @@
 // (windows, repeated elements), the kernel is predicted both ways.
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/plan/scopes/ChooseScopes.h"
+#include "passes/backend/Backend.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/Bindings.h"
@@ -287,11 +288,11 @@ private:
 };
 } // namespace
 
-/// Chooses scopes for a target. On a GPU movement never gets a buffer, because blocks read operands in either order.
+/// Chooses scopes for a target. Movement never gets a buffer where kernels read their operands in either order.
 static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
                                                      ArrayRef<unsigned> exprs, bool threadOnly) {
   llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly);
-  if (target.backend != Backend::cuda)
+  if (!target.traits.readsTransposed)
     return edges;
   for (auto &[edge, choice] : edges)
     if (graph.exprs()[graph.edges()[edge].producer].kind == ExprKind::movement)
@@ -299,8 +300,8 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
   return edges;
 }
 
-/// Returns why no register block can compute a contraction of the group, if none can. On a CPU the micro kernel loads
-/// whole vectors along its lanes.
+/// Returns why no register block can compute a contraction of the group, if none can. Where a thread fills the lanes of
+/// vectors, the micro kernel loads whole vectors along them.
 static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space,
                                                   const Target &target) {
   for (const GroupRoot &root : space.roots) {
@@ -311,7 +312,7 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
     if (!roles)
       return Declined{"both operands of its contraction, or none, change along the innermost dim of the result",
                       "a layout of the result whose innermost dim comes from one operand"};
-    if (target.backend == Backend::cuda)
+    if (target.lanes() == 1)
       continue;
     int64_t n = root.dims[roles->n];
     if (n != space.vector && llvm::is_contained(space.grid, n))
@@ -324,15 +325,17 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
   return std::nullopt;
 }
 
-OrDeclined<PlannedGroup> tilewright::planGroupWith(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                   const Target &target, llvm::DenseMap<unsigned, EdgeChoice> edges) {
+OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, ArrayRef<unsigned> exprs,
+                                                   llvm::DenseMap<unsigned, EdgeChoice> edges) {
+  const TensorGraph &graph = problem.graph;
+  const Target &target = problem.target;
   noteWork(graph.exprs()[exprs.back()].op);
   PlannedGroup part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);
   for (auto &[edge, choice] : part.edges)
     part.choice.scopes[edge] = choice.scope;
-  OrDeclined<IterationSpace> space = findIterationSpace(graph, part.choice, target);
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, part.choice, target, problem.numerics);
   if (!space)
     return space.why();
   part.space = std::move(*space);
@@ -343,37 +346,37 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const TensorGraph &graph, Arr
     return Declined{std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings),
                     kRoomierTarget.str()};
   part.work = workOf(graph, part.space);
-  part.predicted = predictKernel(part.work, target);
+  part.predicted = estimate(part.work, target);
   return part;
 }
 
 /// Returns the group with repeated values in buffers, if it is then predicted to take clearly less time.
-static std::optional<PlannedGroup> keepRepeated(const TensorGraph &graph, const PlannedGroup &part,
-                                               const Target &target) {
-  std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges = RepeatedValues(graph, part, target).kept();
+static std::optional<PlannedGroup> keepRepeated(const GroupProblem &problem, const PlannedGroup &part) {
+  std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges =
+      RepeatedValues(problem.graph, part, problem.target).kept();
   if (!edges)
     return std::nullopt;
-  OrDeclined<PlannedGroup> kept = planGroupWith(graph, part.choice.exprs, target, *edges);
+  OrDeclined<PlannedGroup> kept = planGroupWith(problem, part.choice.exprs, *edges);
   if (!kept || kept->predicted.seconds > (1 - kWorthwhile) * part.predicted.seconds)
     return std::nullopt;
   return std::move(*kept);
 }
 
-OrDeclined<PlannedGroup> tilewright::planGroupAnew(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                   const Target &target) {
+OrDeclined<PlannedGroup> tilewright::planGroupAnew(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+  const TensorGraph &graph = problem.graph;
   OrDeclined<PlannedGroup> part =
-      planGroupWith(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/false));
+      planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/false));
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (keepsElementwise) {
     OrDeclined<PlannedGroup> other =
-        planGroupWith(graph, exprs, target, scopesOn(target, graph, exprs, /*threadOnly=*/true));
+        planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/true));
     if (!part || (other && other->predicted.seconds < part->predicted.seconds))
       part = std::move(other);
   }
   if (part)
-    if (std::optional<PlannedGroup> kept = keepRepeated(graph, *part, target))
+    if (std::optional<PlannedGroup> kept = keepRepeated(problem, *part))
       return std::move(*kept);
   return part;
 }

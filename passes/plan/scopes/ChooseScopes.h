@@ -2,8 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
 #define TILEWRIGHT_PLAN_SCOPES_CHOOSESCOPES_H
 
-#include "passes/plan/ir/Declined.h"
-#include "passes/plan/space/PlannedGroup.h"
+#include "passes/plan/scopes/PlanGroup.h"
 
 namespace tilewright {
 
@@ -14,10 +13,10 @@ llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm
 
 /// Plans the expressions, which are in program order, as one group with the better of both scope choices. planGroup
 /// (PlanGroup.h) does so once for all equal groups.
-OrDeclined<PlannedGroup> planGroupAnew(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target);
+OrDeclined<PlannedGroup> planGroupAnew(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
 
 /// Plans the expressions as one group with the given scopes for all edges between them.
-OrDeclined<PlannedGroup> planGroupWith(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs, const Target &target,
+OrDeclined<PlannedGroup> planGroupWith(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs,
                                        llvm::DenseMap<unsigned, EdgeChoice> edges);
 
 } // namespace tilewright

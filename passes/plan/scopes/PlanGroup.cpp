@@ -9,12 +9,14 @@ static GroupMemo *memoOf(const TensorGraph &graph) {
   return graph.exprs().empty() ? nullptr : GroupMemo::of(graph.exprs().front().op->getContext());
 }
 
-GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target)
-    : graph(graph), target(target), own(memoOf(graph) ? nullptr : std::make_unique<GroupMemo>()),
-      known(own ? *own : *memoOf(graph)), signatures(std::make_unique<GroupSignatures>(graph, target, known)) {}
+GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target, NumericsMode numerics)
+    : graph(graph), target(target), numerics(numerics), own(memoOf(graph) ? nullptr : std::make_unique<GroupMemo>()),
+      known(own ? *own : *memoOf(graph)),
+      signatures(std::make_unique<GroupSignatures>(graph, target, numerics, known)) {}
 
-GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target, GroupMemo &memo)
-    : graph(graph), target(target), known(memo), signatures(std::make_unique<GroupSignatures>(graph, target, memo)) {}
+GroupProblem::GroupProblem(const TensorGraph &graph, const Target &target, NumericsMode numerics, GroupMemo &memo)
+    : graph(graph), target(target), numerics(numerics), known(memo),
+      signatures(std::make_unique<GroupSignatures>(graph, target, numerics, memo)) {}
 
 namespace {
 /// The plan of the first group with a signature.
@@ -29,7 +31,7 @@ OrDeclined<PlannedGroup> tilewright::planGroup(const GroupProblem &problem, Arra
   MemoKey signature = problem.signatureOf(exprs, frame);
   const FirstPlan *first = problem.memo().find<FirstPlan>(signature);
   if (!first)
-    first = &problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem.graph, exprs, problem.target)});
+    first = &problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem, exprs)});
   if (!first->planned)
     return first->planned.why();
   return rebase(*first->planned, first->frame, frame);

@@ -7,16 +7,17 @@
 
 namespace tilewright {
 
-/// A graph, the target that its groups are planned for, and what is already known about them. It refers to the graph
-/// and the target. One thread uses it at a time; several may share the memo.
+/// A graph, the target and the numerics that its groups are planned for, and what is already known about them. It
+/// refers to the graph and the target. One thread uses it at a time; several may share the memo.
 class GroupProblem {
 public:
   /// Uses the memo of the graph's context, or one of its own if the context has none.
-  GroupProblem(const TensorGraph &graph, const Target &target);
-  GroupProblem(const TensorGraph &graph, const Target &target, GroupMemo &memo);
+  GroupProblem(const TensorGraph &graph, const Target &target, NumericsMode numerics);
+  GroupProblem(const TensorGraph &graph, const Target &target, NumericsMode numerics, GroupMemo &memo);
 
   const TensorGraph &graph;
   const Target &target;
+  const NumericsMode numerics;
 
   /// Returns the signature of a group, whose expressions are in program order, and sets its frame.
   MemoKey signatureOf(llvm::ArrayRef<unsigned> exprs, GroupFrame &frame) const { return signatures->of(exprs, frame); }

@@ -1,6 +1,5 @@
 #include "passes/plan/space/ContractionKernel.h"
 
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/MicroKernelChoices.h"
 #include "passes/target/Warpgroups.h"
 
@@ -37,27 +36,27 @@ static std::optional<std::pair<ProductTypes, RhsLayout>> productOf(const TensorG
 }
 
 std::vector<MicroKernel> tilewright::microKernelsFor(const TensorGraph &graph, const GroupRoot &root,
-                                                     const Target &target) {
+                                                     const Target &target, NumericsMode numerics) {
   auto product = productOf(graph, root);
-  return product ? allMicroKernels(target, product->first, product->second, target.has(kStrictFeature))
+  return product ? allMicroKernels(target, product->first, product->second, numerics)
                  : std::vector<MicroKernel>();
 }
 
 std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const GroupRoot &root,
-                                                      const Target &target) {
+                                                      const Target &target, NumericsMode numerics) {
   auto product = productOf(graph, root);
   if (!product)
     return std::nullopt;
-  return chooseMicroKernel(target, product->first, product->second, target.has(kStrictFeature));
+  return chooseMicroKernel(target, product->first, product->second, numerics);
 }
 
 std::optional<MicroKernel> tilewright::warpgroupKernelFor(const TensorGraph &graph, const GroupRoot &root,
-                                                          const Target &target) {
+                                                          const Target &target, NumericsMode numerics) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
-  return warpgroupKernel(target, productTypes(expr, *roles));
+  return warpgroupKernel(target, productTypes(expr, *roles), numerics);
 }
 
 /// Returns the dim that advances an innermost index by one, for a whole dim or for blocks of one; -1: none.

@@ -110,10 +110,11 @@ static MemoKey keyOf(const TensorExpr &expr) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-GroupSignatures::GroupSignatures(const TensorGraph &graph, const Target &target, GroupMemo &memo)
-    : graph(graph), memo(memo), groupsWeights(target.backend == Backend::cuda), numbers(graph.exprs().size(), -1) {
+GroupSignatures::GroupSignatures(const TensorGraph &graph, const Target &target, NumericsMode numerics,
+                                 GroupMemo &memo)
+    : graph(graph), memo(memo), groupsWeights(target.traits.sharesBindings), numbers(graph.exprs().size(), -1) {
   // A micro kernel that is registered later may be chosen from then on.
-  MemoKey key = {kTarget, static_cast<int64_t>(numMicroKernelRegistrations())};
+  MemoKey key = {kTarget, static_cast<int64_t>(numMicroKernelRegistrations()), static_cast<int64_t>(numerics)};
   for (char letter : llvm::formatv("{0}", toJson(target)).str())
     key.push_back(letter);
   machine = memo.numberOf(key);
@@ -197,7 +198,8 @@ void tilewright::appendChoices(MemoKey &key, const GroupFrame &frame, const Plan
   const IterationSpace &space = group.space;
   append(key, space.tiles);
   key.append({space.vector, space.lanes, space.rowsInLanes, space.workgroups, space.steps, space.threads, space.group,
-              space.kSlices, space.inOrder, bits(space.latencySeconds), space.block.rows, space.block.vectors,
+              space.kSlices, static_cast<int64_t>(space.numerics), bits(space.latencySeconds), space.block.rows,
+              space.block.vectors,
               bits(space.speed), reinterpret_cast<int64_t>(space.counted.getAsOpaquePointer()), bits(space.leastRows),
               space.cacheBytes, space.footprintBytes});
   const BlockWork &work = space.blockWork;

@@ -17,11 +17,11 @@ struct GroupFrame {
   llvm::SmallVector<mlir::Value> tensors; ///< inputs of the group in the order of reading, then results
 };
 
-/// Computes signatures of groups of one graph for one target. Equal expressions are numbered alike by the memo, so the
-/// body of an op is read once.
+/// Computes signatures of groups of one graph for one target and mode of numerics. Equal expressions are numbered alike
+/// by the memo, so the body of an op is read once.
 class GroupSignatures {
 public:
-  GroupSignatures(const TensorGraph &graph, const Target &target, GroupMemo &memo);
+  GroupSignatures(const TensorGraph &graph, const Target &target, NumericsMode numerics, GroupMemo &memo);
 
   /// Returns the signature of a group, whose expressions are in program order, and sets its frame.
   MemoKey of(llvm::ArrayRef<unsigned> exprs, GroupFrame &frame);
@@ -35,7 +35,7 @@ private:
   const TensorGraph &graph;
   GroupMemo &memo;
   bool groupsWeights; ///< true if the target stores weights of a kernel in one binding
-  int64_t machine;    ///< number of the target
+  int64_t machine;    ///< number of the target and the numerics
   std::vector<int64_t> numbers; ///< number of each expression; -1: not read yet
 };
 

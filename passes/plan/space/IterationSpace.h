@@ -80,7 +80,7 @@ struct IterationSpace {
   int64_t steps = 0;              ///< steps of a tile if workgroups share tiles (see GroupPlan)
   int64_t threads = 0, group = 0; ///< on a GPU: threads per block, and threads per row (see GroupPlan)
   int64_t kSlices = 1;            ///< on a GPU: threads or warps that each add up one slice of K
-  bool inOrder = false;           ///< true if strict numerics accumulate narrow floats in the graph's order
+  NumericsMode numerics = NumericsMode::standard; ///< decides which micro kernels may compute the contractions
   double latencySeconds = 0;      ///< on a GPU: lower bound on the time of all waves of blocks
   BlockWork blockWork;            ///< on a GPU: work of one block
   RegisterBlock block{1, 1};      ///< register block of the contractions

@@ -29,7 +29,8 @@ static bool grows(const TensorGraph &graph, const IterationSpace &space, const G
 static bool regroups(const TensorExpr &expr, const IterationSpace &space) {
   return llvm::all_of(llvm::zip(combiningKinds(expr), expr.op->getResultTypes()), [&](auto result) {
     auto [kind, type] = result;
-    return kind && !(space.inOrder && isSumOrProduct(kind) && isNarrowFloat(getElementTypeOrSelf(type)));
+    bool inOrder = space.numerics == NumericsMode::strict && isNarrowFloat(getElementTypeOrSelf(type));
+    return kind && !(inOrder && isSumOrProduct(kind));
   });
 }
 

@@ -35,7 +35,7 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
     tiling.sizes[dim] = std::min(step, sizeOf(dim));
     tiling.order.push_back(dim);
   };
-  int64_t kBlock = target.backend == Backend::cpu ? kBlocking(label) : 0;
+  int64_t kBlock = kBlocking(label);
   bool streams = kBlock > 0 && (roles->m < 0 || sizeOf(roles->m) <= block.rows);
   for (int64_t dim = 0; dim < static_cast<int64_t>(dims.size()); ++dim)
     if (dim != roles->m && dim != roles->n && !llvm::is_contained(expr.reductions, dim))

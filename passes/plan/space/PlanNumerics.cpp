@@ -8,7 +8,6 @@
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/ReducedWalk.h"
 #include "passes/graph/Rounding.h"
-#include "passes/target/AllowedProducts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -57,10 +56,11 @@ static int64_t roundingsRemoved(const TensorExpr &expr, const Numerics &numerics
   return removed;
 }
 
-Target tilewright::forNumerics(const Target &target, NumericsMode mode) {
-  if (mode == NumericsMode::standard)
-    return target;
-  return mode == NumericsMode::strict ? demandingStrict(target) : allowingTf32(target);
+std::string tilewright::whyNotNumerics(NumericsMode mode, const Target &target) {
+  if (mode != NumericsMode::tf32 || target.has("tf32"))
+    return "";
+  return "numerics 'tf32' are for GPUs; target '" + target.name +
+         "' multiplies f32 without rounding: choose default or strict";
 }
 
 Numerics tilewright::decideNumerics(const TensorExpr &expr, NumericsMode mode, bool regroups) {

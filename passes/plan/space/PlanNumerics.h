@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-/// Returns the target with only the micro kernels that the mode allows.
-Target forNumerics(const Target &target, NumericsMode mode);
+/// Returns why plans for the target cannot have the numerics, and what to choose; or an empty string.
+std::string whyNotNumerics(NumericsMode mode, const Target &target);
 
 /// Decides the numerics of an op's body and accumulators. `regroups` is true if points that the op reduces are in
 /// different lanes.

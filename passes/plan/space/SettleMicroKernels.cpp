@@ -1,11 +1,7 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 
-#include "passes/cost/GridPartition.h"
 #include "passes/graph/Contraction.h"
-#include "passes/layout/GemmTiling.h"
 #include "passes/plan/space/ContractionKernel.h"
-#include "passes/plan/space/OpTilings.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 using namespace mlir;
@@ -75,7 +71,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
                                isInBuffer(plan, graph, op.id, roles->rhsInput),
                                hasKInnermost(plan, graph, group, op.id)};
         std::optional<MicroKernel> taken =
-            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, storage, &reason);
+            blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, storage, plan.numerics, &reason);
         if (!taken)
           continue;
         std::string label = taken->label(target);
@@ -83,39 +79,9 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
           continue;
         if (reason.empty())
           reason = "the target has no micro kernel of this name for these operand types";
-        settled.push_back({op.id, op.microKernel, label, reason});
+        settled.push_back({op.id, op.microKernel, label, reason, op.gemm.has_value()});
         op.microKernel = label;
         op.gemm.reset(); // it was chosen for another micro kernel
       }
   return settled;
-}
-
-/// Returns nothing for an op that is no contraction, or whose plan is incomplete.
-static std::optional<int64_t> registersOf(const GroupPlan &group, const OpPlan &op, const TensorExpr &expr,
-                                          int64_t threads, const Target &target) {
-  std::optional<ContractionRoles> roles = ownRolesOf(expr);
-  if (!roles || !op.gemm || op.dims.size() != expr.domain.size())
-    return std::nullopt;
-  std::vector<int64_t> sizes = blockTiling(group.tiles, group.grid, op.dims).sizes;
-  std::optional<MicroKernel> kernel =
-      blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
-  auto bytes = [&](unsigned input) {
-    return tile::elementBytes(cast<RankedTensorType>(expr.inputs[input].tensor.getType()).getElementType());
-  };
-  GemmTile tile{roles->m < 0 ? 1 : sizes[roles->m], sizes[roles->n], 1, bytes(roles->lhsInput),
-                bytes(roles->rhsInput)};
-  for (int64_t dim : expr.reductions)
-    tile.k = std::max(tile.k, expr.domain[dim]);
-  std::optional<GemmTiling> tiling;
-  if (kernel)
-    tiling = deriveGemmTiling(tile, threads, *kernel, {op.gemm->m, op.gemm->n, op.gemm->kSlices, op.gemm->step});
-  return tiling ? std::optional(tiling->registers()) : std::nullopt;
-}
-
-int64_t tilewright::countedRegisters(const GroupPlan &group, const TensorGraph &graph, int64_t threads,
-                                     const Target &target) {
-  int64_t registers = kUnknownRegisters;
-  for (const OpPlan &op : group.ops)
-    registers = std::max(registers, registersOf(group, op, graph.exprs()[op.id], threads, target).value_or(0));
-  return std::min(registers, target.gpu.registersPerThread);
 }

@@ -13,18 +13,17 @@ namespace tilewright {
 /// Returns a group's expressions, and the scopes that the plan gives to the edges between them.
 GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &group);
 
-/// A contraction whose micro kernel was replaced, with both names.
+/// A contraction whose micro kernel was replaced, with both names. `dropsGemm` is true if the plan stated how blocks
+/// compute it, which was for the other micro kernel.
 struct SettledKernel {
   unsigned op;
   std::string before, after, reason;
+  bool dropsGemm;
 };
 
-/// Replaces the micro kernel names of all contractions in a plan for a GPU, and returns the replacements.
+/// Replaces the micro kernel names of all contractions in a plan for blocks of threads, and returns the
+/// replacements.
 std::vector<SettledKernel> settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target);
-
-/// Returns the registers to assume for each thread of the group's blocks of `threads` threads: those that its
-/// contractions need, but at least kUnknownRegisters.
-int64_t countedRegisters(const GroupPlan &group, const TensorGraph &graph, int64_t threads, const Target &target);
 
 } // namespace tilewright
 

@@ -113,7 +113,7 @@ SmallVector<int64_t> CpuTiles::walkedTiles(int64_t dim) const {
 
 void CpuTiles::setRegisterBlock() {
   for (const GroupRoot &root : space.roots)
-    if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target)) {
+    if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, space.numerics)) {
       space.block = kernel->blockFor(target);
       space.speed = kernel->speed;
       return;

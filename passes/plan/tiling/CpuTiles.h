@@ -4,7 +4,7 @@
 #ifndef TILEWRIGHT_PLAN_TILING_CPUTILES_H
 #define TILEWRIGHT_PLAN_TILING_CPUTILES_H
 
-#include "passes/plan/tiling/TileFootprint.h"
+#include "passes/plan/space/TileFootprint.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 
 namespace tilewright {

@@ -1,8 +1,8 @@
 #include "passes/plan/tiling/FindIterationSpace.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/TileSizes.h"
-#include "passes/target/LaneBytes.h"
 #include <limits>
 
 using namespace mlir;
@@ -11,9 +11,8 @@ using namespace tilewright;
 static constexpr double kClearly = 0.95; ///< fraction of the time with contiguous elements in the lanes
 
 OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
-                                                          const Target &target) {
-  int64_t lanes = target.backend == Backend::cpu ? target.vectorBytes / kLaneBytes : 1;
-  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, lanes);
+                                                          const Target &target, NumericsMode numerics) {
+  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, target.lanes());
   if (spaces.empty())
     return Declined{"the group falls into components that share neither edges nor inputs",
                     "an op or an input that the components share"};
@@ -21,11 +20,12 @@ OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &gra
   double least = std::numeric_limits<double>::infinity();
   std::string firstWhy;
   for (IterationSpace &space : spaces) {
+    space.numerics = numerics;
     if (std::string why = chooseTiles(graph, group, target, space); !why.empty()) {
       firstWhy = firstWhy.empty() ? why : firstWhy;
       continue;
     }
-    double seconds = predictKernel(workOf(graph, space), target).seconds;
+    double seconds = estimate(workOf(graph, space), target).seconds;
     if (seconds < kClearly * least) {
       best = std::move(space);
       least = seconds;

@@ -12,7 +12,8 @@ namespace tilewright {
 inline constexpr llvm::StringLiteral kRoomierTarget = "a target with more memory for a workgroup or more bindings";
 
 /// Declines if the expressions share no space or no tiles fit the target.
-OrDeclined<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group, const Target &target);
+OrDeclined<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group, const Target &target,
+                                              NumericsMode numerics);
 
 } // namespace tilewright
 

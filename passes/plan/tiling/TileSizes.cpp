@@ -1,9 +1,8 @@
 #include "passes/plan/tiling/TileSizes.h"
 
+#include "passes/backend/Backend.h"
 #include "passes/plan/space/WalkedDim.h"
-#include "passes/plan/tiling/CpuTiles.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
-#include "passes/target/AllowedProducts.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -13,26 +12,17 @@ class TileChooser {
 public:
   TileChooser(const TensorGraph &graph, const GroupChoice &group, const Target &target, IterationSpace &space)
       : graph(graph), group(group), target(target), space(space), footprint(graph, group, target, space),
-        cpu(graph, group, target, space, footprint) {}
+        problem{graph, group, target, footprint} {}
 
   /// Returns why no tiles fit, or an empty string.
   std::string choose() {
     space.inputs = groupInputs(graph, group);
     space.outputs = groupOutputs(graph, group);
-    space.inOrder = target.has(kStrictFeature);
     space.tiles.resize(space.extents.size());
     for (size_t dim = 0; dim < space.extents.size(); ++dim)
       space.tiles[dim] = isGrid(dim) ? 1 : space.extents[dim];
-    if (contracts() && isGpu()) {
-      int64_t walked = walkableDim(graph, group, space);
-      std::string why = chooseContractionBlock(graph, target, space, walked, [&] { return footprint.bytes(); });
-      if (!why.empty())
-        return why;
-    } else if (isGpu()) {
-      chooseBlockShape(graph, target, space, [&] { return footprint.bytes(); });
-    } else {
-      cpu.choose();
-    }
+    if (std::string why = backendOf(target).chooseTiles(problem, space); !why.empty())
+      return why;
     return finish();
   }
 
@@ -54,23 +44,23 @@ public:
   std::string take(ArrayRef<int64_t> tiles) {
     space.tiles = tiles;
     space.counted = countedAlong(graph, group, space.roots, walkedDim(space.extents, space.tiles, space.grid));
+    backendOf(target).chooseWorkgroups(problem, space);
     return finish();
   }
 
   std::string take(const BlockCandidate &block) {
     block.applyTo(space);
+    backendOf(target).chooseWorkgroups(problem, space);
     return finish();
   }
 
 private:
-  /// Sets everything that follows from the tiles.
+  /// Sets everything that follows from tiles and workgroups.
   std::string finish() {
-    space.workgroups = isGpu() ? space.numTiles() : std::min(cpu.wantedWorkgroups(), space.numTiles());
     space.footprintBytes = footprint.bytes();
     space.workgroupStaged = footprint.workgroupStaged();
     space.tileStaged = footprint.tileStaged();
-    if (!isGpu())
-      space.streamed = footprint.streamed();
+    space.streamed = footprint.streamed();
     if (space.footprintBytes > target.blockBytes)
       return "the tiles of one workgroup take " + std::to_string(space.footprintBytes) + " bytes; the target has " +
              std::to_string(target.blockBytes);
@@ -81,7 +71,6 @@ private:
   bool contracts() const {
     return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });
   }
-  bool isGpu() const { return target.backend == Backend::cuda; }
   bool isGrid(int64_t dim) const { return llvm::is_contained(space.grid, dim); }
 
   const TensorGraph &graph;
@@ -89,7 +78,7 @@ private:
   const Target &target;
   IterationSpace &space;
   TileFootprint footprint;
-  CpuTiles cpu;
+  TilingProblem problem;
 };
 } // namespace
 

@@ -1,7 +1,6 @@
 // Chooses tile sizes, workgroups and the footprint of an iteration space. Dims outside the grid are whole in each tile.
-// Grid dims have tiles of one point, except that the vector dim has tiles of a few vectors and that very small tiles
-// grow. GPU blocks (tiling/gpu) and contractions are searched. Welder 3.1 propagates tile sizes from an output; here
-// all roots take them from the shared space.
+// Grid dims start with tiles of one point, and the target's backend chooses larger ones (passes/backend). Welder 3.1
+// propagates tile sizes from an output; here all roots take them from the shared space.
 #ifndef TILEWRIGHT_PLAN_TILING_TILESIZES_H
 #define TILEWRIGHT_PLAN_TILING_TILESIZES_H
 

@@ -3,9 +3,9 @@
 #include "passes/program/gpu/ContractionPlan.h"
 
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/layout/GemmReasons.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/target/AccessBytes.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -48,7 +48,7 @@ static std::string whyNotSwizzled(ComputeOp compute, const ContractionPlan &plan
   if (!layout || type.getSpace() != Space::global || type.getRank() != 3 || type.getShape()[1] != layout->lines ||
       type.getShape()[2] != layout->step)
     return "its N operand does not have the swizzled layout that '" + kSwizzledAttr.str() + "' states";
-  if (!isOfWarpgroup(plan.kernel) || roundsToTf32(plan.kernel.name))
+  if (!isOfWarpgroup(plan.kernel) || plan.kernel.roundsToTf32)
     return "only warpgroups that do not round their operands read swizzled layouts, but '" + plan.kernel.name +
            "' computes it";
   int64_t n = plan.contraction.n, size = compute.getSizes()[n];
@@ -89,7 +89,7 @@ static std::string whyNotResident(ComputeOp compute, const ContractionPlan &plan
   if (!hasOneLoop(compute, plan) || !staysInLoop(compute, plan.contraction, plan.contraction.lhs))
     return "it is not the same in all iterations of a loop around the contraction, or that has several loops";
   if (roundsInSharedMemory(plan.kernel))
-    return "'" + plan.kernel.name + "' rounds its operands in shared memory, for each step again";
+    return whyRoundedAgain(plan.kernel.name);
   return "";
 }
 
@@ -125,8 +125,9 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
   int64_t k = steppedDim({accessOf(contraction->lhs), accessOf(contraction->rhs)}, contraction->reduced);
   bool alongK = liesAlong(contraction->lhs, k) && (liesAlong(contraction->rhs, k) || compute->hasAttr(kSwizzledAttr));
   std::string why;
-  auto kernel = blockMicroKernel(allowingNamed(target, named), contraction->types, named,
-                                 {isInBuffer(contraction->lhs), isInBuffer(contraction->rhs), alongK}, &why);
+  auto kernel = blockMicroKernel(target, contraction->types, named,
+                                 {isInBuffer(contraction->lhs), isInBuffer(contraction->rhs), alongK},
+                                 NumericsMode::tf32, &why);
   if (!kernel || !why.empty())
     return refuse(why);
   ContractionPlan plan{*contraction, *kernel, {}, k};
@@ -140,7 +141,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse(wrong);
   if (choice.lhs == Residency::walk)
     if (std::string wrong = whyNotResident(compute, plan); !wrong.empty())
-      return refuse("its lhs cannot stay in shared memory: " + wrong);
+      return refuse(whyLhsNotResident(wrong));
   if (isResident(compute, contraction->lhs, lhsShape(plan)))
     plan.tiling.readLhsInPlace();
   if (isResident(compute, contraction->rhs, rhsShape(plan)))

@@ -59,7 +59,7 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     FailureOr<Target> machine = targetOrError(program, target);
     if (failed(machine))
       return signalPassFailure();
-    if (machine->backend != Backend::cuda)
+    if (!machine->traits.threadBlocks)
       return;
     int64_t threads = threadsOf(program);
     SmallVector<ComputeOp> contractions;

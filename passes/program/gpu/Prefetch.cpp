@@ -4,6 +4,7 @@
 
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/layout/GemmReasons.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 
@@ -156,8 +157,5 @@ std::string tilewright::whyNoPrefetch(ComputeOp compute, int64_t threads, const 
   StringRef wrong = said.lhs && !possible.lhs ? kLhs : said.rhs && !possible.rhs ? kRhs : "";
   if (wrong.empty())
     return "";
-  return ("the first steps of its " + wrong +
-          " cannot be copied ahead: that takes a contraction before it with a single loop of steps, or a barrier of "
-          "the grid, and an operand that is copied asynchronously and that nothing in the kernel writes")
-      .str();
+  return whyNotCopiedAhead(wrong);
 }

@@ -149,7 +149,7 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
     FailureOr<Target> known = targetOrError(program, target);
     if (failed(known))
       return signalPassFailure();
-    if (known->backend != Backend::cuda)
+    if (!known->traits.threadBlocks)
       return;
     int64_t threads = threadsOf(program);
     for (auto part : program.getBody().getOps<ParallelOp>()) {

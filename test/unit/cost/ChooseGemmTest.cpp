@@ -1,7 +1,6 @@
 // Tests how the planner lets threads share an output tile: their shares make up the tile, and what does not fit is
 // refused with numbers.
 #include "passes/cost/ChooseGemm.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +10,7 @@ using namespace tilewright;
 namespace {
 MicroKernel kernelFor(const char *type) {
   ProductTypes types{type, type, "f32"};
-  return *chooseMicroKernel(*lookupTarget("cuda:h200"), types, {1}, /*strict=*/false);
+  return *chooseMicroKernel(*lookupTarget("cuda:h200"), types, {1}, NumericsMode::standard);
 }
 
 TEST(ChooseGemm, shares_make_up_the_tile) {
@@ -51,7 +50,7 @@ TEST(ChooseGemm, warps_have_whole_blocks_of_the_instruction) {
 }
 
 TEST(ChooseGemm, warpgroups_have_whole_panels) {
-  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}, NumericsMode::standard);
   GemmTiling tiling = *chooseGemmTiling({128, 128, 768, 2, 2, true}, 256, kernel);
   EXPECT_EQ(tiling.ownM, 64);
   EXPECT_EQ(tiling.ownN, 128);
@@ -70,7 +69,7 @@ TEST(ChooseGemm, warpgroups_have_whole_panels) {
 // With enough stages a step is still multiplied while the next one begins; with fewer, two blocks of an SM cover for
 // each other.
 TEST(ChooseGemm, steps_of_warpgroups_overlap_in_four_stages) {
-  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"});
+  MicroKernel kernel = *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}, NumericsMode::standard);
   GemmTiling large = *chooseGemmTiling({128, 256, 4096, 2, 2, true}, 256, kernel);
   EXPECT_EQ(large.accumulators, 128);
   EXPECT_EQ(large.ownN, 256);
@@ -93,16 +92,17 @@ TEST(ChooseGemm, steps_of_warpgroups_overlap_in_four_stages) {
 // For any type, an instruction takes 32 bytes along K and a step takes 128.
 TEST(ChooseGemm, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
   Target h200 = *lookupTarget("cuda:h200");
-  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"})); // operands of different signedness
-  MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"});
+  // The operands differ in signedness.
+  EXPECT_FALSE(warpgroupKernel(h200, {"ui8", "si8", "i32"}, NumericsMode::standard));
+  MicroKernel bytes = *warpgroupKernel(h200, {"ui8", "ui8", "i32"}, NumericsMode::standard);
   EXPECT_TRUE(readsAlongK(bytes));
   EXPECT_EQ(bytes.depth, 32);
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 1, 1, true}, 256, bytes)->step, 128);
-  MicroKernel words = *warpgroupKernel(allowingTf32(h200), {"f32", "f32", "f32"});
+  MicroKernel words = *warpgroupKernel(h200, {"f32", "f32", "f32"}, NumericsMode::tf32);
   EXPECT_TRUE(readsAlongK(words));
   EXPECT_EQ(words.depth, 8);
   EXPECT_EQ(chooseGemmTiling({128, 128, 768, 4, 4, true}, 256, words)->step, 32);
-  EXPECT_FALSE(readsAlongK(*warpgroupKernel(h200, {"f16", "f16", "f32"})));
+  EXPECT_FALSE(readsAlongK(*warpgroupKernel(h200, {"f16", "f16", "f32"}, NumericsMode::standard)));
 }
 
 // The lanes of a warp together hold 32 bytes along K of this instruction's operands, and as many of the next one's.
@@ -112,9 +112,9 @@ TEST(ChooseGemm, registers_are_those_of_sums_factors_and_the_rest) {
 }
 
 TEST(ChooseGemm, warpgroups_are_of_named_devices) {
-  EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}));
-  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}));
-  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:h200"), {"f32", "f32", "f32"}));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("sm_90"), {"f16", "f16", "f32"}, NumericsMode::standard));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:a100"), {"f16", "f16", "f32"}, NumericsMode::standard));
+  EXPECT_FALSE(warpgroupKernel(*lookupTarget("cuda:h200"), {"f32", "f32", "f32"}, NumericsMode::standard));
 }
 
 TEST(ChooseGemm, steps_are_shorter_where_rows_are_long) {
@@ -149,12 +149,16 @@ TEST(ChooseGemm, blocks_alone_on_an_sm_have_more_steps_on_the_way) {
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/true).stages, 12);
   EXPECT_EQ(square(32, 32, kernelFor("f16"), /*alone=*/false).stages, 5);
   GemmTiling panels =
-      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/true);
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}, NumericsMode::standard),
+             /*alone=*/true);
   EXPECT_EQ(panels.stages, 8);
   EXPECT_TRUE(panels.overlaps);
   EXPECT_LE(panels.slotBytes(), 192 * 1024);
   EXPECT_EQ(
-      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}), /*alone=*/false).stages, 4);
+      square(64, 128, *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}, NumericsMode::standard),
+             /*alone=*/false)
+          .stages,
+      4);
 }
 
 // Lines that begin inside words have room for one more word; a whole extra atom keeps neighbouring lines in different

@@ -1,7 +1,6 @@
 // Tests the cost of a contraction on an SM: each resource counts, and steps in flight cover waiting.
 #include "passes/cost/ChooseGemm.h"
 #include "passes/cost/ProductCost.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +13,7 @@ protected:
   Target target = *lookupTarget("cuda:h200");
 
   MicroKernel kernelFor(const char *type) const {
-    return *chooseMicroKernel(target, {type, type, "f32"}, {1}, /*strict=*/false);
+    return *chooseMicroKernel(target, {type, type, "f32"}, {1}, NumericsMode::standard);
   }
 
   static GemmTiling tilingOf(const MicroKernel &kernel, int64_t m, int64_t n, int64_t k, int64_t threads,

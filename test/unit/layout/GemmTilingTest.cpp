@@ -11,9 +11,11 @@ namespace {
 class GemmTilingTest : public testing::Test {
 protected:
   static MicroKernel kernelFor(const char *type) {
-    return *chooseMicroKernel(*lookupTarget("cuda:h200"), {type, type, "f32"}, {1}, /*strict=*/false);
+    return *chooseMicroKernel(*lookupTarget("cuda:h200"), {type, type, "f32"}, {1}, NumericsMode::standard);
   }
-  static MicroKernel warpgroups() { return *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}); }
+  static MicroKernel warpgroups() {
+    return *warpgroupKernel(*lookupTarget("cuda:h200"), {"f16", "f16", "f32"}, NumericsMode::standard);
+  }
 
   static std::string refused(const GemmTile &tile, int64_t threads, const MicroKernel &kernel, GemmChoice choice) {
     std::string reason;

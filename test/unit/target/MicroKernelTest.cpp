@@ -36,9 +36,10 @@ TEST(MicroKernelTest, blocks_fit_and_no_other_does_more_for_each_load) {
     }
 }
 
-std::string chosen(const char *target, ProductTypes types, RhsLayout layout = {0}, bool strict = false) {
+std::string chosen(const char *target, ProductTypes types, RhsLayout layout = {0},
+                   NumericsMode numerics = NumericsMode::standard) {
   Target known = *lookupTarget(target);
-  auto kernel = chooseMicroKernel(known, types, layout, strict);
+  auto kernel = chooseMicroKernel(known, types, layout, numerics);
   return kernel ? kernel->label(known) : "none";
 }
 
@@ -54,7 +55,7 @@ TEST(MicroKernelTest, the_quickest_that_the_processor_has_is_chosen) {
 }
 
 TEST(MicroKernelTest, strict_numerics_take_no_kernel_that_flushes) {
-  EXPECT_EQ(chosen("x86-64-avx512bf16", {"bf16", "bf16", "f32"}, {0}, /*strict=*/true), "fma_pairs-6x4");
+  EXPECT_EQ(chosen("x86-64-avx512bf16", {"bf16", "bf16", "f32"}, {0}, NumericsMode::strict), "fma_pairs-6x4");
 }
 
 // Without instructions for pairs, unpacked rows of rhs are widened; packed pairs are read as pairs.
@@ -70,8 +71,8 @@ TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
   ProductTypes narrow{"bf16", "bf16", "f32"}, bytes{"ui8", "si8", "i32"};
   EXPECT_EQ(chosen("x86-64-amx", narrow, {2, /*tiles=*/true}), "amx_bf16-32x2");
   EXPECT_EQ(chosen("x86-64-amx", narrow, {2, /*tiles=*/false}), "dpbf16-6x4");
-  EXPECT_EQ(chosen("x86-64-amx", narrow, {0, /*tiles=*/true}, /*strict=*/true), "fma_pairs-6x4");
-  EXPECT_EQ(chosen("x86-64-amx", bytes, {0, /*tiles=*/true}, /*strict=*/true), "amx_int8-32x2");
+  EXPECT_EQ(chosen("x86-64-amx", narrow, {0, /*tiles=*/true}, NumericsMode::strict), "fma_pairs-6x4");
+  EXPECT_EQ(chosen("x86-64-amx", bytes, {0, /*tiles=*/true}, NumericsMode::strict), "amx_int8-32x2");
   EXPECT_EQ(chosen("x86-64-avx512bf16", narrow, {0, /*tiles=*/true}), "dpbf16-6x4");
 }
 
@@ -79,7 +80,8 @@ TEST(MicroKernelTest, tiles_are_chosen_where_both_operands_can_be_loaded) {
 TEST(MicroKernelTest, all_processors_have_one_depth) {
   for (const ProductTypes &types : {ProductTypes{"bf16", "bf16", "f32"}, ProductTypes{"si8", "si8", "i32"}})
     for (const char *target : {"x86-64-v2", "x86-64-avx2", "x86-64-avx512", "x86-64-avx512bf16"})
-      EXPECT_EQ(chooseMicroKernel(*lookupTarget(target), types, {0}, false)->depth, types.accumulator == "f32" ? 2 : 4);
+      EXPECT_EQ(chooseMicroKernel(*lookupTarget(target), types, {0}, NumericsMode::standard)->depth,
+                types.accumulator == "f32" ? 2 : 4);
 }
 
 MicroKernel outsider() {
@@ -98,10 +100,10 @@ TEST(MicroKernelTest, registered_ones_are_preferred_where_the_processor_has_thei
   Target target = *lookupTarget("x86-64-avx2");
   target.microKernels.push_back(outsider());
   ProductTypes floats{"f32", "f32", "f32"};
-  EXPECT_EQ(chooseMicroKernel(target, floats, {0}, false)->name, "outsider");
+  EXPECT_EQ(chooseMicroKernel(target, floats, {0}, NumericsMode::standard)->name, "outsider");
   EXPECT_EQ(findMicroKernel(target, floats, {0}, "fma-6x2")->name, "fma");
   target.features = "";
-  EXPECT_EQ(chooseMicroKernel(target, floats, {0}, false)->name, "fma");
+  EXPECT_EQ(chooseMicroKernel(target, floats, {0}, NumericsMode::standard)->name, "fma");
 }
 
 TEST(MicroKernelTest, what_is_no_kernel_is_not_registered) {

@@ -10,7 +10,6 @@
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/Prefetch.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/AsmParser/AsmParser.h"

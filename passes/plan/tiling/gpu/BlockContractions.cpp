@@ -8,7 +8,6 @@
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/plan/tiling/gpu/L2Traffic.h"
-#include "passes/target/AllowedProducts.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -34,14 +33,14 @@ std::string BlockContractions::collect() {
     }
     readsBuffers |= llvm::any_of(root.accesses, [](const RootAccess &access) { return access.producer >= 0; });
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
-    std::optional<MicroKernel> kernel = microKernelFor(graph, root, target);
+    std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, space.numerics);
     if (!roles || !kernel)
       return "no micro kernel of the target computes the contraction";
     BlockContraction contraction;
     contraction.root = &root;
     contraction.lhsInput = roles->lhsInput;
     contraction.kernel = *kernel;
-    contraction.warpgroupKernel = warpgroupKernelFor(graph, root, target);
+    contraction.warpgroupKernel = warpgroupKernelFor(graph, root, target, space.numerics);
     contraction.m = roles->m < 0 ? -1 : root.dims[roles->m];
     contraction.n = root.dims[roles->n];
     for (int64_t dim : expr.reductions) {
@@ -62,7 +61,7 @@ std::string BlockContractions::collect() {
       contraction.lhsWalked |= place >= 0 && place == walked && root.accesses[roles->lhsInput].map.isFunctionOfDim(dim);
     contraction.alongK = lieAlongK(expr, root.accesses[roles->lhsInput].map, root.accesses[roles->rhsInput].map);
     Type stored = getElementTypeOrSelf(expr.op->getResult(0).getType());
-    contraction.inOrder = target.has(kStrictFeature) && isNarrowFloat(stored);
+    contraction.inOrder = space.numerics == NumericsMode::strict && isNarrowFloat(stored);
     contractions.push_back(contraction);
   }
   return "";

@@ -2,7 +2,6 @@
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockContractions.h"
-#include "passes/target/AllowedProducts.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -14,7 +13,7 @@ constexpr double kSpecialLanes = 16;    ///< special functions of an SM per cycl
 
 bool BlockContractions::isOneLoop() const {
   const BlockContraction &contraction = contractions.front();
-  return contractions.size() == 1 && !readsBuffers && walked < 0 && !target.has(kStrictFeature) &&
+  return contractions.size() == 1 && !readsBuffers && walked < 0 && space.numerics != NumericsMode::strict &&
          timesOf(contraction) == 1 && hasOneK(contraction);
 }
 

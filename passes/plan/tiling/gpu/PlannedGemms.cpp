@@ -3,13 +3,15 @@
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
 
 #include "passes/cost/ChooseGemm.h"
+#include "passes/layout/GemmReasons.h"
 #include "passes/layout/OperandAccess.h"
+#include "passes/plan/ir/Declined.h"
 #include "passes/plan/ir/Phases.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/AccessBytes.h"
-#include "passes/target/AllowedProducts.h"
+#include "passes/target/Occupancy.h"
 #include "passes/target/Warpgroups.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -45,20 +47,29 @@ public:
     return static_cast<tile::Operands>((ofLhs ? 1 : 0) + (ofRhs ? 2 : 0));
   }
 
-  std::optional<PlannedGemm> read(const OpPlan &op) {
+  /// Returns the contraction of an op that has a micro kernel. Declines if no block can compute it in this group.
+  OrDeclined<PlannedGemm> read(const OpPlan &op) {
     auto found = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
-    if (op.microKernel.empty() || found == roots.end() || found->accesses.size() != 2)
-      return std::nullopt;
+    if (found == roots.end() || found->accesses.size() != 2)
+      return unreadable("it is not a contraction of two tensors with a loop nest of its own");
     root = &*found;
     dims = op.dims;
     placeDims();
     std::optional<ContractionRoles> roles = rolesOf(graph, *root);
-    if (!roles || reduced.empty() || !findRoles(*roles))
-      return std::nullopt;
+    if (!roles)
+      return unreadable("both operands, or none, change along the innermost dim of the result");
+    if (reduced.empty())
+      return unreadable("none of its reduced dims is a dim of the space");
+    if (!findRoles(*roles))
+      return unreadable("no dim of its tile is that of one operand only, which N has to be");
     return describe(op, *roles);
   }
 
 private:
+  static Declined unreadable(StringRef why) {
+    return {"no block of threads can compute it: " + why.str(), "other tiles, or no micro kernel"};
+  }
+
   const TensorExpr &expr() const { return graph.exprs()[root->expr]; }
   bool isReduced(int64_t dim) const { return llvm::is_contained(expr().reductions, dim); }
   const RootAccess &lhs() const { return root->accesses[lhsInput]; }
@@ -120,17 +131,17 @@ private:
     return tile::elementBytes(cast<RankedTensorType>(access.tensor.getType()).getElementType());
   }
 
-  std::optional<PlannedGemm> describe(const OpPlan &op, const ContractionRoles &roles) {
+  OrDeclined<PlannedGemm> describe(const OpPlan &op, const ContractionRoles &roles) {
     SmallVector<int64_t> lhsShape = shapeOf(lhs()), rhsShape = shapeOf(rhs());
     OperandAccess ofLhs{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents},
         ofRhs{rhs().map, rhsShape, bytesOf(rhs()), sizes, extents};
     k = steppedDim({ofLhs, ofRhs}, reduced);
     bool lhsInBuffer = lhs().producer >= 0, rhsInBuffer = rhs().producer >= 0;
     OperandStorage storage{lhsInBuffer, rhsInBuffer, ofLhs.liesAlong(k) && (ofRhs.liesAlong(k) || hasLayout())};
-    std::optional<MicroKernel> micro = blockMicroKernel(allowingNamed(target, op.microKernel),
-                                                        productTypes(expr(), roles), op.microKernel, storage);
+    std::optional<MicroKernel> micro = blockMicroKernel(target, productTypes(expr(), roles), op.microKernel, storage,
+                                                        plan.numerics);
     if (!micro)
-      return std::nullopt;
+      return unreadable("target '" + target.name + "' has no micro kernel for its operands");
     GemmTile tile{m < 0 ? 1 : sizes[m],  sizes[n],      sizes[k], ofLhs.elementBytes, ofRhs.elementBytes,
                   !ofLhs.liesAlong(m), !ofRhs.liesAlong(n)};
     tile.lhsShifted = !lhsInBuffer && ofLhs.beginsInsideWords(m, k);
@@ -182,7 +193,7 @@ private:
     if (own != dims.end() && lhs().map.isFunctionOfDim(own - dims.begin()))
       return "its lhs is another one in each block of the walked dim";
     if (roundsInSharedMemory(micro))
-      return "'" + micro.name + "' rounds its operands in shared memory, for each step again";
+      return whyRoundedAgain(micro.name);
     return hasOneLoop() ? "" : "its steps along K are in more than one loop";
   }
 
@@ -220,7 +231,7 @@ private:
     if (own == count || (own == 0 && !(isInLoop && count > 1)))
       return !isInLoop && standsBehindBarrier();
     GemmReader before(*this);
-    return before.read(*together[(own + count - 1) % count]) && before.hasOneLoop();
+    return static_cast<bool>(before.read(*together[(own + count - 1) % count])) && before.hasOneLoop();
   }
 
   /// Returns true if the group is alone in a phase behind a grid barrier.
@@ -274,7 +285,7 @@ private:
 };
 } // namespace
 
-/// Calls `visit` with each contraction of the plan that has a micro kernel, until it returns a reason.
+/// Calls `visit` with each op of the plan that has a micro kernel and with its contraction, until it returns a reason.
 template <typename AnyPlan, typename Visit>
 static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Target &target, Visit visit) {
   for (auto &kernel : plan.kernels)
@@ -283,8 +294,8 @@ static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Ta
         continue;
       GemmReader reader(plan, graph, kernel, group, target);
       for (auto &op : group.ops)
-        if (std::optional<PlannedGemm> gemm = reader.read(op))
-          if (std::string why = visit(op, *gemm, reader); !why.empty())
+        if (!op.microKernel.empty())
+          if (std::string why = visit(op, reader.read(op), reader); !why.empty())
             return llvm::formatv("kernel '{0}' part {1}: op {2}: {3}", kernel.name, number, op.id, why);
     }
   return "";
@@ -292,9 +303,10 @@ static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Ta
 
 void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target &target,
                              llvm::function_ref<int64_t(unsigned op)> kSlicesOf) {
-  forEachGemm(plan, graph, target, [&](OpPlan &op, PlannedGemm &gemm, GemmReader &reader) -> std::string {
-    if (op.gemm)
-      return "";
+  forEachGemm(plan, graph, target, [&](OpPlan &op, OrDeclined<PlannedGemm> read, GemmReader &reader) -> std::string {
+    if (op.gemm || !read)
+      return ""; // whyNotComputed says why it cannot be read
+    PlannedGemm &gemm = *read;
     gemm.use.kSlices = kSlicesOf ? kSlicesOf(op.id) : 1;
     op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, gemm.use);
     if (!op.gemm)
@@ -323,18 +335,16 @@ static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader 
     return llvm::formatv("its operands take {0} bytes of shared memory; a block of target '{1}' has {2}",
                          tiling->sharedBytes(), target.name, target.blockBytes);
   if (op.gemm->lhs == tile::Residency::walk && !gemm.whyNotResident.empty())
-    return "its lhs cannot stay in shared memory: " + gemm.whyNotResident;
+    return whyLhsNotResident(gemm.whyNotResident);
   auto asked = static_cast<unsigned>(op.gemm->prefetch), can = static_cast<unsigned>(reader.prefetchable(*tiling));
   if ((asked & ~can) == 0)
     return "";
-  return "the first steps of its " + tile::stringifyOperands(static_cast<tile::Operands>(asked & ~can)).str() +
-         " cannot be copied ahead: that takes a contraction before it with a single loop of steps, or a barrier of the "
-         "grid, and an operand that is copied asynchronously and that nothing in the kernel writes";
+  return whyNotCopiedAhead(tile::stringifyOperands(static_cast<tile::Operands>(asked & ~can)));
 }
 
 std::string tilewright::whyNotComputed(const Plan &plan, const TensorGraph &graph, const Target &target) {
-  return forEachGemm(plan, graph, target, [&](const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader) {
-    std::string why = whyNot(op, gemm, reader, target);
+  return forEachGemm(plan, graph, target, [&](const OpPlan &op, OrDeclined<PlannedGemm> gemm, GemmReader &reader) {
+    std::string why = gemm ? whyNot(op, *gemm, reader, target) : gemm.why().reason;
     return why.empty() ? "" : "gemm: " + why;
   });
 }
@@ -342,6 +352,18 @@ std::string tilewright::whyNotComputed(const Plan &plan, const TensorGraph &grap
 std::optional<GemmTiling> tilewright::plannedTiling(const Plan &plan, const TensorGraph &graph,
                                                     const KernelPlan &kernel, const GroupPlan &group, const OpPlan &op,
                                                     const Target &target) {
-  std::optional<PlannedGemm> gemm = GemmReader(plan, graph, kernel, group, target).read(op);
+  if (op.microKernel.empty())
+    return std::nullopt;
+  OrDeclined<PlannedGemm> gemm = GemmReader(plan, graph, kernel, group, target).read(op);
   return gemm && op.gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm) : std::nullopt;
+}
+
+int64_t tilewright::countedRegisters(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
+                                     const Target &target) {
+  int64_t registers = kUnknownRegisters;
+  for (const GroupPlan &group : kernel.groups)
+    for (const OpPlan &op : group.ops)
+      if (std::optional<GemmTiling> tiling = plannedTiling(plan, graph, kernel, group, op, target))
+        registers = std::max(registers, tiling->registers());
+  return std::min(registers, target.gpu.registersPerThread);
 }

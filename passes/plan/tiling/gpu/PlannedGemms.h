@@ -23,6 +23,10 @@ std::string whyNotComputed(const Plan &plan, const TensorGraph &graph, const Tar
 std::optional<GemmTiling> plannedTiling(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
                                         const GroupPlan &group, const OpPlan &op, const Target &target);
 
+/// Returns the registers to assume for each thread of the kernel's blocks: those that its contractions need, but at
+/// least kUnknownRegisters.
+int64_t countedRegisters(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel, const Target &target);
+
 } // namespace tilewright
 
 #endif

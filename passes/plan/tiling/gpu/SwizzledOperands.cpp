@@ -6,7 +6,6 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
-#include "passes/target/AllowedProducts.h"
 #include "passes/target/Warpgroups.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -50,7 +49,7 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
   if (!roles)
     return std::nullopt;
   std::optional<MicroKernel> kernel =
-      blockMicroKernel(allowingNamed(target, op.microKernel), productTypes(expr, *roles), op.microKernel, {});
+      blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, {}, plan.numerics);
   if (!kernel || !isOfWarpgroup(*kernel))
     return std::nullopt;
   PlannedProduct product{*root, *roles, *kernel, {}, blockTiling(group.tiles, group.grid, op.dims).sizes};
@@ -92,7 +91,7 @@ static std::optional<std::pair<int64_t, int64_t>> positionsOf(AffineMap map, int
 
 /// Returns why the operand cannot be read from a swizzled layout, or an empty string.
 static std::string whyNotRead(const TensorGraph &graph, const GroupChoice &choice, const PlannedProduct &product) {
-  if (roundsToTf32(product.kernel.name))
+  if (product.kernel.roundsToTf32)
     return "its operands are rounded to tf32 by the threads that copy them";
   const RootAccess &access = product.root.accesses[product.roles.rhsInput];
   if (access.producer >= 0 || constantElement(access.tensor))

@@ -55,7 +55,7 @@ TEST_F(SplitReductionTest, the_prediction_is_that_of_the_plan) {
   product->replaceAllUsesWith(buildTwoPhases(builder, product, split, views).results);
   product.erase();
   TensorGraph graph = TensorGraph::build((*module->getOps<func::FuncOp>().begin()).getBody().front());
-  std::optional<double> planned = plannedSeconds(graph, h200, PlanOptions());
+  OrDeclined<double> planned = plannedSeconds(graph, h200, PlanOptions());
   ASSERT_TRUE(planned);
   EXPECT_DOUBLE_EQ(*planned, split.twoSeconds);
 }

@@ -10,7 +10,7 @@ namespace {
 class GreedyPlannerTest : public PlanFixture {
 protected:
   Plan planFor(const TensorGraph &graph, const PlanOptions &options = {}) {
-    Plan plan = makePlan(graph, target, options);
+    Plan plan = *makePlan(graph, target, options);
     EXPECT_EQ(plan.verify(graph), "");
     for (const EdgePlan &edge : plan.edges)
       EXPECT_FALSE(edge.reason.empty());

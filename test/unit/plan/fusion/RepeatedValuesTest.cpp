@@ -84,7 +84,7 @@ protected:
     part.exprs = allOf(graph);
     for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
       part.scopes[edge] = tile::Scope::thread;
-    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
+    OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target, NumericsMode::standard);
     EXPECT_TRUE(space);
     double points = 0;
     for (const Evaluation &evaluation : space->roots.front().evaluated)
@@ -125,7 +125,8 @@ TEST_F(RepeatedValuesTest, work_counts_what_is_computed_again) {
     llvm::DenseMap<unsigned, EdgeChoice> edges;
     for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
       edges[edge] = {tile::Scope::thread, true, ""};
-    OrDeclined<PlannedGroup> part = planGroupWith(graph, allOf(graph), target, edges);
+    GroupProblem problem(graph, target, NumericsMode::standard);
+    OrDeclined<PlannedGroup> part = planGroupWith(problem, allOf(graph), edges);
     ASSERT_TRUE(part);
     EXPECT_GT(part->work.special, 0.9 * reading.times * graph.exprs()[0].domainSize()) << reading.name;
   }
@@ -137,7 +138,7 @@ TEST_F(RepeatedValuesTest, transcendental_functions_are_computed_once) {
       target = llvm::cantFail(lookupTarget(name));
       for (const char *op : {"exp", "tanh", "erf", "sqrt"}) {
         TensorGraph graph = graphOf(reading, unary(reading, op));
-        Plan plan = makePlan(graph, target);
+        Plan plan = *makePlan(graph, target);
         EXPECT_EQ(plan.verify(graph), "");
         EXPECT_FALSE(firstEdge(plan).recompute) << name << ", " << reading.name << " of " << op;
         EXPECT_NE(firstEdge(plan).scope, tile::Scope::thread);
@@ -148,7 +149,7 @@ TEST_F(RepeatedValuesTest, transcendental_functions_are_computed_once) {
 TEST_F(RepeatedValuesTest, cheap_operations_are_computed_again) {
   for (const Reading &reading : readings) {
     TensorGraph graph = graphOf(reading, relu(reading));
-    Plan plan = makePlan(graph, target);
+    Plan plan = *makePlan(graph, target);
     EXPECT_EQ(plan.verify(graph), "");
     EXPECT_EQ(firstEdge(plan).scope, tile::Scope::thread) << reading.name;
   }

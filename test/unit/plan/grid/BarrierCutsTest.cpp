@@ -41,7 +41,7 @@ protected:
     TensorGraph graph = parse(source);
     PlanOptions options;
     options.gridSync = gridSync;
-    Plan plan = makePlan(graph, *lookupTarget("cuda:h200"), options);
+    Plan plan = *makePlan(graph, *lookupTarget("cuda:h200"), options);
     EXPECT_EQ(plan.verify(graph), "");
     std::string reasons;
     for (const EdgePlan &edge : plan.edges)

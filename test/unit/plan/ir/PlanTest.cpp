@@ -12,7 +12,7 @@ class PlanTest : public PlanFixture {
 protected:
   void SetUp() override {
     graph = std::make_unique<TensorGraph>(parse(softmaxSource));
-    plan = makePlan(*graph, target);
+    plan = *makePlan(*graph, target);
     ASSERT_EQ(plan.verify(*graph), "");
     ASSERT_EQ(plan.kernels.size(), 1u);
   }
@@ -242,7 +242,7 @@ func.func @dot(%x: tensor<37x53xbf16>) -> tensor<37xbf16> {
 })"));
     PlanOptions options;
     options.numerics = mode;
-    plan = makePlan(*graph, target, options);
+    plan = *makePlan(*graph, target, options);
     ASSERT_EQ(plan.kernels.size(), 1u);
     ASSERT_EQ(plan.verify(*graph), "");
   }

@@ -86,7 +86,7 @@ TEST_F(IterationSpaceTest, transposed_access_to_itself_keeps_the_tensor_resident
   part.exprs = allOf(graph);
   for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
     part.scopes[edge] = tile::Scope::block;
-  OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target, NumericsMode::standard);
   ASSERT_TRUE(space);
   EXPECT_TRUE(space->grid.empty());
   EXPECT_EQ(space->extents, (Dims{41, 41})) << "two dims of one root are never one";
@@ -98,7 +98,7 @@ TEST_F(IterationSpaceTest, transposed_access_in_registers_walks_both_dims) {
   part.exprs = allOf(graph);
   for (unsigned edge = 0; edge < graph.edges().size(); ++edge)
     part.scopes[edge] = tile::Scope::thread;
-  OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target);
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target, NumericsMode::standard);
   ASSERT_TRUE(space);
   EXPECT_EQ(space->grid, (Dims{0, 1}));
   ASSERT_EQ(space->roots.size(), 1u);

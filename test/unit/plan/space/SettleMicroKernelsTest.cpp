@@ -1,6 +1,7 @@
 // The micro kernels that plans for GPUs name must be those that are predicted and used, and whose registers are
 // counted.
 #include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "test/unit/PlanFixture.h"
 
@@ -70,7 +71,7 @@ func.func @product(%a: tensor<2048x2048xi8>, %b: tensor<2048x2048xi8>) -> tensor
   static Plan planned(const TensorGraph &graph, llvm::StringRef machine, NumericsMode numerics) {
     PlanOptions options;
     options.numerics = numerics;
-    return makePlan(graph, *lookupTarget(machine), options);
+    return *makePlan(graph, *lookupTarget(machine), options);
   }
 
   static const OpPlan &contractionOf(const Plan &plan) {
@@ -119,7 +120,7 @@ TEST_F(SettleMicroKernelsTest, planners_name_what_is_taken) {
   for (llvm::StringRef machine : {"cuda:h200", "sm_90", "cuda:a100"})
     for (NumericsMode numerics : {NumericsMode::standard, NumericsMode::strict, NumericsMode::tf32}) {
       Plan plan = planned(graph, machine, numerics);
-      EXPECT_TRUE(settleMicroKernels(plan, graph, forNumerics(*lookupTarget(machine), numerics)).empty());
+      EXPECT_TRUE(settleMicroKernels(plan, graph, *lookupTarget(machine)).empty());
     }
 }
 
@@ -148,7 +149,10 @@ TEST_F(SettleMicroKernelsTest, what_the_target_has_not_is_named_no_longer) {
   // A mode that forbids a micro kernel also forbids plans to name it. What was chosen for it goes with it.
   plan = handMade("mma_sync-16x8");
   plan.kernels[0].groups[0].ops[0].gemm = GemmChoice();
-  ASSERT_EQ(settleMicroKernels(plan, graph, forNumerics(*lookupTarget("cuda:h200"), NumericsMode::strict)).size(), 1u);
+  plan.numerics = NumericsMode::strict;
+  settled = settleMicroKernels(plan, graph, *lookupTarget("cuda:h200"));
+  ASSERT_EQ(settled.size(), 1u);
+  EXPECT_TRUE(settled[0].dropsGemm);
   EXPECT_EQ(llvm::StringRef(contractionOf(plan).microKernel).split('-').first, "fma");
   EXPECT_FALSE(contractionOf(plan).gemm);
 }
@@ -199,10 +203,10 @@ TEST_F(SettleMicroKernelsTest, presence_is_proved_with_the_registers_of_sums) {
   Target h200 = *lookupTarget("cuda:h200");
   Plan plan = planned(graph, "cuda:h200", NumericsMode::standard);
   GroupPlan &part = plan.kernels[0].groups[0];
-  EXPECT_EQ(countedRegisters(GroupPlan(), graph, 256, h200), 64);
+  EXPECT_EQ(countedRegisters(plan, graph, KernelPlan(), h200), 64);
   for (OpPlan &op : part.ops)
     if (!op.microKernel.empty())
       op.microKernel = "wgmma-64x8";
-  EXPECT_EQ(countedRegisters(part, graph, 256, h200), 255);
+  EXPECT_EQ(countedRegisters(plan, graph, plan.kernels[0], h200), 255);
 }
 } // namespace

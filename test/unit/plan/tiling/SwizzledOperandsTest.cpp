@@ -54,7 +54,7 @@ func.func @product(%a: tensor<{0}x{1}xf16>, %b: tensor<{1}x{2}xf16>) -> tensor<{
 
 TEST_F(TileImagesTest, AWeightOfALargeProductIsStoredByTiles) {
   TensorGraph graph = parse(product(2048, 1000, 2048));
-  Plan plan = makePlan(graph, h200);
+  Plan plan = *makePlan(graph, h200);
   TensorPlan *weight = laidOut(plan);
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->tensor, "in1");
@@ -68,7 +68,7 @@ TEST_F(TileImagesTest, AWeightOfALargeProductIsStoredByTiles) {
 
 TEST_F(TileImagesTest, WhatIsNoWeightIsCopiedAsItIs) {
   TensorGraph graph = parse(product(2048, 1024, 2048, /*isWeight=*/false));
-  Plan plan = makePlan(graph, h200);
+  Plan plan = *makePlan(graph, h200);
   EXPECT_EQ(laidOut(plan), nullptr);
   auto plain = plainCopies(plan, graph, h200);
   ASSERT_EQ(plain.size(), 1U);
@@ -77,7 +77,7 @@ TEST_F(TileImagesTest, WhatIsNoWeightIsCopiedAsItIs) {
 
 TEST_F(TileImagesTest, APlanMayLeaveAWeightAsItIs) {
   TensorGraph graph = parse(product(2048, 1024, 2048));
-  Plan plan = makePlan(graph, h200);
+  Plan plan = *makePlan(graph, h200);
   laidOut(plan)->layout.clear();
   EXPECT_EQ(whyNotLaidOut(plan, graph, h200), "");
   EXPECT_EQ(plainCopies(plan, graph, h200)[0].reason, "the plan says so");
@@ -85,7 +85,7 @@ TEST_F(TileImagesTest, APlanMayLeaveAWeightAsItIs) {
 
 TEST_F(TileImagesTest, ALayoutIsThatOfTheTiles) {
   TensorGraph graph = parse(product(2048, 1024, 2048));
-  Plan plan = makePlan(graph, h200);
+  Plan plan = *makePlan(graph, h200);
   laidOut(plan)->layout.back().arguments = {4};
   EXPECT_NE(whyNotLaidOut(plan, graph, h200).find("it is not the swizzled layout that its tiles need"),
             std::string::npos);
@@ -93,7 +93,7 @@ TEST_F(TileImagesTest, ALayoutIsThatOfTheTiles) {
 
 TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
   TensorGraph graph = parse(product(2048, 1024, 2048));
-  Plan plan = makePlan(graph, h200), elsewhere = makePlan(graph, *lookupTarget("cuda:a100"));
+  Plan plan = *makePlan(graph, h200), elsewhere = *makePlan(graph, *lookupTarget("cuda:a100"));
   EXPECT_EQ(laidOut(elsewhere), nullptr);
   elsewhere.kernels[0].groups[0].tensors[1].layout = laidOut(plan)->layout;
   EXPECT_NE(whyNotLaidOut(elsewhere, graph, *lookupTarget("cuda:a100")).find("no contraction of warpgroups reads it"),
@@ -104,7 +104,7 @@ TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
 GemmTiling tilingOf(int64_t n) {
   Target target = *lookupTarget("cuda:h200");
   GemmTile tile{128, n, 1024, 2, 2};
-  return *chooseGemmTiling(tile, 256, *warpgroupKernel(target, {"f16", "f16", "f32"}));
+  return *chooseGemmTiling(tile, 256, *warpgroupKernel(target, {"f16", "f16", "f32"}, NumericsMode::standard));
 }
 
 TEST(BulkCopyGain, CountsInstructionsAgainstWaits) {

@@ -1,4 +1,4 @@
-#include "passes/plan/tiling/TileFootprint.h"
+#include "passes/plan/space/TileFootprint.h"
 
 #include "passes/graph/ElementBytes.h"
 #include "passes/layout/BufferedSlice.h"
@@ -18,7 +18,7 @@ constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache; a l
 static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
 int64_t TileFootprint::bytes() const {
-  int64_t bytes = isGpu() && contracts() ? liveBufferBytes(graph, space, walkPhases()) : resultBytes();
+  int64_t bytes = sharesMemory() ? liveBufferBytes(graph, space, walkPhases()) : resultBytes();
   std::vector<Value> resident = workgroupStaged();
   for (Value tensor : resident)
     bytes += aligned(tensorBytes(tensor));
@@ -86,7 +86,7 @@ std::vector<TileFootprint::Access> TileFootprint::readAgain() const {
 
 std::vector<TileFootprint::Access> TileFootprint::keptForTile() const {
   std::vector<Access> kept = readAgain();
-  if (!isGpu())
+  if (!target.traits.buffersRepeatedReads)
     return kept;
   for (const GroupRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
@@ -125,7 +125,7 @@ std::vector<Value> TileFootprint::tileStaged() const {
 int64_t TileFootprint::sliceBytes(const GroupRoot &root, const RootAccess &access) const {
   int64_t bytes = elementBytesOf(access.tensor);
   for (int64_t size :
-       bufferedSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, isGpu() && contracts()))
+       bufferedSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, sharesMemory()))
     bytes *= size;
   return bytes;
 }
@@ -140,7 +140,7 @@ bool TileFootprint::usesGrid(const GroupRoot &root, AffineMap map) const {
 std::vector<Value> TileFootprint::workgroupStaged() const {
   std::vector<Value> staged;
   int64_t bytes = 0;
-  if (isGpu() || space.numTiles() <= space.workgroups)
+  if (!target.traits.stagesForWorkgroup || space.numTiles() <= space.workgroups)
     return staged;
   for (const GroupRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
@@ -156,6 +156,8 @@ std::vector<Value> TileFootprint::workgroupStaged() const {
 }
 
 std::vector<Value> TileFootprint::streamed() const {
+  if (!target.traits.streamsStores)
+    return {};
   int64_t cache = 0;
   for (const MemoryLevel &level : target.levels)
     cache = std::max(cache, level.capacityBytes);

@@ -1,7 +1,7 @@
 // Computes which tensors a workgroup buffers while it computes tiles of a space, and how many bytes of block memory
 // they take.
-#ifndef TILEWRIGHT_PLAN_TILING_TILEFOOTPRINT_H
-#define TILEWRIGHT_PLAN_TILING_TILEFOOTPRINT_H
+#ifndef TILEWRIGHT_PLAN_SPACE_TILEFOOTPRINT_H
+#define TILEWRIGHT_PLAN_SPACE_TILEFOOTPRINT_H
 
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/WalkedDim.h"
@@ -31,7 +31,8 @@ private:
   bool contracts() const {
     return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });
   }
-  bool isGpu() const { return target.backend == Backend::cuda; }
+  /// Returns true if buffers that are not live at the same time share memory, and lines of operands are padded.
+  bool sharesMemory() const { return target.traits.sharesBufferMemory && contracts(); }
   /// Returns the phase of each root, if tiles walk a dim, else nothing.
   llvm::ArrayRef<WalkPhase> walkPhases() const;
   /// Returns the bytes of result tiles that later nests read. An accumulator along a walked dim has a second buffer for
@@ -43,8 +44,7 @@ private:
   /// Returns the accesses to inputs that several nests make, each as made by its first root. Their slices are buffered
   /// for each tile.
   std::vector<Access> readAgain() const;
-  /// Returns those accesses, and on a GPU the inputs that one nest reads repeatedly. A CPU workgroup buffers the latter
-  /// itself.
+  /// Returns those accesses and, if the machine buffers them for a tile, the inputs that one nest reads repeatedly.
   std::vector<Access> keptForTile() const;
   bool repeatsInTile(const GroupRoot &reader, mlir::AffineMap map) const;
   /// Returns the map of an access over the dims of the space.

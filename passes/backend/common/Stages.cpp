@@ -1,0 +1,80 @@
+#include "passes/backend/common/Stages.h"
+
+#include "passes/Passes.h"
+#include "passes/program/InjectFailure.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+void tilewright::maybeFail(OpPassManager &manager, const KernelOptions &options, StringRef stage) {
+  if (options.failAt != stage)
+    return;
+  manager.addPass(
+      createInjectFailure(SmallVector<std::string>(options.failOn.begin(), options.failOn.end()), options.failByCrash));
+}
+
+void tilewright::addExpansions(OpPassManager &manager, const KernelOptions &options) {
+  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass()); // IREE leaves bitcasts as they are
+  manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
+  manager.addNestedPass<func::FuncOp>(createExpandQuantization());
+  addQuantizedMatmuls(manager, options);
+}
+
+void tilewright::addQuantizedMatmuls(OpPassManager &manager, const KernelOptions &options) {
+  LowerQuantizedMatmulOptions narrow;
+  narrow.numerics = options.numerics;
+  manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow));
+}
+
+void tilewright::addOnePassVariance(OpPassManager &manager, const KernelOptions &options) {
+  if (options.numerics == "strict")
+    return;
+  OnePassVarianceOptions shift;
+  shift.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createOnePassVariance(shift));
+}
+
+void tilewright::addOnlineSoftmax(OpPassManager &manager, const KernelOptions &options) {
+  MarkOnlineSoftmaxOptions run;
+  run.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createMarkOnlineSoftmax(run));
+}
+
+void tilewright::lowerToLlvm(OpPassManager &kernels, const KernelOptions &options, bool expandsArith) {
+  kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  kernels.addNestedPass<func::FuncOp>(createCSEPass());
+  kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
+  LowerMathOptions math;
+  math.target = options.target;
+  kernels.addPass(createLowerMath(math));
+  arith::ArithEmulateUnsupportedFloatsOptions widen;
+  widen.sourceTypeStrs = {"bf16", "f16"};
+  widen.targetTypeStr = "f32";
+  kernels.addNestedPass<func::FuncOp>(arith::createArithEmulateUnsupportedFloats(widen));
+  if (expandsArith)
+    kernels.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass());
+  EmulateInstructionsOptions emulate;
+  emulate.target = options.target;
+  kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));
+  kernels.addNestedPass<func::FuncOp>(createCSEPass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertVectorToLLVMPass());
+  kernels.addPass(createFinalizeMemRefToLLVMConversionPass());
+  kernels.addNestedPass<func::FuncOp>(createConvertMathToLLVMPass());
+  kernels.addPass(createArithToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions function;
+  function.useBarePtrCallConv = true;
+  kernels.addPass(createConvertFuncToLLVMPass(function));
+  kernels.addPass(createConvertControlFlowToLLVMPass());
+  kernels.addPass(createUBToLLVMConversionPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+}

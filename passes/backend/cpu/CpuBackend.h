@@ -1,0 +1,29 @@
+// The backend of CPUs: one thread computes a workgroup with the vectors of a core, and kernels are an ELF object that
+// IREE's embedded loader takes.
+#ifndef TILEWRIGHT_BACKEND_CPU_CPUBACKEND_H
+#define TILEWRIGHT_BACKEND_CPU_CPUBACKEND_H
+
+#include "passes/backend/Backend.h"
+
+namespace tilewright {
+
+class CpuBackend : public Backend {
+public:
+  llvm::StringRef name() const override { return "cpu"; }
+
+  std::string chooseTiles(const TilingProblem &problem, IterationSpace &space) const override;
+  void chooseWorkgroups(const TilingProblem &problem, IterationSpace &space) const override;
+  std::vector<IterationSpace> tilings(const TensorGraph &graph, const GroupChoice &group, const Target &target,
+                                      const IterationSpace &own) const override;
+  double startSeconds(const IterationSpace &space, const Target &target) const override;
+
+  void populateNormalize(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateLaunches(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateKernels(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateObject(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateSplice(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+};
+
+} // namespace tilewright
+
+#endif

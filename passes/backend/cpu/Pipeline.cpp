@@ -1,0 +1,80 @@
+// Orders the passes of CPUs.
+#include "passes/backend/common/Stages.h"
+#include "passes/backend/cpu/CpuBackend.h"
+
+#include "dialects/tile/TileDialect.h"
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+void CpuBackend::populateNormalize(OpPassManager &manager, const KernelOptions &options) const {
+  addExpansions(manager, options);
+  manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul());
+  addQuantizedMatmuls(manager, options); // former convolutions
+  manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
+  addOnePassVariance(manager, options);
+  CollapseDimsOptions collapse; // after passes that cut along the dims of the model
+  collapse.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createCollapseDims(collapse));
+  if (options.numerics != "strict") { // sums and divisions have another order than those of the graph
+    manager.addNestedPass<func::FuncOp>(createDeferNormalization());
+    addOnlineSoftmax(manager, options);
+  }
+  MergeContractionsOptions merge;
+  merge.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
+  PackWeightsOptions pack;
+  pack.target = options.target;
+  pack.numerics = options.numerics;
+  manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+}
+
+void CpuBackend::populateLaunches(OpPassManager &manager, const KernelOptions &options) const {
+  manager.addPass(createTieResults());
+}
+
+void CpuBackend::populateKernels(OpPassManager &manager, const KernelOptions &options) const {
+  auto &kernels = manager.nest<ModuleOp>();
+  StageTransposesOptions stage;
+  stage.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createStageTransposes(stage));
+  WidenBuffersOptions widen;
+  widen.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createWidenBuffers(widen));
+  kernels.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
+  kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
+  MakeVariantsOptions variants;
+  variants.targets.push_back(options.target);
+  variants.targets.append(options.variants.begin(), options.variants.end());
+  kernels.addPass(createMakeVariants(variants));
+  ConvertToVectorOptions convert;
+  convert.target = options.target;
+  kernels.addPass(createConvertToVector(convert));
+  if (options.countBytes)
+    kernels.addNestedPass<func::FuncOp>(createInstrumentBytes());
+  if (options.traceAccesses)
+    kernels.addNestedPass<func::FuncOp>(createTraceAccesses());
+  lowerToLlvm(kernels, options, /*expandsArith=*/true);
+  WrapCpuAbiOptions wrap;
+  wrap.assumeTiles = options.assumeTiles;
+  kernels.addPass(createWrapCpuAbi(wrap));
+  maybeFail(manager, options, "code");
+}
+
+void CpuBackend::populateObject(OpPassManager &manager, const KernelOptions &options) const {
+  EmitObjectOptions emit;
+  emit.target = options.target;
+  emit.path = options.objectPath;
+  emit.manifest = options.manifest;
+  emit.dumpAssembly = options.dumpAssembly;
+  manager.addPass(createEmitObject(emit));
+}
+
+void CpuBackend::populateSplice(OpPassManager &manager, const KernelOptions &options) const {
+  SpliceIreeOptions splice;
+  splice.object = options.objectPath;
+  manager.addPass(createSpliceIree(splice));
+}

@@ -1,0 +1,67 @@
+#include "passes/backend/cuda/CudaBackend.h"
+
+#include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/tiling/TileSizes.h"
+#include "passes/plan/tiling/gpu/ContractionBlocks.h"
+#include "passes/plan/tiling/gpu/PlannedGemms.h"
+#include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+std::string CudaBackend::chooseTiles(const TilingProblem &problem, IterationSpace &space) const {
+  auto footprint = [&] { return problem.footprint.bytes(); };
+  bool contracts = llvm::any_of(space.roots, [&](const GroupRoot &root) {
+    return problem.graph.exprs()[root.expr].kind == ExprKind::contraction;
+  });
+  std::string why;
+  if (contracts)
+    why = chooseContractionBlock(problem.graph, problem.target, space,
+                                 walkableDim(problem.graph, problem.group, space), footprint);
+  else
+    chooseBlockShape(problem.graph, problem.target, space, footprint);
+  space.workgroups = space.numTiles();
+  return why;
+}
+
+void CudaBackend::chooseWorkgroups(const TilingProblem &, IterationSpace &space) const {
+  space.workgroups = space.numTiles();
+}
+
+/// They are all legal sizes of thread blocks.
+std::vector<IterationSpace> CudaBackend::tilings(const TensorGraph &graph, const GroupChoice &group,
+                                                 const Target &target, const IterationSpace &own) const {
+  std::vector<IterationSpace> spaces;
+  for (const BlockCandidate &block : blockCandidates(graph, group, target, own)) {
+    IterationSpace shaped = own;
+    if (block.discarded.empty() && takeBlock(graph, group, target, shaped, block).empty())
+      spaces.push_back(std::move(shaped));
+  }
+  return spaces;
+}
+
+void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                             llvm::function_ref<int64_t(unsigned op)> kSlicesOf) const {
+  chooseGemms(plan, graph, target, kSlicesOf);
+  chooseSwizzledOperands(plan, graph, target);
+}
+
+std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                                    std::vector<PlanRemark> &remarks) const {
+  for (const SettledKernel &kernel : settleMicroKernels(plan, graph, target))
+    remarks.push_back({kernel.op, "micro-kernel",
+                       llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}{4}", kernel.op,
+                                     kernel.after, kernel.before, kernel.reason,
+                                     kernel.dropsGemm ? "; its gemm, which was for the other, is chosen anew" : "")});
+  chooseGemms(plan, graph, target);
+  if (std::string why = whyNotComputed(plan, graph, target); !why.empty())
+    return why;
+  if (std::string why = whyNotLaidOut(plan, graph, target); !why.empty())
+    return why;
+  for (const PlainCopies &copies : plainCopies(plan, graph, target))
+    remarks.push_back({copies.op, "plain-copies",
+                       llvm::formatv("tile: op {0} does not copy its steps in bulk from a swizzled layout: {1}",
+                                     copies.op, copies.reason)});
+  return "";
+}
