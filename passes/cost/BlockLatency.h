@@ -9,13 +9,6 @@
 
 namespace tilewright {
 
-/// Cycles of a scheduler per memory access of a warp. The CUDA programming guide gives the throughput per SM and cycle:
-/// 32 memory accesses, 128 light instructions, 16 special functions.
-constexpr double kMemoryCycles = 4;
-
-/// Bytes per cycle between the L2 and one SM.
-constexpr double kPortBytes = 64;
-
 /// One loop nest from the view of a single thread.
 struct NestWork {
   double turns = 1;                             ///< vectors a thread processes one after another

@@ -19,8 +19,8 @@ BulkCopyGain tilewright::bulkCopyGain(const CopiedOperand &operand, const GemmTi
   // The tiles of the last wave have their SMs to themselves and count as a full wave.
   double tiles = static_cast<double>(operand.tiles), sms = static_cast<double>(target.cores);
   double share = static_cast<double>(llvm::divideCeil(operand.tiles, target.cores)) / tiles;
-  gain.savedSeconds =
-      static_cast<double>(gain.copies - gain.waits) * share * kMemoryCycles / kSchedulers / target.gpu.clockHz;
+  gain.savedSeconds = static_cast<double>(gain.copies - gain.waits) * share * target.costs.gpu.memoryCycles /
+                      kSchedulers / target.gpu.clockHz;
   gain.addedSeconds = gain.addedBytes * share * sms / l2Bandwidth(target);
   return gain;
 }

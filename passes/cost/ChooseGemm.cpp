@@ -8,14 +8,8 @@
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kPanelBytes = 128;     ///< bytes of a step of a warpgroup: the line of the widest swizzle
-constexpr int64_t kSharedStepBytes = 64; ///< bytes of a line per unit, if units slice K or are single threads
-constexpr int64_t kPanelStages = 4;
-constexpr int64_t kGroupN = 256;                ///< largest N of a warpgroup instruction
-constexpr int64_t kMostPanelBytes = 192 * 1024; ///< slots of a block that is alone on its SM
-constexpr int64_t kMostSlotBytes = 96 * 1024;   ///< slots of any other block; whole rows leave room for buffers
-constexpr int64_t kUsualStages = 5;             ///< most stages of a block that is not alone on its SM
-constexpr int64_t kStreamBytes = 48 * 1024;     ///< bytes in flight of a block whose units slice K
+constexpr int64_t kPanelBytes = 128; ///< bytes of a step of a warpgroup: the line of the widest swizzle
+constexpr int64_t kGroupN = 256;     ///< largest N of a warpgroup instruction
 } // namespace
 
 /// Chooses the grid of units. Prefers the fewest accumulators per thread, then the shape nearest to a square, which
@@ -38,23 +32,23 @@ static void chooseUnits(const GemmTile &tile, int64_t units, const MicroKernel &
 /// Chooses the stages of a layout. More stages than steps would be of no use: the copies of the next contraction begin
 /// while this one is multiplied, one per step.
 static int64_t chooseStages(const GemmTile &tile, const GemmTiling &tiling, const MicroKernel &kernel, GemmUse use,
-                            int64_t mostBytes) {
+                            int64_t mostBytes, const GpuCosts &costs) {
   bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
   int64_t steps = llvm::divideCeil(tile.k, tiling.step), inFlightBytes = mostBytes;
-  int64_t most = isGroup ? kPanelStages : std::min(isWarp ? kUsualStages : kPanelStages, steps);
+  int64_t most = isGroup ? costs.panelStages : std::min(isWarp ? costs.usualStages : costs.panelStages, steps);
   if (use.alone && isWarp) { // latency under load is long
     most = std::min(GemmTiling::kMostStages, steps);
-    inFlightBytes = isGroup ? kMostPanelBytes : mostBytes;
+    inFlightBytes = isGroup ? costs.aloneSlotBytes : mostBytes;
   } else if (use.kSlices > 1) {
-    most = kUsualStages;
-    inFlightBytes = kStreamBytes;
+    most = costs.usualStages;
+    inFlightBytes = costs.slicedBytes;
   }
   return std::clamp(inFlightBytes / (tiling.lhsSlotBytes + tiling.rhsSlotBytes), tiling.stages,
                     std::max(tiling.stages, most));
 }
 
 std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                 GemmUse use, std::string *reason) {
+                                                 const GpuCosts &costs, GemmUse use, std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<GemmChoice> {
     if (reason)
       *reason = std::move(why);
@@ -69,7 +63,7 @@ std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t t
   chooseUnits(tile, std::max<int64_t>(1, threads / threadsOfStep(kernel) / use.kSlices), kernel, choice);
   int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes), least = leastK(tile, kernel);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.k, 1));
-  int64_t stepBytes = isGroup ? kPanelBytes : isWarp && use.kSlices == 1 ? kStepBytes : kSharedStepBytes;
+  int64_t stepBytes = isGroup ? kPanelBytes : isWarp && use.kSlices == 1 ? kStepBytes : costs.stepBytes;
   choice.step = std::max(least, std::min(use.kSlices * stepBytes / wide, needed));
   bool isShort = choice.step < use.kSlices * least;
   choice.step = std::max(choice.step, use.kSlices * least);
@@ -78,19 +72,19 @@ std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t t
     return refuse("a K of " + std::to_string(tile.k) + " is too short for " + std::to_string(use.kSlices) + " slices");
   // With so many accumulators per thread a block is alone on its SM. Blocks of whole rows still leave room for buffers.
   bool isAlone = tiling && isGroup && tiling->accumulators > GemmTiling::kThreadAccumulators && tiling->n <= kGroupN;
-  int64_t mostBytes = isAlone ? kMostPanelBytes : kMostSlotBytes;
+  int64_t mostBytes = isAlone ? costs.aloneSlotBytes : costs.slotBytes;
   while (tiling && tiling->slotBytes() > mostBytes && choice.step > use.kSlices * least) {
     choice.step /= 2;
     tiling = deriveGemmTiling(tile, threads, kernel, choice, reason);
   }
   if (!tiling)
     return std::nullopt;
-  choice.stages = chooseStages(tile, *tiling, kernel, use, mostBytes);
+  choice.stages = chooseStages(tile, *tiling, kernel, use, mostBytes, costs);
   return choice;
 }
 
 std::optional<GemmTiling> tilewright::chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                       GemmUse use, std::string *reason) {
-  std::optional<GemmChoice> choice = chooseGemm(tile, threads, kernel, use, reason);
+                                                       const GpuCosts &costs, GemmUse use, std::string *reason) {
+  std::optional<GemmChoice> choice = chooseGemm(tile, threads, kernel, costs, use, reason);
   return choice ? deriveGemmTiling(tile, threads, kernel, *choice, reason) : std::nullopt;
 }

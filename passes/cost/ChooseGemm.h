@@ -4,6 +4,7 @@
 #define TILEWRIGHT_COST_CHOOSEGEMM_H
 
 #include "passes/layout/GemmTiling.h"
+#include "passes/target/CostParameters.h"
 
 namespace tilewright {
 
@@ -15,12 +16,12 @@ struct GemmUse {
 
 /// Chooses units, step and stages for a tile. Returns nothing if the threads cannot hold the accumulators or cannot
 /// split K into the slices; then `reason` explains it with numbers.
-std::optional<GemmChoice> chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel, GemmUse use = {},
-                                     std::string *reason = nullptr);
+std::optional<GemmChoice> chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                     const GpuCosts &costs, GemmUse use = {}, std::string *reason = nullptr);
 
 /// Returns the layout of that choice.
 std::optional<GemmTiling> chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                           GemmUse use = {}, std::string *reason = nullptr);
+                                           const GpuCosts &costs, GemmUse use = {}, std::string *reason = nullptr);
 
 } // namespace tilewright
 

@@ -2,8 +2,7 @@
 
 using namespace tilewright;
 
-static constexpr double kWayCycles = 180;     ///< from SM to SM (Luo et al. 2024); a barrier takes at least that
-
 double tilewright::clusterSeconds(const Target &target, int64_t blocks) {
-  return blocks > 1 ? 2 * kWayCycles / target.gpu.clockHz : 0; // one barrier before and one after
+  // One barrier before and one after.
+  return blocks > 1 ? 2 * target.costs.gpu.clusterCycles / target.gpu.clockHz : 0;
 }

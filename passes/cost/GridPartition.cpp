@@ -2,6 +2,7 @@
 // and whose time is predicted (predict). If either speaks against it, the stage begins a new kernel.
 #include "passes/cost/GridPartition.h"
 
+#include "passes/cost/Confidence.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -15,8 +16,6 @@ SmallVector<GridMember> tilewright::membersOf(ArrayRef<GridStage> stages) {
 }
 
 namespace {
-constexpr double kClearly = 0.9; ///< blocks share tiles only below this share of the time that whole tiles take
-
 class Partitioner {
 public:
   Partitioner(ArrayRef<GridStage> stages, const Target &target, GridRules rules)
@@ -45,7 +44,7 @@ private:
     int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
     double least = secondsOf(stages[stage], target, blocks, blocks, 0);
     kernel.seconds = target.launchSeconds + least;
-    least *= kClearly;
+    least = leastFaster(least, target.costs.confidence.barriers); // blocks share tiles only if that is faster
     for (int64_t resident = 1; resident <= kernel.residentBlocks; ++resident) {
       int64_t sharing = coResidentBlocks(target, resident);
       double seconds = sharedSecondsOf(stage, sharing, target);
@@ -118,7 +117,7 @@ private:
       }
       double seconds = wanted > coResidentBlocks(target, kernel.residentBlocks) ? std::max(all, slowest) : slowest;
       double shared = sharedSecondsOf(phase.front().stage, sharing, guaranteed);
-      if (phase.size() == 1 && shared < kClearly * seconds) {
+      if (phase.size() == 1 && isFaster(shared, seconds, target.costs.confidence.barriers)) {
         phase.front() = {phase.front().stage, sharing, /*sharesTiles=*/true};
         kernel.blocks = sharing;
         seconds = shared;

@@ -1,6 +1,5 @@
 // Cost model of a contraction on one SM. Each resource has its cycles and the slowest one decides; where the steps in
-// flight do not cover the latency of their copies, the block waits. The constants are fitted to the cycles per step of
-// kernels measured on an H200. Everything here is a pure function.
+// flight do not cover the latency of their copies, the block waits. Everything here is a pure function.
 #ifndef TILEWRIGHT_COST_PRODUCTCOST_H
 #define TILEWRIGHT_COST_PRODUCTCOST_H
 
@@ -12,12 +11,12 @@ namespace tilewright {
 /// A contraction as one block computes it.
 struct ProductWork {
   MicroKernel kernel;
-  double times = 1, k = 1;              ///< number of times it is computed; its K
-  double bytes = 0;                     ///< bytes of both operands that bypass or miss L1
-  int64_t lhsBytes = 1, rhsBytes = 1;   ///< bytes per element of lhs and of rhs
-  double lhsCopies = 0, rhsCopies = 0;  ///< instructions of a thread per copied element of lhs and of rhs
-  bool prefetched = false;              ///< true if its first steps have been prefetched
-  bool combinesRows = false;            ///< true if rows of accumulators are reduced across several warps
+  double times = 1, k = 1;             ///< number of times it is computed; its K
+  double bytes = 0;                    ///< bytes of both operands that bypass or miss L1
+  int64_t lhsBytes = 1, rhsBytes = 1;  ///< bytes per element of lhs and of rhs
+  double lhsCopies = 0, rhsCopies = 0; ///< instructions of a thread per copied element of lhs and of rhs
+  bool prefetched = false;             ///< true if its first steps have been prefetched
+  bool combinesRows = false;           ///< true if rows of accumulators are reduced across several warps
 };
 
 /// The blocks of a kernel, and how many of them an SM holds at once.
@@ -35,13 +34,7 @@ double productSeconds(const ProductWork &work, const GemmTiling &tiling, const O
 double streamSeconds(double bytes, const GemmTiling &tiling, double blocks, const Target &target);
 
 /// Returns how many light instructions of single threads an SM issues per cycle, given its number of threads.
-double issuedLanes(double threads);
-
-/// Instructions per asynchronous copy of a thread, address arithmetic included: for aligned lines, and for lines that
-/// begin inside a word.
-constexpr double kCopyInstructions = 6, kShiftedCopyInstructions = 24;
-/// Bytes that shared memory reads or writes per cycle.
-constexpr double kBankBytes = 128;
+double issuedLanes(double threads, const Target &target);
 
 /// Returns the bandwidth in bytes per second of the L2, the innermost cache that all SMs share.
 double l2Bandwidth(const Target &target);

@@ -7,9 +7,6 @@
 using namespace llvm;
 using namespace tilewright;
 
-/// Bytes per cycle that one SM takes from memory. Measured: 86 SMs of an H200 took about 4.3 TB/s.
-static constexpr double kTakenBytes = 32;
-
 /// Returns the innermost level of a space that holds `bytes`: data just produced is still there, and larger data
 /// streams from further out.
 static const MemoryLevel &levelFor(const Target &target, tile::Space space, double bytes) {
@@ -45,7 +42,7 @@ Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &ta
   const MemoryLevel &global = levelFor(target, tile::Space::global, std::max(workingSetBytes, all.globalBytes()));
   const MemoryLevel &block = levelFor(target, tile::Space::block, all.footprintBytes);
   // Each core of a CPU has its share of the bandwidth; two thirds of an H200's SMs saturate it.
-  double taken = share * target.cores * kTakenBytes * target.gpu.clockHz;
+  double taken = share * target.cores * target.costs.gpu.smBytes * target.gpu.clockHz;
   double bandwidth = taken > 0 ? std::min(global.bandwidth, taken) : share * global.bandwidth;
   double globalSeconds = all.globalBytes() / bandwidth;
   double blockSeconds = all.blockBytes / block.bandwidth / share;
@@ -63,58 +60,84 @@ Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &ta
   prediction.seconds = target.launchSeconds +
                        std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds +
                        barrierSeconds;
-  prediction.terms = {{"bytes", "B", prediction.bytes},
-                      {"seconds", "s", prediction.seconds},
-                      {"input bytes", "B", all.inputBytes},
-                      {"output bytes", "B", all.outputBytes},
-                      {"block bytes", "B", all.blockBytes},
-                      {"launch", "s", target.launchSeconds},
-                      {global.name + " traffic", "s", globalSeconds},
-                      {block.name + " traffic", "s", blockSeconds},
-                      {"arithmetic", "s", computeSeconds},
-                      {"repeated bytes", "B", all.repeatedBytes},
-                      {"repeated traffic", "s", repeatedSeconds},
-                      {"barriers", "s", barrierSeconds},
-                      {"workgroups", "1", static_cast<double>(all.workgroups)}};
-  if (all.latencySeconds > 0)
-    prediction.terms.push_back({"latency", "s", all.latencySeconds});
+  prediction.inputBytes = all.inputBytes;
+  prediction.outputBytes = all.outputBytes;
+  prediction.blockBytes = all.blockBytes;
+  prediction.repeatedBytes = all.repeatedBytes;
+  prediction.launchSeconds = target.launchSeconds;
+  prediction.arithmeticSeconds = computeSeconds;
+  prediction.barrierSeconds = barrierSeconds;
+  prediction.repeatedSeconds = repeatedSeconds;
+  prediction.latencySeconds = all.latencySeconds;
+  prediction.traffic = {{global.name, globalSeconds}, {block.name, blockSeconds}};
+  prediction.workgroups = all.workgroups;
   return prediction;
+}
+
+/// Adds a phase that follows in the same launch.
+static void addPhase(Prediction &all, const Prediction &phase) {
+  for (double Prediction::*field :
+       {&Prediction::bytes, &Prediction::inputBytes, &Prediction::outputBytes, &Prediction::blockBytes,
+        &Prediction::repeatedBytes, &Prediction::arithmeticSeconds, &Prediction::barrierSeconds,
+        &Prediction::repeatedSeconds, &Prediction::latencySeconds})
+    all.*field += phase.*field;
+  all.seconds += phase.seconds - phase.launchSeconds;
+  all.workgroups = std::max(all.workgroups, phase.workgroups);
+  for (const ResourceSeconds &level : phase.traffic) {
+    auto known = find_if(all.traffic, [&](const ResourceSeconds &other) { return other.resource == level.resource; });
+    if (known == all.traffic.end())
+      all.traffic.push_back(level);
+    else
+      known->seconds += level.seconds;
+  }
 }
 
 Prediction tilewright::predictPhases(ArrayRef<std::vector<GroupWork>> phases, const Target &target) {
   Prediction all = predictKernel(phases.front(), target);
-  if (phases.size() == 1)
-    return all;
-  double barriers = (phases.size() - 1) * target.gpu.gridBarrierSeconds;
-  auto add = [&](StringRef name, StringRef unit, double value) {
-    auto known = find_if(all.terms, [&](const CostTerm &term) { return term.name == name; });
-    if (known == all.terms.end())
-      all.terms.push_back({name.str(), unit.str(), value});
-    else
-      known->value = name == "workgroups" ? std::max(known->value, value) : known->value + value;
-  };
   for (ArrayRef<GroupWork> phase : phases.drop_front())
-    for (const CostTerm &term : predictKernel(phase, target).terms)
-      if (term.name != "launch")
-        add(term.name, term.unit, term.name == "seconds" ? term.value - target.launchSeconds : term.value);
-  add("seconds", "s", barriers);
-  add("grid barriers", "s", barriers);
-  all.bytes = all.terms[0].value; // these two terms come first
-  all.seconds = all.terms[1].value;
+    addPhase(all, predictKernel(phase, target));
+  all.gridBarrierSeconds = (phases.size() - 1) * target.gpu.gridBarrierSeconds;
+  all.seconds += all.gridBarrierSeconds;
   return all;
 }
 
-std::string tilewright::boundOf(ArrayRef<CostTerm> terms, const Target &target) {
+std::vector<CostTerm> Prediction::terms() const {
+  auto levels = map_to_vector(
+      traffic, [](const ResourceSeconds &level) { return CostTerm{level.resource + " traffic", "s", level.seconds}; });
+  std::vector<CostTerm> terms = {{"bytes", "B", bytes},
+                                 {"seconds", "s", seconds},
+                                 {"input bytes", "B", inputBytes},
+                                 {"output bytes", "B", outputBytes},
+                                 {"block bytes", "B", blockBytes},
+                                 {"launch", "s", launchSeconds},
+                                 levels[0],
+                                 levels[1],
+                                 {"arithmetic", "s", arithmeticSeconds},
+                                 {"repeated bytes", "B", repeatedBytes},
+                                 {"repeated traffic", "s", repeatedSeconds},
+                                 {"barriers", "s", barrierSeconds},
+                                 {"workgroups", "1", static_cast<double>(workgroups)}};
+  if (latencySeconds > 0)
+    terms.push_back({"latency", "s", latencySeconds});
+  append_range(terms, drop_begin(levels, 2));
+  if (gridBarrierSeconds > 0)
+    terms.push_back({"grid barriers", "s", gridBarrierSeconds});
+  return terms;
+}
+
+std::vector<ResourceSeconds> Prediction::resources(const Target &target) const {
+  std::vector<ResourceSeconds> all(traffic.begin(), traffic.end());
+  all.push_back({"arithmetic", arithmeticSeconds});
+  all.push_back({target.level(tile::Space::global).name, repeatedSeconds});
+  if (latencySeconds > 0)
+    all.push_back({"latency", latencySeconds});
+  return all;
+}
+
+std::string tilewright::boundOf(ArrayRef<ResourceSeconds> resources) {
   std::map<std::string, double> seconds;
-  for (const CostTerm &term : terms) {
-    StringRef name = term.name;
-    if (name == "arithmetic" || name == "latency")
-      seconds[term.name] += term.value;
-    else if (name == "repeated traffic")
-      seconds[target.level(tile::Space::global).name] += term.value;
-    else if (name.consume_back(" traffic"))
-      seconds[name.str()] += term.value;
-  }
+  for (const ResourceSeconds &one : resources)
+    seconds[one.resource] += one.seconds;
   auto longest = llvm::max_element(seconds, [](auto &a, auto &b) { return a.second < b.second; });
   return longest == seconds.end() ? "" : longest->first;
 }

@@ -6,6 +6,7 @@
 
 #include "passes/cost/CostTerm.h"
 #include "passes/target/Target.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace tilewright {
 
@@ -27,17 +28,35 @@ struct GroupWork {
   double globalBytes() const { return inputBytes + outputBytes; }
 };
 
+/// Seconds that a resource is busy: "arithmetic", "latency", or a memory level by its name.
+struct ResourceSeconds {
+  std::string resource;
+  double seconds = 0;
+};
+
+/// The predicted cost of a launch.
 struct Prediction {
-  double bytes = 0, seconds = 0;
-  std::vector<CostTerm> terms; ///< "bytes" and "seconds" first, then their breakdown
+  double bytes = 0, seconds = 0; ///< global tensors, each byte once; the whole launch
+  double inputBytes = 0, outputBytes = 0, blockBytes = 0, repeatedBytes = 0; ///< see GroupWork
+  double launchSeconds = 0, arithmeticSeconds = 0, barrierSeconds = 0;
+  double repeatedSeconds = 0; ///< for bytes that further tiles read again
+  double latencySeconds = 0;  ///< lower bound from waves of blocks; 0: none
+  double gridBarrierSeconds = 0;
+  llvm::SmallVector<ResourceSeconds, 2> traffic; ///< the level of global tensors, that of buffers, and others of phases
+  int64_t workgroups = 0;
+
+  /// Returns the cost as terms for reports: "bytes" and "seconds" first, then their breakdown.
+  std::vector<CostTerm> terms() const;
+  /// Returns what may bound the launch.
+  std::vector<ResourceSeconds> resources(const Target &target) const;
 };
 
 /// Predicts a launch whose groups run side by side. `workingSetBytes` is what this kernel and its neighbours touch
 /// together, if that is more than its own bytes: tensors are read from the level that holds all of it.
 Prediction predictKernel(llvm::ArrayRef<GroupWork> parts, const Target &target, double workingSetBytes = 0);
 
-/// Returns the name of the longest term: "arithmetic", "latency", or the level whose bandwidth bounds the kernel.
-std::string boundOf(llvm::ArrayRef<CostTerm> terms, const Target &target);
+/// Returns the resource that is busy longest, with the seconds of equal ones added up.
+std::string boundOf(llvm::ArrayRef<ResourceSeconds> resources);
 
 /// Predicts a launch with several phases and a grid barrier between each two.
 Prediction predictPhases(llvm::ArrayRef<std::vector<GroupWork>> phases, const Target &target);

@@ -6,13 +6,11 @@
 using namespace llvm;
 using namespace tilewright;
 
-static constexpr int64_t kBlocksPerIdle = 4; ///< at least this many blocks per surplus block of the last cluster
-
 int64_t tilewright::clusterOfBlocks(const Target &target, int64_t blocks, double bytes, double common) {
-  if (bytes + common * static_cast<double>(blocks - 1) <= kHardlyRepeated * bytes)
+  if (bytes + common * static_cast<double>(blocks - 1) <= target.costs.gpu.hardlyRepeated * bytes)
     return 1;
   int64_t cluster = largestCluster(target);
-  while ((alignTo(blocks, cluster) - blocks) * kBlocksPerIdle > static_cast<uint64_t>(blocks))
+  while ((alignTo(blocks, cluster) - blocks) * target.costs.gpu.blocksPerIdle > static_cast<uint64_t>(blocks))
     cluster /= 2;
   return cluster;
 }

@@ -8,9 +8,6 @@
 
 namespace tilewright {
 
-/// Bytes read over distinct bytes touched; at or below this ratio, sharing reads is not worth a cluster.
-constexpr double kHardlyRepeated = 1.045;
-
 /// Returns the blocks per cluster of a kernel of `blocks` blocks that touches `bytes`, of which every block reads the
 /// same `common` bytes; 1 if hardly anything is read again. The last cluster may contain surplus blocks, which only
 /// help to load the common bytes.

@@ -168,7 +168,7 @@ Target cudaTarget(const CudaDevice &device) {
   target.features = generation.features;
   double perCycle = device.clockHz * device.sms;
   target.levels = {
-      {"shared", tile::Space::block, generation.sharedPerBlock, 128 * perCycle, 128, device.sms}, // 32 banks of 4 bytes
+      {"shared", tile::Space::block, generation.sharedPerBlock, target.costs.gpu.bankBytes * perCycle, 128, device.sms},
       {"L2", tile::Space::global, device.l2Bytes, device.l2Bandwidth, 32, 1},
       {"DRAM", tile::Space::global, device.dramBytes, device.dramBandwidth, 32, 1},
   };
@@ -178,8 +178,8 @@ Target cudaTarget(const CudaDevice &device) {
   target.launchSeconds = 3 * microseconds;
   target.barrierSeconds = 20 / device.clockHz; // about 20 cycles for a block of 256 threads
   target.flopsPerSecond = 2.0 * generation.lanesPerSm * perCycle;
-  target.specialPerSecond = 16 * perCycle; // 16 per cycle and SM (CUDA programming guide, throughput table)
-  target.maxBindings = 16;                 // limit of IREE's CUDA driver
+  target.specialPerSecond = target.costs.gpu.specialLanes * perCycle;
+  target.maxBindings = 16; // limit of IREE's CUDA driver
   target.blockBytes = generation.sharedPerBlock;
   target.gpu = gpuLimits(device);
   target.source = device.source;

@@ -353,6 +353,7 @@ json::Value tilewright::toJson(const Target &target) {
                       {"maxBindings", target.maxBindings},
                       {"blockBytes", target.blockBytes},
                       {"gpu", gpuToJson(target.gpu)},
+                      {"costs", toJson(target.costs, target.traits.threadBlocks ? "gpu" : "cpu")},
                       {"microKernels", std::move(kernels)},
                       {"source", target.source}};
 }
@@ -387,11 +388,15 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   fields.string("triple", target.triple);
   fields.string("cpu", target.cpu);
   fields.string("features", target.features);
-  std::string levelError;
-  fields.read("levels", "", [&](const json::Value &list) {
-    levelError = readLevels(list, target.levels);
-    return levelError.empty();
-  });
+  std::string memberError; ///< the first error inside a member
+  auto readMember = [&](StringRef field, auto read, auto &out) {
+    fields.read(field, "", [&](const json::Value &member) {
+      std::string why = read(member, out);
+      memberError = memberError.empty() ? why : memberError;
+      return why.empty();
+    });
+  };
+  readMember("levels", readLevels, target.levels);
   fields.integer("vectorBytes", target.vectorBytes, 1);
   fields.integer("vectorRegisters", target.vectorRegisters, 1);
   fields.number("launchSeconds", target.launchSeconds, /*zeroAllowed=*/true);
@@ -400,21 +405,13 @@ Expected<Target> tilewright::targetFromJson(const json::Value &value) {
   fields.number("specialPerSecond", target.specialPerSecond, /*zeroAllowed=*/false);
   fields.integer("maxBindings", target.maxBindings, 1);
   fields.integer("blockBytes", target.blockBytes, 0);
-  std::string gpuError;
-  fields.read("gpu", "", [&](const json::Value &limits) {
-    gpuError = readGpu(limits, target.gpu);
-    return gpuError.empty();
-  });
-  std::string kernelError;
-  fields.read("microKernels", "", [&](const json::Value &list) {
-    kernelError = readMicroKernels(list, target.microKernels);
-    return kernelError.empty();
-  });
+  readMember("gpu", readGpu, target.gpu);
+  readMember("costs", readCosts, target.costs);
+  readMember("microKernels", readMicroKernels, target.microKernels);
   fields.string("source", target.source);
   std::string message = fields.finish();
-  for (const std::string &error : {levelError, gpuError, kernelError})
-    if (!error.empty())
-      return fail(error);
+  if (!memberError.empty())
+    return fail(memberError);
   if (!message.empty())
     return fail(message);
   if (std::string why = findMachineKind(target.backend)->whyNoCode(target); !why.empty())

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_TARGET_TARGET_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/CostParameters.h"
 #include "passes/target/LaneBytes.h"
 #include "passes/target/MicroKernel.h"
 #include "llvm/Support/JSON.h"
@@ -79,6 +80,7 @@ struct Target {
   int64_t maxBindings = 16;
   int64_t blockBytes = 0; ///< most block-space memory a workgroup may use
   GpuLimits gpu;
+  CostParameters costs;
   std::vector<MicroKernel> microKernels; ///< preferred to those of the registry
   std::string source;                    ///< source of the numbers
 

@@ -75,5 +75,5 @@ std::vector<IterationSpace> CpuBackend::tilings(const TensorGraph &graph, const 
 }
 
 double CpuBackend::startSeconds(const IterationSpace &space, const Target &target) const {
-  return kTileSeconds * space.numTiles() / target.cores;
+  return target.costs.cpu.tileSeconds * space.numTiles() / target.cores;
 }

@@ -3,6 +3,7 @@
 // the next tile's loads and the next nest's stores.
 #include "passes/codegen/common/NestMemory.h"
 
+#include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/target/AccessBytes.h"
@@ -15,9 +16,6 @@
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
-
-/// Largest stride, in elements, at which loads and shuffles are faster than a gather.
-static constexpr int64_t kMostStrided = 4;
 
 /// Returns true if the index is constant within blocks along the dim whose size is a multiple of `points`.
 static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {

@@ -1,5 +1,6 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/forms/SplitKeys.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/support/EraseUnused.h"
@@ -16,9 +17,6 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kLeastKeys = 64; ///< least number of keys in a part
-/// Greatest fraction of the time of one part that several parts may take. The prediction is of the whole group, so the
-/// margin is smaller than that of a reduction alone (kMostOfOnePhase).
-constexpr double kMostOfOnePart = 0.9;
 
 /// Predicts a group in a function of its own.
 class GroupTrial {
@@ -109,7 +107,8 @@ KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &gr
     if (group.keys % parts != 0)
       break;
     OrDeclined<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
-    if (seconds && *seconds < std::min(best.twoSeconds, kMostOfOnePart * *one)) {
+    // The prediction is of the whole group, so its error is smaller than that of a reduction alone.
+    if (seconds && *seconds < best.twoSeconds && isFaster(*seconds, *one, target.costs.confidence.barriers)) {
       best.parts = parts;
       best.twoSeconds = *seconds;
     }

@@ -1,6 +1,7 @@
-#include "passes/plan/scopes/PlanGroup.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
+#include "passes/plan/scopes/PlanGroup.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/graph/Contraction.h"
 #include "passes/plan/fusion/Explorers.h"
 
@@ -17,9 +18,6 @@ constexpr int64_t kFewestParts = 16, kMostParts = 16384; ///< bounds on the numb
 /// Least number of parts of a contraction, whose blocks have more work, and least K of a part, below which a block
 /// spends its time on prologue and epilogue.
 constexpr int64_t kFewestOfProducts = 2, kLeastK = 128;
-/// Greatest fraction of the time of one phase that two phases may take. The prediction is of the reduction alone and
-/// does not count what is lost if its neighbours no longer share its kernel, so the margin is wide.
-constexpr double kMostOfOnePhase = 0.8;
 
 /// Predicts cuts of a reduction in a function of its own.
 class Trial {
@@ -125,7 +123,8 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     if (parts < fewest || parts > kMostParts)
       return;
     OrDeclined<double> seconds = trial.twoSeconds(dims);
-    if (seconds && *seconds < std::min(best.twoSeconds, kMostOfOnePhase * best.oneSeconds)) {
+    // The prediction is of the reduction alone: its neighbours may no longer share its kernel.
+    if (seconds && *seconds < best.twoSeconds && isFaster(*seconds, best.oneSeconds, target.costs.confidence.kernels)) {
       best.twoSeconds = *seconds;
       best.dims.assign(dims.begin(), dims.end());
     }

@@ -2,8 +2,8 @@
 // value (buffered or recomputed), and combine it with the tilings that the target's backend lists. All are predicted,
 // and the fastest that differ are listed. Cut ones split the graph in two anywhere in program order, or into the
 // dispatches that IREE would launch.
-#include "passes/plan/scopes/ChooseScopes.h"
 #include "passes/plan/fusion/Candidates.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 
 #include "passes/backend/Backend.h"
 #include "passes/graph/Eligibility.h"
@@ -125,7 +125,7 @@ private:
   }
 
   void predict(PlannedGroup &part) const {
-    part.work = workOf(graph, part.space);
+    part.work = workOf(graph, part.space, target);
     part.predicted = estimate(part.work, target);
   }
 

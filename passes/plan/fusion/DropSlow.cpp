@@ -1,5 +1,6 @@
 // Leaves to IREE the fusion groups that are not predicted to beat IREE alone on the same ops, and kernels that would
 // only stand between IREE's.
+#include "passes/cost/Confidence.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -10,10 +11,6 @@ using namespace tilewright;
 
 namespace {
 constexpr llvm::StringLiteral kLoneMovement = "movement that no Tilewright kernel computes with";
-
-/// Time of an IREE dispatch on a CPU divided by the time of Tilewright's kernel for the same ops: the geometric mean of
-/// the 41 patterns of `stitch` that are one dispatch each (docs/reference/results.md).
-constexpr double kTimesOfIreeOnCpu = 1.9;
 
 class SlowDropper : PlannerStep {
 public:
@@ -93,8 +90,8 @@ private:
     double ours = group.predicted.seconds, theirs = 0;
     for (const PlannedGroup &dispatch : dispatches)
       theirs += secondsOf(dispatch, bytes);
-    theirs *= !target.traits.threadBlocks ? kTimesOfIreeOnCpu : 1;
-    if (ours > theirs * roughness(group.predicted.bytes))
+    theirs *= !target.traits.threadBlocks ? target.costs.cpu.ireeSlowdown : 1;
+    if (isFaster(theirs, ours, errorOf(group)))
       return "IREE alone is predicted faster: " + microseconds(theirs) + " against " + microseconds(ours);
     return "";
   }

@@ -1,6 +1,7 @@
 // Merges fusion groups along the edges of the graph, with all their readers at once, and with others that read the same
 // tensor. Groups merge if one iteration space serves them and one kernel is not predicted to be clearly slower. The
 // order of the merges is fixed, so plans are deterministic; a declined merge is tried again when a group has changed.
+#include "passes/cost/Confidence.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
@@ -10,9 +11,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// The factor `roughness` for groups with contractions, whose predictions are closer.
-constexpr double kRoughnessOfContractions = 1.1;
-
 /// Upper bound on the estimated instructions of a merged kernel, and the estimate for a special function. The time of
 /// LLVM's register allocation grows with their square: 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
 constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
@@ -20,6 +18,9 @@ constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
 int64_t instructionsOf(const TensorExpr &expr) {
   return expr.arithmetic() / std::max<int64_t>(1, expr.domainSize()) + kInstructionsOfSpecial * specialOps(expr);
 }
+
+/// Rounding error of two sums of the same seconds.
+constexpr double kRounding = 1e-9;
 
 class GroupGrower : PlannerStep {
 public:
@@ -159,9 +160,8 @@ private:
       separate += secondsOf(*decisions.parts[group], both);
     bool free = llvm::any_of(groups, [&](unsigned group) { return isFree(*decisions.parts[group]); });
     bool savesBytes = merged->predicted.bytes < both;
-    double rough = contracts(*merged) ? kRoughnessOfContractions : roughness(merged->predicted.bytes);
-    double allowed = separate * (free ? 1 + 1e-9 : savesBytes ? rough : 1);
-    if (together > allowed && !laysOutRows(groups)) {
+    double error = contracts(*merged) ? target.costs.confidence.contractions : errorOf(*merged);
+    if (isFaster(separate, together, free ? kRounding : savesBytes ? error : 0) && !laysOutRows(groups)) {
       why = {"one kernel is predicted slower: " + microseconds(together) + " against " + microseconds(separate),
              "a launch that costs " + microseconds(together - separate) + " more"};
       return false;

@@ -8,12 +8,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Bytes of traffic up to which a group may be packed with others.
-constexpr int64_t kSmallGroupBytes = 1024 * 1024;
-
-/// Launch times up to which a contraction on a GPU may be packed with others.
-constexpr double kLaunchesOfSmall = 8;
-
 class GroupPacker : PlannerStep {
 public:
   using PlannerStep::PlannerStep;
@@ -73,8 +67,9 @@ private:
   bool isSmall(unsigned group) const {
     const PlannedGroup &planned = *decisions.parts[group];
     bool isShort = target.traits.packsContractions && contracts(planned) &&
-                   planned.predicted.seconds < kLaunchesOfSmall * target.launchSeconds;
-    return planned.work.globalBytes() <= kSmallGroupBytes || planned.space.workgroups == 1 || isShort;
+                   planned.predicted.seconds < target.costs.confidence.packedLaunches * target.launchSeconds;
+    return planned.work.globalBytes() <= static_cast<double>(target.costs.confidence.packedBytes) ||
+           planned.space.workgroups == 1 || isShort;
   }
 
   /// Returns true if the groups can share a launch, whose blocks have one size. Tiles of a contraction are chosen for a

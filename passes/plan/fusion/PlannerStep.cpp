@@ -9,13 +9,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Factor within which two predictions do not differ. Within it, fewer bytes and fewer launches decide.
-static constexpr double kRoughness = 1.25;
-/// Factor for kernels of at most `kFewBytes` bytes, for which waking more workers costs about what they save.
-static constexpr double kFewBytes = 512 * 1024, kRoughnessOfFew = 2;
-
-double tilewright::roughness(double bytes) { return bytes <= kFewBytes ? kRoughnessOfFew : kRoughness; }
-
 std::string tilewright::microseconds(double seconds) {
   double value = seconds * 1e6;
   std::string text;
@@ -34,6 +27,12 @@ PlanDraft tilewright::runSteps(const FusionProblem &problem, PlanDraft plan, Arr
 
 PlanDraft tilewright::runSteps(const FusionProblem &problem, ArrayRef<PlanStep> steps) {
   return runSteps(problem, PlanDraft(problem.graph, problem.block()), steps);
+}
+
+double PlannerStep::errorOf(const PlannedGroup &group) const {
+  const ConfidenceCosts &confidence = target.costs.confidence;
+  return group.predicted.bytes <= static_cast<double>(confidence.smallKernelBytes) ? confidence.smallKernels
+                                                                                   : confidence.kernels;
 }
 
 bool PlannerStep::contracts(const PlannedGroup &group) const {

@@ -31,6 +31,8 @@ public:
         groups(problem.groups), block(problem.block()), partition(plan.partition), decisions(plan.decisions) {}
 
 protected:
+  /// Returns the error of predictions for the group beside other kernels.
+  double errorOf(const PlannedGroup &group) const;
   bool contracts(const PlannedGroup &group) const;
   /// Returns true for a group of reshapes only. It costs nothing, because its readers read the dense tensor.
   bool isFree(const PlannedGroup &group) const;
@@ -59,9 +61,6 @@ protected:
   Partition &partition;
   Decisions &decisions;
 };
-
-/// Returns the factor within which two predictions for a kernel that moves this many bytes do not differ.
-double roughness(double bytes);
 
 /// Formats a time for messages, such as "12.3 us".
 std::string microseconds(double seconds);

@@ -1,5 +1,6 @@
 #include "passes/plan/grid/CutAtGrid.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/grid/BarrierCuts.h"
 #include "passes/plan/grid/GridReasons.h"
 #include "passes/plan/grid/KernelSignature.h"
@@ -10,10 +11,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Fraction of the kernel's predicted time that a kernel with a cut may take at most. The margin covers the traffic
-/// across the barrier and the error of contraction predictions.
-constexpr double kWorthTheBytes = 0.9;
-
 /// A group of a kernel cut into pieces, and the kernel with these pieces.
 struct GroupCut {
   std::vector<PlannedGroup> pieces; ///< the last one is behind the barrier
@@ -90,17 +87,18 @@ static std::optional<GroupCut> bestCut(const GridContext &context, ArrayRef<unsi
 namespace {
 /// Where the first kernel with a signature is cut.
 struct FirstCut {
-  double whole = 0;                         ///< seconds without the cut
-  std::optional<unsigned> own = {};         ///< place of the group that is cut, in the kernel; nothing: no cut
+  double whole = 0;                               ///< seconds without the cut
+  std::optional<unsigned> own = {};               ///< place of the group that is cut, in the kernel; nothing: no cut
   std::vector<SmallVector<unsigned>> pieces = {}; ///< places of their expressions in the group
-  double bound = 0, seconds = 0;            ///< of the cut
+  double bound = 0, seconds = 0;                  ///< of the cut
 };
 } // namespace
 
 static FirstCut cutAnew(const GridContext &context, ArrayRef<unsigned> parts, const KernelFrame &frame,
                         Decisions &decisions) {
   FirstCut first{predictedSeconds(context, parts)};
-  std::optional<GroupCut> cut = bestCut(context, parts, kWorthTheBytes * first.whole, decisions);
+  std::optional<GroupCut> cut =
+      bestCut(context, parts, leastFaster(first.whole, context.target.costs.confidence.barriers), decisions);
   if (!cut)
     return first;
   first.own = frame.placeOf(cut->indices.back());
@@ -108,8 +106,9 @@ static FirstCut cutAnew(const GridContext &context, ArrayRef<unsigned> parts, co
   first.seconds = cut->seconds;
   ArrayRef<unsigned> exprs = frame.groups[*first.own].exprs;
   for (const PlannedGroup &piece : cut->pieces)
-    first.pieces.push_back(llvm::map_to_vector(
-        piece.choice.exprs, [&](unsigned expr) { return static_cast<unsigned>(llvm::find(exprs, expr) - exprs.begin()); }));
+    first.pieces.push_back(llvm::map_to_vector(piece.choice.exprs, [&](unsigned expr) {
+      return static_cast<unsigned>(llvm::find(exprs, expr) - exprs.begin());
+    }));
   return first;
 }
 

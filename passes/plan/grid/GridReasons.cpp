@@ -33,7 +33,7 @@ Declined tilewright::tooManyBindings(int64_t bindings, const Target &target) {
           "a target with more bindings"};
 }
 
-static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut) {
+static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut, const Target &target) {
   if (!cut.empty())
     return cut;
   double apart = pair.seconds * 1e6;
@@ -41,14 +41,14 @@ static std::string whyNotQuicker(const KernelPair &pair, const std::string &cut)
     return llvm::formatv(
         "one kernel would have the same code twice, and is not predicted to take {0:f0}% less than the "
         "{1:f2} us of two",
-        100 * (1 - kWorthTheCode), apart);
+        100 * target.costs.confidence.forms, apart);
   return llvm::formatv("in one kernel, whose blocks have one size, they are predicted slower than the {0:f2} us of two "
                        "kernels",
                        apart);
 }
 
 Declined tilewright::notQuicker(const GridContext &context, const KernelPair &pair, const Declined &why) {
-  return {"scope launch and not grid: " + whyNotQuicker(pair, why.reason),
+  return {"scope launch and not grid: " + whyNotQuicker(pair, why.reason, context.target),
           context.allowed ? why.wouldChange : "scope grid allowed"};
 }
 

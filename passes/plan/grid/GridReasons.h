@@ -7,10 +7,6 @@
 
 namespace tilewright {
 
-/// Fraction of the time of two kernels that a joined kernel may take if both run the same code, such as two layers of a
-/// model. Separate kernels share that code, so it is compiled, assembled and fetched once.
-inline constexpr double kWorthTheCode = 0.95;
-
 /// Two kernels that might be joined.
 struct KernelPair {
   llvm::SmallVector<unsigned> producers, readers; ///< groups of each kernel; readers read results of producers

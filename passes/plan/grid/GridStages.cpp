@@ -8,26 +8,23 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Registers of a thread besides its accumulators and their partners. Without launch bounds, ptxas used 70 in all for
-/// two accumulators of 4 lanes and 90 for two of 8.
-static constexpr int64_t kBesideAccumulators = 56;
-
 /// Returns the registers of a thread that accumulates in a loop: its own accumulators, and those of other threads that
 /// it combines with them afterwards.
-static int64_t registersOfAccumulators(const IterationSpace &space) {
+static int64_t registersOfAccumulators(const IterationSpace &space, const GpuCosts &costs) {
   const BlockWork &work = space.blockWork;
   int64_t narrowest = work.accessBytes, accumulators = 0;
   for (Value input : space.inputs)
     narrowest = std::min(narrowest, tile::elementBytes(cast<RankedTensorType>(input.getType()).getElementType()));
   for (const NestWork &nest : work.nests)
     accumulators = std::max(accumulators, nest.accumulators * work.accessBytes / narrowest);
-  return accumulators > 0 ? kBesideAccumulators + 2 * accumulators : 0;
+  return accumulators > 0 ? costs.besideAccumulators + 2 * accumulators : 0;
 }
 
 /// Returns the registers per thread that the residency proof counts on (countedRegisters). Launch bounds hold the
 /// assembler to this number; where it would have to spill, the kernel gets fewer blocks.
 static int64_t registersOf(const IterationSpace &space, const Target &target) {
-  return std::min(target.gpu.registersPerThread, std::max(kUnknownRegisters, registersOfAccumulators(space)));
+  return std::min(target.gpu.registersPerThread,
+                  std::max(kUnknownRegisters, registersOfAccumulators(space, target.costs.gpu)));
 }
 
 /// Describes a contraction's stage in blocks of `threads` threads. Returns false if such blocks cannot compute its

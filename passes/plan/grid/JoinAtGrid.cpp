@@ -1,5 +1,6 @@
 #include "passes/plan/grid/JoinAtGrid.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/grid/CutAtGrid.h"
 #include "passes/plan/grid/GridReasons.h"
 #include "passes/plan/grid/KernelPhases.h"
@@ -125,7 +126,8 @@ private:
       return false;
     }
     pair.repeats = repeats(pair.readers, pair.producers);
-    OrDeclined<PlannedKernel> joined = planKernel(context, both, pair.repeats ? kWorthTheCode * apart : apart);
+    OrDeclined<PlannedKernel> joined =
+        planKernel(context, both, leastFaster(apart, pair.repeats ? context.target.costs.confidence.forms : 0));
     if (!joined) {
       sayApart(context, pair, notQuicker(context, pair, joined.why()), decisions);
       return false;

@@ -1,5 +1,6 @@
 #include "passes/plan/grid/PlannedKernel.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/grid/KernelSignature.h"
 #include "passes/plan/grid/ResizedGroups.h"
 
@@ -93,7 +94,7 @@ static OrDeclined<PlannedKernel> planKernelAnew(const GridContext &context, Arra
   GridPartition asTheyAre =
       stages ? partitionAtGridSync(*stages, context.target, {context.allowed, /*byCost=*/true}) : GridPartition();
   bool joins = stages && asTheyAre.kernels.size() == 1 && asTheyAre.seconds() <= bound;
-  double most = joins ? kWorthOtherBlocks * asTheyAre.seconds() : bound;
+  double most = joins ? leastFaster(asTheyAre.seconds(), context.target.costs.confidence.tilings) : bound;
   bool mayResize = context.allowed && !(joins && context.anyContracts(parts));
   if (std::optional<StagedKernel> alike = mayResize ? inBlocksAlike(context, parts, most) : std::nullopt)
     return inShares(context, *alike);

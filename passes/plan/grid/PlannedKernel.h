@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// Fraction of the present time that a kernel in other blocks may take at most.
-inline constexpr double kWorthOtherBlocks = 0.97;
-
 /// Groups as stages of one kernel: their versions for the kernel's block size and their stages, in the same order.
 struct StagedKernel {
   llvm::SmallVector<unsigned> parts;

@@ -1,5 +1,6 @@
 #include "passes/plan/grid/ResidentAtGrid.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/grid/ResizedGroups.h"
 #include "passes/plan/tiling/TileSizes.h"
@@ -56,7 +57,7 @@ static void readFromBlock(IterationSpace &space, Value input, double bytes) {
 
 /// Returns the inputs whose tiles are the same in both groups.
 static std::vector<ResidentTile> residentInputs(const GridContext &context, ArrayRef<unsigned> parts,
-                                                 const ReusingPair &pair, const AlikeGroups &alike) {
+                                                const ReusingPair &pair, const AlikeGroups &alike) {
   std::vector<ResidentTile> residentInputs;
   for (CommonInput input : pair.inputs) {
     if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
@@ -138,7 +139,7 @@ static std::vector<ReusingPair> pairsThatMayKeep(const GridContext &context, Arr
 std::optional<PlannedKernel> tilewright::keepTiles(const GridContext &context, ArrayRef<unsigned> parts) {
   if (parts.size() < 2 || context.anyContracts(parts)) // contractions read their operands in steps
     return std::nullopt;
-  double least = kWorthOtherBlocks * predictedSeconds(context, parts);
+  double least = leastFaster(predictedSeconds(context, parts), context.target.costs.confidence.tilings);
   std::optional<PlannedKernel> best;
   for (const ReusingPair &pair : pairsThatMayKeep(context, parts)) {
     const PlannedGroup &writer = context.part(parts[pair.writer]);

@@ -12,7 +12,7 @@ std::optional<PlannedGroup> tilewright::inBlocks(const GridContext &context, uns
   PlannedGroup shaped = context.part(part);
   if (!takeBlock(context.graph, shaped.choice, context.target, shaped.space, block).empty())
     return std::nullopt;
-  shaped.work = workOf(context.graph, shaped.space);
+  shaped.work = workOf(context.graph, shaped.space, context.target);
   shaped.predicted = estimate(shaped.work, context.target);
   return shaped;
 }
@@ -70,8 +70,8 @@ std::optional<PlannedGroup> tilewright::resizedGroup(const GridContext &context,
   const FirstResized *first = context.groups.memo().find<FirstResized>(key);
   if (!first) {
     std::optional<BlockCandidate> block = quickestBlock(context, part, threads, resident, most);
-    first = &context.groups.memo().keep<FirstResized>(
-        std::move(key), {frame, block ? inBlocks(context, part, *block) : std::nullopt});
+    first = &context.groups.memo().keep<FirstResized>(std::move(key),
+                                                      {frame, block ? inBlocks(context, part, *block) : std::nullopt});
   }
   if (!first->resized)
     return std::nullopt;

@@ -1,6 +1,7 @@
 #include "passes/plan/grid/StreamK.h"
 
 #include "passes/backend/Backend.h"
+#include "passes/cost/Confidence.h"
 #include "passes/plan/grid/PlannedKernel.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
@@ -29,8 +30,8 @@ std::optional<PlannedGroup> tilewright::inSharedTiles(const GridContext &context
   PlannedKernel kernel = finish(context, {{part}, {context.part(part)}, std::move(*stages), std::move(*grid)});
   PlannedGroup &shared = kernel.groups.front();
   double seconds = estimate(withPartials(context, shared), context.target).seconds;
-  return seconds > kWorthOtherBlocks * context.part(part).predicted.seconds ? std::nullopt
-                                                                            : std::optional(std::move(shared));
+  bool pays = isFaster(seconds, context.part(part).predicted.seconds, context.target.costs.confidence.tilings);
+  return pays ? std::optional(std::move(shared)) : std::nullopt;
 }
 
 void tilewright::countPartials(const GridContext &context, Decisions &decisions) {

@@ -3,9 +3,9 @@
 #include "passes/graph/Form.h"
 
 #include "passes/backend/Backend.h"
-#include "passes/layout/GemmTiling.h"
-#include "passes/graph/ReducedWalk.h"
 #include "passes/graph/Bindings.h"
+#include "passes/graph/ReducedWalk.h"
+#include "passes/layout/GemmTiling.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/OpTilings.h"
@@ -53,7 +53,7 @@ public:
 private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
-  std::vector<CostTerm> predict(ArrayRef<unsigned> members) const {
+  Prediction predict(ArrayRef<unsigned> members) const {
     Phases phases = splitIntoPhases(members.size(), [&](unsigned reader, unsigned producer) {
       return readsResultsOf(graph, decisions.parts[members[reader]]->choice,
                             decisions.parts[members[producer]]->choice);
@@ -64,7 +64,7 @@ private:
       for (unsigned part : phase)
         own.push_back(decisions.parts[members[part]]->work);
     }
-    return works.size() == 1 ? estimate(works.front(), target).terms : predictPhases(works, target).terms;
+    return works.size() == 1 ? estimate(works.front(), target) : predictPhases(works, target);
   }
 
   /// Returns the L2 traffic of a kernel on a GPU, in whole sectors; 0 if it is unknown for some group.
@@ -85,7 +85,8 @@ private:
   KernelPlan emitKernel(ArrayRef<unsigned> members) {
     KernelPlan kernel;
     kernel.name = nameOf(members);
-    kernel.predicted = predict(members);
+    Prediction prediction = predict(members);
+    kernel.predicted = prediction.terms();
     unsigned firstInput = 0;
     for (unsigned part : members) {
       kernel.groups.push_back(emitPart(*decisions.parts[part], firstInput));
@@ -96,7 +97,7 @@ private:
       if (llvm::is_contained(members, resident.writer))
         kernel.residentTiles.push_back({placeOf(resident.writer), resident.writerInput, placeOf(resident.reader),
                                         resident.readerInput, resident.bytes});
-    kernel.bound = boundOf(boundingTerms(kernel), target);
+    kernel.bound = boundOf(resourcesOf(kernel, prediction));
     if (double traffic = l2TrafficBytes(members); traffic > 0)
       kernel.predicted.push_back({"requested of L2", "B", traffic});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
@@ -104,18 +105,15 @@ private:
     return kernel;
   }
 
-  /// Returns the cost terms that decide what bounds the kernel. For a chain of contractions, the traffic of its loop
-  /// order replaces the traffic of its tensors.
-  std::vector<CostTerm> boundingTerms(const KernelPlan &kernel) const {
+  /// Returns what may bound the kernel. For a chain of contractions, the traffic of its loop order replaces the traffic
+  /// of its tensors.
+  std::vector<ResourceSeconds> resourcesOf(const KernelPlan &kernel, const Prediction &prediction) const {
     if (kernel.groups.size() != 1 || kernel.groups[0].movement.empty())
-      return kernel.predicted;
-    std::vector<CostTerm> terms;
-    for (const CostTerm &term : kernel.predicted)
-      if (term.name == "arithmetic")
-        terms.push_back(term);
+      return prediction.resources(target);
+    std::vector<ResourceSeconds> resources = {{"arithmetic", prediction.arithmeticSeconds}};
     for (auto [level, below] : llvm::zip(kernel.groups[0].movement, llvm::drop_begin(target.levels)))
-      terms.push_back({below.name + " traffic", "s", level.seconds});
-    return terms;
+      resources.push_back({below.name, level.seconds});
+    return resources;
   }
 
   /// Names a kernel after its most characteristic arithmetic: what it reduces with, then functions, then the rest.
@@ -190,8 +188,7 @@ private:
     if (kernel && kernel->isOfThreads())
       plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
-      plan.microKernel = withKBlocking(kernel->label(target),
-                                       kPerBlock(graph, *root, part.space, target));
+      plan.microKernel = withKBlocking(kernel->label(target), kPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(blockTiling(part.space.tiles, part.space.grid, root->dims));
     if (kernel)
       plan.tilings.push_back(

@@ -3,12 +3,14 @@
 // nest that reads it; if several nests read it, or if it leaves the kernel as well, it is buffered if it is expensive
 // and recomputed from staged inputs if it is cheap. If one nest evaluates a value more often than it has elements
 // (windows, repeated elements), the kernel is predicted both ways.
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/plan/scopes/ChooseScopes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 #include "passes/backend/Backend.h"
+#include "passes/cost/Confidence.h"
+#include "passes/graph/Bindings.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/graph/Bindings.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"
@@ -222,29 +224,28 @@ llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph 
 //===----------------------------------------------------------------------===//
 
 namespace {
-constexpr double kRepeated = 1.5;    ///< evaluations per element in one nest from which on a buffer is considered
-constexpr double kWorthwhile = 0.05; ///< fraction of a kernel's time below which predictions do not differ
-
 /// Windows, gathers, repeated elements and broadcasts along an outer loop make a nest evaluate a value once for each
 /// point that reads it. A buffer between the two evaluates it once per element. The iteration space decides what the
 /// buffer costs and if it fits.
 class RepeatedValues {
 public:
-  RepeatedValues(const TensorGraph &graph, const PlannedGroup &part, const Target &target) : graph(graph), part(part) {
+  RepeatedValues(const TensorGraph &graph, const PlannedGroup &part, const Target &target)
+      : graph(graph), part(part), target(target) {
     for (const GroupRoot &root : part.space.roots) {
       llvm::SmallMapVector<unsigned, double, 8> evaluations;
       for (const Evaluation &evaluation : root.evaluated)
         evaluations[evaluation.expr] += part.space.pointsEvaluated(graph, root, evaluation);
       for (auto [expr, points] : evaluations)
         if (expr != root.expr && graph.exprs()[expr].arithmetic() > 0)
-          add(expr, points * part.space.timesComputed(root), target);
+          add(expr, points * part.space.timesComputed(root));
     }
   }
 
   /// Returns the scopes with repeated values handed over at scope block instead, if their repetition takes enough of
   /// the kernel's time.
   std::optional<llvm::DenseMap<unsigned, EdgeChoice>> kept() const {
-    if (seconds < kWorthwhile * part.predicted.seconds)
+    double without = part.predicted.seconds - seconds;
+    if (!isFaster(without, part.predicted.seconds, target.costs.confidence.forms))
       return std::nullopt;
     llvm::DenseMap<unsigned, EdgeChoice> edges = part.edges;
     for (unsigned expr : repeated)
@@ -257,14 +258,13 @@ public:
   }
 
 private:
-  void add(unsigned id, double points, const Target &target) {
+  void add(unsigned id, double points) {
     const TensorExpr &expr = graph.exprs()[id];
     double size = expr.domainSize();
-    if (points < kRepeated * size)
+    if (points < target.costs.confidence.repeatedValues * size)
       return;
     repeated.insert(id);
-    double ofPoint =
-        expr.arithmetic() / size * 2 / target.flopsPerSecond + specialOps(expr) / target.specialPerSecond;
+    double ofPoint = expr.arithmetic() / size * 2 / target.flopsPerSecond + specialOps(expr) / target.specialPerSecond;
     seconds += (points - size) * ofPoint;
   }
 
@@ -283,6 +283,7 @@ private:
 
   const TensorGraph &graph;
   const PlannedGroup &part;
+  const Target &target;
   llvm::SmallSetVector<unsigned, 8> repeated;
   double seconds = 0; ///< time that evaluating them more than once takes
 };
@@ -345,7 +346,7 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, 
   if (bindings > target.maxBindings)
     return Declined{std::to_string(bindings) + " bindings; the target has " + std::to_string(target.maxBindings),
                     kRoomierTarget.str()};
-  part.work = workOf(graph, part.space);
+  part.work = workOf(graph, part.space, target);
   part.predicted = estimate(part.work, target);
   return part;
 }
@@ -357,7 +358,7 @@ static std::optional<PlannedGroup> keepRepeated(const GroupProblem &problem, con
   if (!edges)
     return std::nullopt;
   OrDeclined<PlannedGroup> kept = planGroupWith(problem, part.choice.exprs, *edges);
-  if (!kept || kept->predicted.seconds > (1 - kWorthwhile) * part.predicted.seconds)
+  if (!kept || !isFaster(kept->predicted.seconds, part.predicted.seconds, problem.target.costs.confidence.forms))
     return std::nullopt;
   return std::move(*kept);
 }

@@ -1,8 +1,8 @@
 #include "passes/plan/space/TileFootprint.h"
 
 #include "passes/graph/ElementBytes.h"
-#include "passes/layout/BufferedSlice.h"
 #include "passes/graph/OnlineSoftmax.h"
+#include "passes/layout/BufferedSlice.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/Work.h"
 #include "passes/support/AffineAlgebra.h"
@@ -10,10 +10,6 @@
 
 using namespace mlir;
 using namespace tilewright;
-
-constexpr int64_t kWorkgroupStaging =
-    128 * 1024;                 ///< bytes of inputs that a workgroup buffers because every tile reads them
-constexpr int64_t kStreams = 4; ///< tensors that share the outermost cache; a larger share of it does not stay cached
 
 static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
@@ -147,7 +143,7 @@ std::vector<Value> TileFootprint::workgroupStaged() const {
       int64_t own = tensorBytes(access.tensor);
       bool scalar = cast<RankedTensorType>(access.tensor.getType()).getNumElements() == 1;
       if (access.producer >= 0 || isContraction(root) || scalar || usesGrid(root, access.map) ||
-          bytes + own > kWorkgroupStaging || llvm::is_contained(staged, access.tensor))
+          bytes + own > target.costs.cpu.stagedInputBytes || llvm::is_contained(staged, access.tensor))
         continue;
       staged.push_back(access.tensor);
       bytes += own;
@@ -161,10 +157,10 @@ std::vector<Value> TileFootprint::streamed() const {
   int64_t cache = 0;
   for (const MemoryLevel &level : target.levels)
     cache = std::max(cache, level.capacityBytes);
-  double bytes = workOf(graph, space).globalBytes();
+  double bytes = workOf(graph, space, target).globalBytes();
   std::vector<Value> outputs;
   for (Value tensor : space.outputs)
-    if (bytes > static_cast<double>(cache) && tensorBytes(tensor) > cache / kStreams)
+    if (bytes > static_cast<double>(cache) && tensorBytes(tensor) > cache / target.costs.cpu.tensorsInOuterCache)
       outputs.push_back(tensor);
   return outputs;
 }

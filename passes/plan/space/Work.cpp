@@ -2,6 +2,7 @@
 
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/layout/LaneAccess.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/AccessBytes.h"
@@ -38,21 +39,12 @@ static double bufferTraffic(const TensorGraph &graph, const IterationSpace &spac
 }
 
 namespace {
-// Lane operations that cost the time of one element, measured on Zen 5 against the same nest over contiguous elements.
-constexpr double kGatherOperations = 32;    ///< gathered or scattered; measured 36
-constexpr double kTransposeOperations = 12; ///< transposed across registers, through a buffer; measured 11
-constexpr double kStridedOperations = 4;    ///< per strided vector read; measured 5, 11, 16 in all for strides 2, 3, 4
-constexpr double kReduceLanes = 64;         ///< horizontal reduction of one vector, about 20 cycles
-constexpr int64_t kMostStrided = 4;         ///< largest stride, in elements, that is not gathered
-constexpr int64_t kLeastTurned = 8;         ///< smallest lanes of a tile that is transposed in registers
-constexpr int64_t kLeastTurnedBytes = 2;    ///< smallest element bytes of such a tile
-
 /// Adds the cost of accesses that are not contiguous: elements gathered one by one, and cache lines that a tile only
 /// partly uses.
 class AccessPenalty {
 public:
-  AccessPenalty(const TensorGraph &graph, const IterationSpace &space, GroupWork &work)
-      : graph(graph), space(space), work(work) {
+  AccessPenalty(const TensorGraph &graph, const IterationSpace &space, const CpuCosts &costs, GroupWork &work)
+      : graph(graph), space(space), costs(costs), work(work) {
     laidForLanes = isCpu() && llvm::none_of(space.roots, [&](const GroupRoot &root) {
                      return graph.exprs()[root.expr].kind == ExprKind::contraction;
                    });
@@ -94,14 +86,14 @@ private:
     double points = graph.exprs()[root.expr].domainSize(),
            computed = points * space.timesComputed(root) * space.visitedShare(root);
     if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= kMostStrided) {
-      work.arithmetic += kStridedOperations * apart * computed;
+      work.arithmetic += costs.stridedOperations * apart * computed;
       work.blockBytes += touchedBytes(tensor, points) * (apart - 1);
       return;
     }
     int64_t contiguous = unitStrideDim(map.getResult(innermost));
     if (contiguous != lane) {
       bool turned = isCopy(root) || (isCpu() && isTurned(root, contiguous, lane, elementBytesOf(tensor)));
-      work.arithmetic += (turned ? kTransposeOperations : kGatherOperations) * computed;
+      work.arithmetic += (turned ? costs.transposeOperations : costs.gatherOperations) * computed;
     }
     int64_t place = contiguous < 0 ? -1 : root.dims[contiguous];
     int64_t run = (place < 0 ? 1 : space.tiles[place]) * elementBytesOf(tensor);
@@ -125,7 +117,7 @@ private:
   /// Returns true if code generation transposes tiles of the access in registers (tile-stage-transposes).
   bool isTurned(const GroupRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
     auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
-    return elementBytes >= kLeastTurnedBytes && sizeOf(lane) >= kLeastTurned && sizeOf(contiguous) > 1;
+    return elementBytes >= kLeastTransposedBytes && sizeOf(lane) >= kLeastTransposedLanes && sizeOf(contiguous) > 1;
   }
 
   bool isCopy(const GroupRoot &root) const {
@@ -136,6 +128,7 @@ private:
 
   const TensorGraph &graph;
   const IterationSpace &space;
+  const CpuCosts &costs;
   GroupWork &work;
   bool laidForLanes; ///< true if buffers are contiguous along the lanes (see PartSlices)
 };
@@ -220,30 +213,28 @@ static void addWalk(const TensorGraph &graph, const IterationSpace &space, Group
 }
 
 /// Adds the horizontal reductions that end each reduction along the lanes.
-static void addLaneReductions(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
+static void addLaneReductions(const TensorGraph &graph, const IterationSpace &space, const CpuCosts &costs,
+                              GroupWork &work) {
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];
     if (space.threads > 0 || expr.kind == ExprKind::contraction ||
         !llvm::is_contained(expr.reductions, space.laneDim(root)))
       continue;
     for (Value result : expr.op->getResults())
-      work.arithmetic += kReduceLanes * static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) *
+      work.arithmetic += costs.laneReductionOperations *
+                         static_cast<double>(cast<RankedTensorType>(result.getType()).getNumElements()) *
                          space.timesComputed(root);
   }
 }
 
-/// Returns the slowdown of polynomials whose row is one register, since their steps then wait for each other. Measured
-/// 1.4 (erf) to 2 (tanh) times the time they take on four registers.
-static double waitingFor(const IterationSpace &space, const GroupRoot &root) {
-  constexpr double kOneRegister = 1.7;
+/// Returns the slowdown of polynomials whose row is one register, since their steps then wait for each other.
+static double waitingFor(const IterationSpace &space, const GroupRoot &root, const CpuCosts &costs) {
   int64_t lane = space.threads > 0 ? -1 : space.laneDim(root), place = lane < 0 ? -1 : root.dims[lane];
-  return place >= 0 && space.tiles[place] <= space.lanes ? kOneRegister : 1;
+  return place >= 0 && space.tiles[place] <= space.lanes ? costs.oneRegisterSlowdown : 1;
 }
 
-/// Multiply-adds of erf and similar functions.
-static constexpr double kPolynomialOps = 35;
-
-GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &space) {
+GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
+  const CostParameters &costs = target.costs;
   GroupWork work;
   work.workgroups = space.workgroups;
   work.footprintBytes = space.footprintBytes;
@@ -261,9 +252,10 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
                      space.timesComputed(root) * space.visitedShare(root) * space.lanesPerPoint(root);
       if (expr.kind != ExprKind::contraction) {
         work.arithmetic += times * expr.arithmetic();
-        work.elementwise += times * (expr.arithmetic() + kPolynomialOps * polynomials(expr) * expr.domainSize());
+        work.elementwise +=
+            times * (expr.arithmetic() + costs.gpu.polynomialInstructions * polynomials(expr) * expr.domainSize());
       }
-      work.special += times * waitingFor(space, root) * specialOps(expr) * expr.domainSize();
+      work.special += times * waitingFor(space, root, costs.cpu) * specialOps(expr) * expr.domainSize();
     }
   }
   for (auto &[tensor, bytes] : touched)
@@ -273,8 +265,8 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
   work.blockBytes = bufferTraffic(graph, space);
   addContractions(graph, space, work);
   addWalk(graph, space, work);
-  addLaneReductions(graph, space, work);
-  AccessPenalty(graph, space, work).add();
+  addLaneReductions(graph, space, costs.cpu, work);
+  AccessPenalty(graph, space, costs.cpu, work).add();
   return work;
 }
 

@@ -8,7 +8,7 @@
 
 namespace tilewright {
 
-GroupWork workOf(const TensorGraph &graph, const IterationSpace &space);
+GroupWork workOf(const TensorGraph &graph, const IterationSpace &space, const Target &target);
 
 /// Returns the expressions of each dispatch that IREE alone would form. An elementwise op joins the first reader of its
 /// result. A reduction joins the elementwise ops that only it reads, and its readers join it. Reshapes are free.

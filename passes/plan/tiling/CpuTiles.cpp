@@ -9,19 +9,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr int64_t kElementwiseTile = 4096; ///< elements of a tile along the vector dim if nothing is reduced
-constexpr int64_t kReducedTile = 256;      ///< elements along the vector dim otherwise, so accumulators stay in L1
-constexpr int64_t kRowsTile = 64;          ///< rows in the lanes of a register, so that each buffer stays in L1
-constexpr int64_t kSmallTile = 512;        ///< points below which a tile does not pay for its loop overhead
-constexpr int64_t kRunningTile = 2048;     ///< smallest tile if rows end in a chain of a maximum, an exp and a sum
-constexpr double kWorkgroupSeconds = 1e-6; ///< seconds below which a workgroup does not pay for its dispatch
-constexpr int64_t kShortestBlock = 128, kLongestBlock = 1024; ///< K of blocks that tiles walk
-constexpr double kClearly = 0.95;                             ///< fraction of the time without walking
 constexpr size_t kWeighed = 12; ///< number of tilings, the fastest by arithmetic and traffic, whose movement is counted
-constexpr double kNotHidden = 0.2; ///< fraction of the L1 fill time that multiplications do not hide; measured on Zen 5
-/// Seconds until memory is read at full speed again after a jump to another row. On Zen 4, reading 8 rows in parallel
-/// in pieces of 384 to 25000 elements took 40 to 180 ns longer per piece than reading them whole.
-constexpr double kRunSeconds = 50e-9;
 
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
 static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kVectorTileUnit) {
@@ -44,10 +32,10 @@ void CpuTiles::choose() {
 
 int64_t CpuTiles::wantedWorkgroups() {
   if (wanted == 0) {
-    GroupWork work = workOf(graph, space);
+    GroupWork work = workOf(graph, space, target);
     work.workgroups = 1;
     double seconds = predictKernel(work, target).seconds - target.launchSeconds;
-    wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / kWorkgroupSeconds), 1, mostWorkgroups());
+    wanted = std::clamp<int64_t>(static_cast<int64_t>(seconds / costs().workgroupSeconds), 1, mostWorkgroups());
   }
   return wanted;
 }
@@ -89,7 +77,7 @@ std::vector<CpuTiles::Tiling> CpuTiles::contractionTilings() {
         if (walked >= 0)
           space.tiles[walked] = blocks;
         bool whole = walked < 0 || blocks == space.extents[walked];
-        found.push_back({space.tiles, contractionSeconds() / (whole ? 1 : kClearly)});
+        found.push_back({space.tiles, contractionSeconds() / (whole ? 1 : 1 - target.costs.confidence.forms)});
       }
   return found;
 }
@@ -100,12 +88,12 @@ double CpuTiles::withMovement(ArrayRef<OperatorChain> chains, double seconds) {
   std::vector<LevelMovement> levels = movementIn(graph, space, chains, target);
   for (const LevelMovement &level : levels)
     seconds = std::max(seconds, level.seconds);
-  return levels.empty() ? seconds : seconds + kNotHidden * levels.front().seconds;
+  return levels.empty() ? seconds : seconds + costs().exposedFill * levels.front().seconds;
 }
 
 SmallVector<int64_t> CpuTiles::walkedTiles(int64_t dim) const {
   SmallVector<int64_t> sizes = {dim < 0 ? 1 : space.extents[dim]};
-  for (int64_t limit = kLongestBlock; dim >= 0 && limit >= kShortestBlock; limit /= 2)
+  for (int64_t limit = costs().longestBlock; dim >= 0 && limit >= costs().shortestBlock; limit /= 2)
     if (limit < space.extents[dim])
       sizes.push_back(evenTile(space.extents[dim], limit));
   return sizes;
@@ -130,9 +118,9 @@ double CpuTiles::contractionSeconds() {
   space.workgroups = std::min(mostWorkgroups(), space.numTiles());
   // Tiles that exceed the block memory are a last resort. They are refused later if they do not fit at all.
   double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
-  return predictKernel(workOf(graph, space), target).seconds * penalty +
-         kTileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores +
-         kRunSeconds * runsOfStreams(graph, space, target) / target.cores;
+  return predictKernel(workOf(graph, space, target), target).seconds * penalty +
+         costs().tileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores +
+         costs().rowJumpSeconds * runsOfStreams(graph, space, target) / target.cores;
 }
 
 int64_t CpuTiles::mDim() const {
@@ -174,7 +162,7 @@ SmallVector<int64_t> CpuTiles::nTiles() const {
 void CpuTiles::chooseVectorTile() {
   bool reduces =
       llvm::any_of(space.roots, [&](const GroupRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
-  int64_t limit = space.rowsInLanes ? kRowsTile : reduces ? kReducedTile : kElementwiseTile;
+  int64_t limit = space.rowsInLanes ? costs().rowsTile : reduces ? costs().reducedTile : costs().elementwiseTile;
   int64_t unit = space.rowsInLanes ? space.lanes : kVectorTileUnit, extent = space.extents[space.vector];
   int64_t &tile = space.tiles[space.vector];
   tile = evenTile(extent, limit, unit);
@@ -202,7 +190,7 @@ void CpuTiles::fillCacheLines() {
     return;
   if (isGrid(space.vector))
     space.tiles[space.vector] =
-        evenTile(space.extents[space.vector], std::min(kReducedTile, space.tiles[space.vector]));
+        evenTile(space.extents[space.vector], std::min(costs().reducedTile, space.tiles[space.vector]));
   if (!fits() || space.numTiles() < wantedWorkgroups())
     space.tiles = before;
 }
@@ -234,7 +222,7 @@ int64_t CpuTiles::pointsPerTile() const {
 
 void CpuTiles::growSmallTiles() {
   bool runs = llvm::any_of(space.roots, [](const GroupRoot &root) { return root.reference >= 0; });
-  int64_t least = runs && footprint.streamed().empty() ? kRunningTile : kSmallTile;
+  int64_t least = runs && footprint.streamed().empty() ? costs().onlineSoftmaxTile : costs().smallTile;
   for (int64_t dim : llvm::reverse(space.grid)) {
     int64_t points = pointsPerTile();
     if (points >= least)

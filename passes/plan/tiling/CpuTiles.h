@@ -26,6 +26,7 @@ private:
     double seconds;
   };
 
+  const CpuCosts &costs() const { return target.costs.cpu; }
   bool isContraction(const GroupRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
   bool contracts() const {
     return llvm::any_of(space.roots, [&](const GroupRoot &root) { return isContraction(root); });

@@ -1,14 +1,13 @@
 #include "passes/plan/tiling/FindIterationSpace.h"
 
 #include "passes/backend/Backend.h"
+#include "passes/cost/Confidence.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/TileSizes.h"
 #include <limits>
 
 using namespace mlir;
 using namespace tilewright;
-
-static constexpr double kClearly = 0.95; ///< fraction of the time with contiguous elements in the lanes
 
 OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
                                                           const Target &target, NumericsMode numerics) {
@@ -25,8 +24,8 @@ OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &gra
       firstWhy = firstWhy.empty() ? why : firstWhy;
       continue;
     }
-    double seconds = estimate(workOf(graph, space), target).seconds;
-    if (seconds < kClearly * least) {
+    double seconds = estimate(workOf(graph, space, target), target).seconds;
+    if (isFaster(seconds, least, target.costs.confidence.forms)) { // the first has contiguous elements in its lanes
       best = std::move(space);
       least = seconds;
     }

@@ -33,9 +33,6 @@ std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Group
 /// Tiles of a vector dim are multiples of this many elements.
 inline constexpr int64_t kVectorTileUnit = 64;
 
-/// Seconds to start a tile: its pointers, and data that the caches do not hold yet.
-inline constexpr double kTileSeconds = 0.2e-6;
-
 } // namespace tilewright
 
 #endif

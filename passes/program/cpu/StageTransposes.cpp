@@ -5,6 +5,7 @@
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
 #include "passes/program/cpu/InterleaveK.h"
 #include "passes/target/TargetOrError.h"
@@ -19,12 +20,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Least number of lanes for which transposing squares of vectors is worth a buffer.
-constexpr int64_t kLeastSide = 8;
-constexpr int64_t kMostStrided = 4; ///< greatest stride between lanes, in elements, at which loads and shuffles are
-                                    ///< quicker
-constexpr int64_t kLeastBytes = 2;  ///< least bytes of an element; narrower ones are left to gathers
-
 /// An access of a nest that is strided along the vector dim, and the buffer for it: one dim for each dim of the nest
 /// that the index uses, the vector dim last.
 struct Turned {
@@ -49,7 +44,7 @@ SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, b
   int64_t least = isWritten ? 2 : kMostStrided + 1;
   int64_t vector = nest.getVector(), innermost = innermostDim(type, map);
   if (vector < 0 || innermost < 0 || innermost == vector || !map.isFunctionOfDim(vector) ||
-      type.getElementBytes() < kLeastBytes || nest.getSizes()[vector] < kLeastSide ||
+      type.getElementBytes() < kLeastTransposedBytes || nest.getSizes()[vector] < kLeastTransposedLanes ||
       nest.getSizes()[innermost] < least)
     return {};
   SmallVector<int64_t> dims;
@@ -108,7 +103,7 @@ int64_t neighbourDim(ComputeOp nest) {
                     !access.second.isFunctionOfDim(found) && !access.second.isFunctionOfDim(nest.getVector());
                 return isUniform || innermostDim(access.first, access.second) == found;
               });
-  return same && nest.getSizes()[found] >= kLeastSide ? found : -1;
+  return same && nest.getSizes()[found] >= kLeastTransposedLanes ? found : -1;
 }
 
 /// Returns true if the nest only copies, and therefore transposes already.
@@ -174,10 +169,10 @@ void buildCopy(OpBuilder &builder, const Turned &what, Value buffer) {
   int64_t rank = order.size();
   AffineMap outside = what.map.replaceDimsAndSymbols(dims, symbols, rank, rank);
   AffineMap inside = bufferMap(context, places, rank);
-  auto copy = ComputeOp::create(builder, nest.getLoc(), offsets, ValueRange(), extents, sizes, offsetDims,
-                                ArrayRef<int64_t>(), places.back(), builder.getAffineMapArrayAttr({}),
-                                builder.getArrayAttr({}), builder.getStrArrayAttr({}), StringAttr(), GemmAttr(),
-                                RunningAttr());
+  auto copy =
+      ComputeOp::create(builder, nest.getLoc(), offsets, ValueRange(), extents, sizes, offsetDims, ArrayRef<int64_t>(),
+                        places.back(), builder.getAffineMapArrayAttr({}), builder.getArrayAttr({}),
+                        builder.getStrArrayAttr({}), StringAttr(), GemmAttr(), RunningAttr());
   OpBuilder body = OpBuilder::atBlockEnd(&copy.getBody().emplaceBlock());
   Value from = what.isWritten ? buffer : what.slice, to = what.isWritten ? what.slice : buffer;
   Value value = LoadOp::create(body, nest.getLoc(), cast<SliceType>(from.getType()).getElementType(), from,

@@ -59,6 +59,21 @@ class GpuLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CostParameter:
+    """A parameter of the cost models; docs/reference/costs.md lists them."""
+
+    name: str
+    """Such as "gpu.stepCycles"; the last of several with one name counts."""
+    value: float
+    unit: str = ""
+    """Unit of the value, or "": the one that the list states."""
+    source: str = "a target"
+    """Document or measurement that the value is from."""
+    date: str = ""
+    """Date of the source, as YYYY-MM-DD."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class MicroKernel:
     """A user-defined step of a contraction's register block: see docs/guide/micro-kernels.md.
 
@@ -118,6 +133,8 @@ class Target:
     """Most bytes of memory that a workgroup may use for tiles."""
     source: str
     gpu: GpuLimits = GpuLimits()
+    costs: tuple[CostParameter, ...] = ()
+    """Parameters of the cost models; those that are missing have the values of the list."""
     micro_kernels: tuple[MicroKernel, ...] = ()
     """Registered micro kernels, which are preferred to the compiler's."""
 

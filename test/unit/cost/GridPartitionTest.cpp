@@ -128,4 +128,20 @@ TEST(GridPartition, verify_finds_a_stage_before_its_producer) {
   made.kernels[0].blocks = 1 << 20;
   EXPECT_NE(made.verify(membersOf(stages), target).find("blocks wait for each other"), std::string::npos);
 }
+
+/// The tiles of a product do not divide evenly among its blocks, so sharing them would save an eighth of its time.
+TEST(GridPartition, tiles_are_shared_if_that_is_faster_by_the_error) {
+  GridStage product = stage("product", 133, 256);
+  product.steps = 64;
+  product.seconds = [](double, double) { return 40e-6; };
+  product.sharedSeconds = [](double, double) { return 34e-6; };
+  Target target = known("cuda:h200");
+  target.gpu.gridBarrierSeconds = 1e-6;
+  auto shares = [&](double error) {
+    target.costs.confidence.barriers = error;
+    return partition({product}, target).kernels.front().phases.front().front().sharesTiles;
+  };
+  EXPECT_TRUE(shares(0.1));
+  EXPECT_FALSE(shares(0.2));
+}
 } // namespace

@@ -1,6 +1,6 @@
 // Tests the cost of a contraction on an SM: each resource counts, and steps in flight cover waiting.
-#include "passes/cost/ChooseGemm.h"
 #include "passes/cost/ProductCost.h"
+#include "passes/cost/ChooseGemm.h"
 #include "passes/target/Warpgroups.h"
 
 #include <gtest/gtest.h>
@@ -16,17 +16,17 @@ protected:
     return *chooseMicroKernel(target, {type, type, "f32"}, {1}, NumericsMode::standard);
   }
 
-  static GemmTiling tilingOf(const MicroKernel &kernel, int64_t m, int64_t n, int64_t k, int64_t threads,
-                             bool alone = false, int64_t kSlices = 1) {
+  GemmTiling tilingOf(const MicroKernel &kernel, int64_t m, int64_t n, int64_t k, int64_t threads, bool alone = false,
+                      int64_t kSlices = 1) const {
     int64_t bytes = kernel.unit == StepUnit::thread ? 4 : 2;
-    return *chooseGemmTiling({m, n, k, bytes, bytes, true}, threads, kernel, {kSlices, alone});
+    return *chooseGemmTiling({m, n, k, bytes, bytes, true}, threads, kernel, target.costs.gpu, {kSlices, alone});
   }
 
-  static ProductWork workOf(const MicroKernel &kernel, double m, double n, double k) {
+  ProductWork workOf(const MicroKernel &kernel, double m, double n, double k) const {
     ProductWork work{kernel, 1, k, 0};
     work.lhsBytes = work.rhsBytes = kernel.unit == StepUnit::thread ? 4 : 2;
     work.bytes = k * (m + n) * static_cast<double>(work.lhsBytes);
-    work.lhsCopies = work.rhsCopies = kCopyInstructions * static_cast<double>(work.lhsBytes) / 16;
+    work.lhsCopies = work.rhsCopies = target.costs.gpu.copyInstructions * static_cast<double>(work.lhsBytes) / 16;
     return work;
   }
 
@@ -66,7 +66,7 @@ TEST_F(ProductCost, lines_that_begin_inside_words_cost_instructions) {
   MicroKernel kernel = kernelFor("f16");
   GemmTiling tiling = tilingOf(kernel, 16, 64, 4096, 64);
   ProductWork work = workOf(kernel, 16, 64, 4096), shifted = work;
-  shifted.lhsCopies = kShiftedCopyInstructions * 2 / 4;
+  shifted.lhsCopies = target.costs.gpu.shiftedCopyInstructions * 2 / 4;
   EXPECT_GT(cyclesOf(shifted, tiling, {15, 1, 64}), cyclesOf(work, tiling, {15, 1, 64}));
 }
 

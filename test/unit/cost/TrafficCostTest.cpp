@@ -22,11 +22,12 @@ double seconds(const GroupWork &work, const Target &target) { return predictKern
 
 TEST(TrafficCost, names_bytes_and_seconds_with_units) {
   Prediction prediction = predictKernel(someWork(), *lookupTarget("x86-64-avx512"));
-  ASSERT_GE(prediction.terms.size(), 2u);
-  EXPECT_EQ(prediction.terms[0].name + prediction.terms[0].unit, "bytesB");
-  EXPECT_EQ(prediction.terms[1].name + prediction.terms[1].unit, "secondss");
-  EXPECT_EQ(prediction.bytes, prediction.terms[0].value);
-  for (const CostTerm &term : prediction.terms)
+  std::vector<CostTerm> terms = prediction.terms();
+  ASSERT_GE(terms.size(), 2u);
+  EXPECT_EQ(terms[0].name + terms[0].unit, "bytesB");
+  EXPECT_EQ(terms[1].name + terms[1].unit, "secondss");
+  EXPECT_EQ(prediction.bytes, terms[0].value);
+  for (const CostTerm &term : terms)
     EXPECT_TRUE(term.unit == "s" || term.unit == "B" || term.unit == "1") << term.name;
 }
 

@@ -12,15 +12,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Fraction of a cache that a block may occupy. In simulations, larger blocks evict lines in use (docs/design/block-order.md).
-constexpr double kShareOfCache = 0.75;
-constexpr int64_t kLeastK = 32; ///< K of the smallest block; loading and storing accumulators then takes a tenth of the
-                                ///< time of its multiplications
 constexpr int64_t kUnitOfK = 4; ///< unit of K that every micro kernel divides into whole steps
-/// Rows of a matrix that are read in parallel. A Zen 4 core reads a 4096 x 4096 matrix in f32 at 15, 21, 25, 20 and 11
-/// GB/s with one vector from each of 1, 4, 8, 16 and 32 values of K at a time. Column by column of blocks, with each
-/// line one page after the last, it reads 8 GB/s.
-constexpr int64_t kRowsInParallel = 8;
 
 int64_t sizeIn(const IterationSpace &space, const GroupRoot &root, const TensorExpr &expr, int64_t dim) {
   int64_t place = root.dims[dim];
@@ -68,7 +60,8 @@ bool streamsK(const TensorGraph &graph, const GroupRoot &root, const Contraction
               const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   int64_t k = sizeIn(space, root, expr, expr.reductions[0]), n = sizeIn(space, root, expr, roles.n);
-  return readsRowsOnce(graph, root, roles, space, target) && k > kRowsInParallel && n > lanesOfBlock(space, target) &&
+  return readsRowsOnce(graph, root, roles, space, target) && k > target.costs.cpu.rowsInParallel &&
+         n > lanesOfBlock(space, target) &&
          isBeyondOuterCache(root.accesses[roles.rhsInput].tensor, static_cast<double>(k) * n, target);
 }
 } // namespace
@@ -99,7 +92,7 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
   if (!roles || expr.reductions.size() != 1 || space.threads > 0 || bytesOfElement(expr.op->getResult(0)) < kLaneBytes)
     return 0;
   if (streamsK(graph, root, *roles, space, target))
-    return kRowsInParallel;
+    return target.costs.cpu.rowsInParallel;
   if (roles->m < 0)
     return 0;
   const RootAccess &rhs = root.accesses[roles->rhsInput];
@@ -107,9 +100,10 @@ int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, c
   int64_t lanes = lanesOfBlock(space, target), height = space.block.rows;
   int64_t rhsBytes = bytesOfElement(rhs.tensor);
   int64_t lhsBytes = bytesOfElement(root.accesses[roles->lhsInput].tensor);
-  double room = kShareOfCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
+  double room =
+      target.costs.cpu.usableCache * target.level(tile::Space::block).capacityBytes - height * lanes * kLaneBytes;
   auto most = static_cast<int64_t>(room / (lanes * rhsBytes + height * lhsBytes));
-  if (most < kLeastK || k <= most)
+  if (most < target.costs.cpu.shortestKBlock || k <= most)
     return 0;
   if (!liesInPanels(rhs, lanes))
     most = std::min(most, kCopiedBlockBytes / (lanes * kLaneBytes));
@@ -176,7 +170,7 @@ public:
   std::vector<LevelMovement> levels() const {
     std::vector<LevelMovement> found;
     for (const CacheLevel &cache : chainMachine(target).caches) {
-      double bytes = bytesInto(kShareOfCache * cache.capacityBytes);
+      double bytes = bytesInto(target.costs.cpu.usableCache * cache.capacityBytes);
       found.push_back({cache.name, bytes, 0, bytes / cache.bytesPerSecond * idle()});
     }
     return found;

@@ -72,8 +72,9 @@ double BlockContractions::copyInstructions(const GroupRoot &root, unsigned opera
   if (access.producer >= 0)
     return 0;
   int64_t together = shifted ? pieceBytes(graph, root, operand) : copyBytes(graph, root, operand);
-  return (shifted ? kShiftedCopyInstructions : kCopyInstructions) * static_cast<double>(bytesOf(access.tensor)) /
-         static_cast<double>(together);
+  const GpuCosts &costs = target.costs.gpu;
+  return (shifted ? costs.shiftedCopyInstructions : costs.copyInstructions) *
+         static_cast<double>(bytesOf(access.tensor)) / static_cast<double>(together);
 }
 
 bool BlockContractions::haveRowsForWarpgroups() const {
@@ -167,17 +168,12 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   block.work.threads = threads;
   int64_t grown = 0;
   for (const BlockContraction &contraction : contractions) {
-    GemmTile tile{tileOf(contraction.m),
-                  tileOf(contraction.n),
-                  contraction.longestK,
-                  contraction.lhsBytes,
-                  contraction.rhsBytes,
-                  contraction.lhsAlongK,
-                  contraction.rhsAlongK,
-                  contraction.lhsShifted,
-                  contraction.rhsShifted};
+    GemmTile tile{tileOf(contraction.m), tileOf(contraction.n),  contraction.longestK,
+                  contraction.lhsBytes,  contraction.rhsBytes,   contraction.lhsAlongK,
+                  contraction.rhsAlongK, contraction.lhsShifted, contraction.rhsShifted};
     std::string why;
-    std::optional<GemmTiling> tiling = chooseGemmTiling(tile, threads, contraction.kernel, {kSlices, isAlone()}, &why);
+    std::optional<GemmTiling> tiling =
+        chooseGemmTiling(tile, threads, contraction.kernel, target.costs.gpu, {kSlices, isAlone()}, &why);
     if (!tiling) {
       if (kSlices == 1) // with several slices, the reason is already recorded for one slice
         refuse(why);
@@ -198,9 +194,8 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
   ScratchBytes scratch = scratchBytes(block.tilings, threads);
   block.work.sharedBytes = buffers + scratch.sequential;
-  block.prefetches =
-      scratch.prefetching > 0 &&
-      hasRoomForPrefetch(target, resourcesOf(block.work), buffers + scratch.prefetching, target.cores);
+  block.prefetches = scratch.prefetching > 0 &&
+                     hasRoomForPrefetch(target, resourcesOf(block.work), buffers + scratch.prefetching, target.cores);
   if (block.prefetches)
     block.work.sharedBytes = buffers + scratch.prefetching;
   if (block.work.sharedBytes <= target.blockBytes) {

@@ -11,8 +11,9 @@ using namespace tilewright;
 
 static constexpr int64_t kCopyPadding = 64; ///< padding of a copied tile in bytes, at most
 
-BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space)
-    : space(space), touchedBytes(workOf(graph, space).globalBytes()) {
+BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space, const Target &target)
+    : space(space), hardlyRepeated(target.costs.gpu.hardlyRepeated),
+      touchedBytes(workOf(graph, space, target).globalBytes()) {
   collect(graph);
   order();
 }
@@ -55,7 +56,7 @@ void BlockReads::order() {
   growth.push_back(inner);
   for (int64_t dim : inner) {
     bool spares = llvm::any_of(reads, [&](const Read &read) {
-      return !read.along.test(dim) && read.bytes * (space.extents[dim] - 1) > (kHardlyRepeated - 1) * touchedBytes;
+      return !read.along.test(dim) && read.bytes * (space.extents[dim] - 1) > (hardlyRepeated - 1) * touchedBytes;
     });
     if (!spares || dim == inner.front())
       continue;

@@ -11,7 +11,7 @@ namespace tilewright {
 class BlockReads {
 public:
   /// Keeps a reference to `space`. All queries refer to its tiles at the time of the query.
-  BlockReads(const TensorGraph &graph, const IterationSpace &space);
+  BlockReads(const TensorGraph &graph, const IterationSpace &space, const Target &target);
 
   /// Returns the bytes of all tensors that the group accesses in global memory, each counted once.
   double globalBytes() const { return touchedBytes; }
@@ -43,6 +43,7 @@ private:
   bool isCommon(const Read &read) const;
 
   const IterationSpace &space;
+  double hardlyRepeated; ///< see CostParameters.def
   double touchedBytes;
   std::vector<Read> reads;
   llvm::SmallSetVector<mlir::Value, 2> small; ///< tensors no larger than a sector, which each block reads

@@ -1,19 +1,12 @@
 #include "passes/plan/tiling/gpu/BlockShapes.h"
 #include "passes/cost/Clusters.h"
+#include "passes/cost/Confidence.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace tilewright;
-
-namespace {
-constexpr double kClearly = 0.97;      ///< fraction of the best time at which another shape replaces it
-constexpr double kRoughness = 1.25;    ///< error of predictions: within this factor, fewer bytes decide
-constexpr double kHardlyLonger = 1.03; ///< time factor for fewer bytes, if some are still moved more than once
-constexpr double kFewer = 0.99;        ///< fraction of the bytes at which another shape replaces the best
-constexpr double kSmoother = 1.05;     ///< factor of kernel time allowed to avoid bank conflicts
-} // namespace
 
 StringRef tilewright::stringify(Composition composition) {
   switch (composition) {
@@ -78,11 +71,12 @@ void BlockCandidate::applyTo(IterationSpace &space) const {
   space.blockWork = work;
 }
 
-static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates) {
+static int64_t quickestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
   int64_t best = -1;
   for (auto [i, candidate] : llvm::enumerate(candidates))
     if (candidate.discarded.empty() &&
-        (best < 0 || candidate.latency.seconds <= kClearly * candidates[best].latency.seconds))
+        (best < 0 ||
+         isFaster(candidate.latency.seconds, candidates[best].latency.seconds, target.costs.confidence.tilings)))
       best = i;
   return best;
 }
@@ -102,12 +96,13 @@ static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t cho
   if (!conflicts(candidates[chosen]))
     return chosen;
   const BlockCandidate &before = candidates[chosen];
-  double bytes = std::max(before.work.movedBytes, kHardlyRepeated * before.work.bytes);
-  double most = kSmoother * kernelSeconds(before, target);
+  double bytes = std::max(before.work.movedBytes, target.costs.gpu.hardlyRepeated * before.work.bytes);
+  double least = kernelSeconds(before, target), most = std::numeric_limits<double>::infinity();
   int64_t best = chosen;
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     double seconds = kernelSeconds(candidate, target);
-    if (!candidate.discarded.empty() || conflicts(candidate) || candidate.work.movedBytes > bytes || seconds >= most)
+    if (!candidate.discarded.empty() || conflicts(candidate) || candidate.work.movedBytes > bytes || seconds >= most ||
+        isFaster(least, seconds, target.costs.confidence.forms))
       continue;
     best = i;
     most = seconds;
@@ -118,20 +113,21 @@ static int64_t withoutConflicts(ArrayRef<BlockCandidate> candidates, int64_t cho
 int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target &target) {
   if (!candidates.empty() && candidates.front().composition == Composition::contraction)
     return 0;
-  int64_t best = quickestBlock(candidates);
+  int64_t best = quickestBlock(candidates, target);
   if (best < 0)
     return best;
-  double least = kernelSeconds(candidates[best], target);
+  double least = kernelSeconds(candidates[best], target), hardly = target.costs.gpu.hardlyRepeated;
+  const ConfidenceCosts &confidence = target.costs.confidence;
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     const BlockWork &work = candidate.work, &before = candidates[best].work;
     if (!candidate.discarded.empty())
       continue;
     // Moving a few bytes more than once is tolerated: among such candidates the fastest is taken.
-    bool once = work.movedBytes <= kHardlyRepeated * work.bytes;
-    bool isOnce = before.movedBytes <= kHardlyRepeated * work.bytes;
-    bool quicker = candidate.latency.seconds <= kClearly * candidates[best].latency.seconds;
-    bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= kFewer * before.movedBytes;
-    if (better && kernelSeconds(candidate, target) <= (once ? kRoughness : kHardlyLonger) * least)
+    bool once = work.movedBytes <= hardly * work.bytes;
+    bool isOnce = before.movedBytes <= hardly * work.bytes;
+    bool quicker = isFaster(candidate.latency.seconds, candidates[best].latency.seconds, confidence.tilings);
+    bool better = once ? !isOnce || quicker : !isOnce && work.movedBytes <= (1 - confidence.bytes) * before.movedBytes;
+    if (better && !isFaster(least, kernelSeconds(candidate, target), once ? confidence.kernels : confidence.tilings))
       best = i;
   }
   return withoutConflicts(candidates, best, target);

@@ -1,5 +1,6 @@
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
+#include "passes/cost/Confidence.h"
 #include "passes/plan/space/TileGrowth.h"
 #include "passes/plan/tiling/gpu/BlockContractions.h"
 
@@ -11,7 +12,6 @@ constexpr int64_t kMostTile = 256, kLeastN = 16;
 constexpr int64_t kMostKSlices = 8, kFewM = 64;
 constexpr int64_t kThreads[] = {256, 128, 64, 512};
 constexpr int64_t kMostThreads = 256; ///< threads per block, unless rows must be whole in a block
-constexpr double kWorthwhile = 0.97;  ///< fraction of the best time at which another block replaces it
 constexpr size_t kMostTiles = 96;     ///< number of tiles whose time is predicted
 
 class BlockChooser {
@@ -155,7 +155,7 @@ private:
     for (size_t i = 1; i < found.size(); ++i) {
       double seconds = found[i].latency.seconds, quickest = found[best].latency.seconds;
       bool readsLess = found[i].work.movedBytes < found[best].work.movedBytes;
-      if (seconds <= kWorthwhile * quickest || (seconds <= quickest && readsLess))
+      if (isFaster(seconds, quickest, target.costs.confidence.tilings) || (seconds <= quickest && readsLess))
         best = i;
     }
     return best;

@@ -6,11 +6,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr double kStartSeconds = 1e-6;  ///< seconds to start a block and to store its accumulators
-constexpr double kNotOverlapped = 0.15; ///< fraction of the shorter of DRAM and SM time that does not overlap
-constexpr double kDramAccessBytes = 64; ///< bytes of one DRAM access
-constexpr double kSpecialLanes = 16;    ///< special functions of an SM per cycle
-
 bool BlockContractions::isOneLoop() const {
   const BlockContraction &contraction = contractions.front();
   return contractions.size() == 1 && !readsBuffers && walked < 0 && space.numerics != NumericsMode::strict &&
@@ -32,16 +27,17 @@ double BlockContractions::rhsStreamSeconds(const BlockContraction &contraction, 
   if (!streams(contraction))
     return 0;
   double rhs = static_cast<double>(tileOf(contraction.n) * contraction.rhsBytes);
-  double run = contraction.rhsAlongK ? kDramAccessBytes : std::min(rhs, kDramAccessBytes);
-  double bytes = tiles * timesOf(contraction) * contraction.k * rhs * (kDramAccessBytes / run);
+  double access = target.costs.gpu.dramAccessBytes, run = contraction.rhsAlongK ? access : std::min(rhs, access);
+  double bytes = tiles * timesOf(contraction) * contraction.k * rhs * (access / run);
   return streamSeconds(bytes, tiling, blocks, target);
 }
 
 double BlockContractions::otherSeconds(double threads) const {
-  GroupWork work = tilewright::workOf(graph, space);
+  GroupWork work = tilewright::workOf(graph, space, target);
+  const GpuCosts &costs = target.costs.gpu;
   double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
-  double light = work.elementwise / issuedLanes(threads);
-  double cycles = (work.blockBytes / kBankBytes + work.special / kSpecialLanes + light) / tiles;
+  double light = work.elementwise / issuedLanes(threads, target);
+  double cycles = (work.blockBytes / costs.bankBytes + work.special / costs.specialLanes + light) / tiles;
   return (cycles + fillCycles(threads)) / clock;
 }
 
@@ -59,7 +55,7 @@ double BlockContractions::fillCycles(double threads) const {
 }
 
 double BlockContractions::secondsOf(const Candidate &block, double blocks, double together) const {
-  double tiles = static_cast<double>(block.work.blocks), seconds = kStartSeconds, stream = 0;
+  double tiles = static_cast<double>(block.work.blocks), seconds = target.costs.gpu.blockSeconds, stream = 0;
   for (auto [contraction, tiling] : llvm::zip(contractions, block.tilings)) {
     ProductWork work = workOf(contraction);
     work.prefetched = block.prefetches && canPrefetch(contraction);
@@ -69,7 +65,7 @@ double BlockContractions::secondsOf(const Candidate &block, double blocks, doubl
   // If K is sliced, only the units that hold the final accumulators run the epilogue.
   seconds += together * otherSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
   seconds *= std::ceil(tiles / blocks);
-  return std::max(seconds, stream) + kNotOverlapped * std::min(seconds, stream);
+  return std::max(seconds, stream) + target.costs.gpu.notOverlapped * std::min(seconds, stream);
 }
 
 std::optional<BlockWork> BlockContractions::workWith(int64_t threads) {
@@ -104,7 +100,7 @@ double BlockContractions::sharedSecondsWith(int64_t threads, double blocks, doub
   double latency = target.gpu.l2Cycles / target.gpu.clockHz;
   double handover = latency + partialBytes * static_cast<double>(target.cores) / l2Bandwidth(target);
   double exchange = (1 + std::ceil(steps / ownSteps)) * handover;
-  double seconds = startedTiles * (kStartSeconds + latency) + together * exchange +
+  double seconds = startedTiles * (target.costs.gpu.blockSeconds + latency) + together * exchange +
                    productSeconds(workOf(share), tiling, {blocks, together, block->work.threads}, target);
   return std::max(seconds, rhsStreamSeconds(contractions.front(), tiling, tiles, blocks));
 }
@@ -128,8 +124,8 @@ SharedTiles tilewright::sharedTiles(const TensorGraph &graph, const Target &targ
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; }).sharedWith(threads);
 }
 
-double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space, int64_t threads,
-                                 double blocks, double together) {
+double tilewright::sharedSeconds(const TensorGraph &graph, const Target &target, const IterationSpace &space,
+                                 int64_t threads, double blocks, double together) {
   int64_t walked = walkedDim(space.extents, space.tiles, space.grid);
   return BlockContractions(graph, target, space, walked, [&] { return space.footprintBytes; })
       .sharedSecondsWith(threads, blocks, together);

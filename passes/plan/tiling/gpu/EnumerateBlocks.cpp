@@ -2,8 +2,8 @@
 // each.
 #include "passes/cost/BlockLatency.h"
 #include "passes/cost/Clusters.h"
-#include "passes/layout/WarpPasses.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/layout/WarpPasses.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockReads.h"
 #include "passes/plan/tiling/gpu/BlockShapes.h"
@@ -17,9 +17,7 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kWarpLanes = 32;
-constexpr double kSpecialInstructions = 12; ///< light instructions of a transcendental function or a division
-constexpr int64_t kMostTurns = 32;          ///< vectors that a thread computes one after another, at most
-constexpr int64_t kScratchBytes = 4;        ///< bytes of a typical element in the scratch memory of reductions
+constexpr int64_t kMostTurns = 32; ///< vectors that a thread computes one after another, at most
 
 /// The work of a nest at each of its points.
 struct NestPoints {
@@ -34,7 +32,7 @@ class BlockEnumerator {
 public:
   BlockEnumerator(const TensorGraph &graph, const Target &target, IterationSpace &space,
                   llvm::function_ref<int64_t()> footprint)
-      : graph(graph), target(target), space(space), footprint(footprint), reads(graph, space) {
+      : graph(graph), target(target), space(space), footprint(footprint), reads(graph, space, target) {
     collect();
     lanes = chooseLanes();
   }
@@ -94,8 +92,8 @@ private:
         for (unsigned dim : space.loopsAround(graph, root, evaluation))
           evaluated *= own.domain[dim];
         double share = evaluated / points, special = share * specialOps(expr);
-        nest.instructions +=
-            share * expr.arithmetic() / std::max<double>(1, expr.domainSize()) + kSpecialInstructions * special;
+        nest.instructions += share * expr.arithmetic() / std::max<double>(1, expr.domainSize()) +
+                             target.costs.gpu.specialInstructions * special;
         nest.special += special;
       }
       if (!own.oneReliesOnOne())
@@ -121,13 +119,13 @@ private:
   /// Returns the L2 traffic in whole sectors.
   double movedBytes(int64_t cluster) const { return reads.movedBytes(cluster) * sectorShare; }
 
-  bool repeats() const { return movedBytes(1) > kHardlyRepeated * reads.globalBytes(); }
+  bool repeats() const { return movedBytes(1) > target.costs.gpu.hardlyRepeated * reads.globalBytes(); }
 
   /// Returns the shared memory in which several warps combine their parts of a row or a column.
   int64_t scratchBytes() const {
     if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
       return 0;
-    return space.threads * kScratchBytes * (space.group > 0 ? 1 : lanes);
+    return space.threads * target.costs.gpu.typicalElementBytes * (space.group > 0 ? 1 : lanes);
   }
 
   int64_t chooseLanes() const { return lanesOf(widest); }
@@ -327,7 +325,8 @@ private:
     if (work.sharedBytes > target.blockBytes)
       return discard(composition, "its rows take " + std::to_string(work.sharedBytes) +
                                       " bytes of shared memory; the target has " + std::to_string(target.blockBytes));
-    work.registers = kBaseRegisters + 2 * lanes * static_cast<int64_t>(space.inputs.size() + space.outputs.size());
+    work.registers =
+        target.costs.gpu.baseRegisters + 2 * lanes * static_cast<int64_t>(space.inputs.size() + space.outputs.size());
     work.registers = std::min<int64_t>(work.registers, target.gpu.registersPerThread);
     work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
     work.accessBytes = lanes * widest;
@@ -353,8 +352,6 @@ private:
       now.discarded = "no such block fits on an SM";
     candidates.push_back(std::move(now));
   }
-
-  static constexpr int64_t kBaseRegisters = 32;
 
   const TensorGraph &graph;
   const Target &target;

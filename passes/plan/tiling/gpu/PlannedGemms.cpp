@@ -142,8 +142,8 @@ private:
                                                         plan.numerics);
     if (!micro)
       return unreadable("target '" + target.name + "' has no micro kernel for its operands");
-    GemmTile tile{m < 0 ? 1 : sizes[m],  sizes[n],      sizes[k], ofLhs.elementBytes, ofRhs.elementBytes,
-                  !ofLhs.liesAlong(m), !ofRhs.liesAlong(n)};
+    GemmTile tile{m < 0 ? 1 : sizes[m], sizes[n],           sizes[k], ofLhs.elementBytes, ofRhs.elementBytes,
+                  !ofLhs.liesAlong(m),  !ofRhs.liesAlong(n)};
     tile.lhsShifted = !lhsInBuffer && ofLhs.beginsInsideWords(m, k);
     tile.rhsShifted = !rhsInBuffer && !hasLayout() && ofRhs.beginsInsideWords(n, k);
     PlannedGemm gemm{tile, *micro, {}, threads(), whyNotResident(*micro)};
@@ -199,8 +199,8 @@ private:
 
   /// Returns true if the steps along K are the only loop around the accumulators.
   bool hasOneLoop() const {
-    return llvm::none_of(
-        nest, [&](int64_t other) { return other != m && other != n && other != k && sizes[other] > 1; });
+    return llvm::none_of(nest,
+                         [&](int64_t other) { return other != m && other != n && other != k && sizes[other] > 1; });
   }
 
   /// Returns the contractions that a block computes one after another in the same loop, in order.
@@ -308,7 +308,7 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
       return ""; // whyNotComputed says why it cannot be read
     PlannedGemm &gemm = *read;
     gemm.use.kSlices = kSlicesOf ? kSlicesOf(op.id) : 1;
-    op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, gemm.use);
+    op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use);
     if (!op.gemm)
       return "";
     GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
@@ -325,7 +325,7 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
 static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader, const Target &target) {
   std::string why;
   if (!op.gemm) { // nothing could be chosen
-    chooseGemm(gemm.tile, gemm.threads, gemm.kernel, gemm.use, &why);
+    chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use, &why);
     return why;
   }
   std::optional<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm, &why);

@@ -1,6 +1,6 @@
 // Tiles and blocks of K for contractions on CPUs, chosen by what moves between caches, and the cost of accesses.
-#include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/space/Work.h"
+#include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "test/unit/PlanFixture.h"
 
 using namespace mlir;
@@ -30,7 +30,7 @@ protected:
     TensorGraph graph = parse(source);
     std::optional<IterationSpace> space = spaceOfAll(graph);
     EXPECT_TRUE(space);
-    return space ? workOf(graph, *space).arithmetic : 0;
+    return space ? workOf(graph, *space, target).arithmetic : 0;
   }
 };
 

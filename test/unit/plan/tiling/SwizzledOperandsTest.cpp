@@ -104,7 +104,8 @@ TEST_F(TileImagesTest, OnlyWarpgroupsReadImages) {
 GemmTiling tilingOf(int64_t n) {
   Target target = *lookupTarget("cuda:h200");
   GemmTile tile{128, n, 1024, 2, 2};
-  return *chooseGemmTiling(tile, 256, *warpgroupKernel(target, {"f16", "f16", "f32"}, NumericsMode::standard));
+  return *chooseGemmTiling(tile, 256, *warpgroupKernel(target, {"f16", "f16", "f32"}, NumericsMode::standard),
+                           target.costs.gpu);
 }
 
 TEST(BulkCopyGain, CountsInstructionsAgainstWaits) {
