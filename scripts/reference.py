@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -404,8 +404,9 @@ _TARGETS = """# Targets
 
 **Which machines does the compiler know?** `cpu` is this machine with all of its features. Each name is a `--target`;
 several with commas give each kernel a variant for each ([CPUs](../guide/variants.md), [GPUs](../guide/gpu.md)).
-`tilewright targets NAME` prints all numbers as JSON, and a JSON file with a `base` changes some of them ([a target of
-your own](../guide/extending.md#a-target)).
+`tilewright targets NAME` prints all numbers as JSON, [cost parameters](costs.md) included, and a JSON file with a
+`base` changes some of them ([by hand](../guide/extending.md#a-target), [by
+measuring](../guide/calibrate.md)).
 
 | target | back end | cores or SMs | memory, innermost first | source of the numbers |
 |---|---|---|---|---|
@@ -430,6 +431,44 @@ def _size(capacity: int) -> str:
         if capacity >= size:
             return f"{capacity / size:g} {unit}"
     return f"{capacity} B" if capacity else "unbounded"
+
+
+# Cost parameters
+
+
+_COSTS = """# Cost parameters{title}
+
+**Which numbers do predictions of {what} rest on, and where are they from?** A
+[target](targets.md) holds them, a [calibration](../guide/calibrate.md) measures some, and a target file may set each
+(`costs`). The [cost model](../design/cost-model.md) says how they are used. {also}
+An error is the part of the slower time by which two predictions may differ although neither is faster.
+
+| parameter | value | unit | meaning | source | date |
+|---|---|---|---|---|---|
+"""
+_COST_ROW = re.compile(
+    r"^[A-Z_]+\(\w+, (?P<name>\w+), [^\"]+?,\s*\"[^\"]*\",\s*\"(?P<meaning>[^\"]*)\",\s*\"[^\"]*\",\s*\"[-0-9]+\"\)$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def costs_page(groups: Sequence[str], base: str, *, title: str, what: str, also: str) -> str:
+    """Returns the table of the cost parameters of some groups, with the values of a target."""
+    from tilewright.records.targets import Target
+
+    text = (ROOT / "passes/target/CostParameters.def").read_text()
+    meanings = {row["name"]: row["meaning"] for row in _COST_ROW.finditer(text)}
+    lines = []
+    for parameter in Target.lookup(base).costs:
+        group, _, name = parameter.name.partition(".")
+        if group in groups:
+            values = [
+                f"`{parameter.name}`",
+                f"{parameter.value:.4g}" if parameter.value < 1e4 else f"{parameter.value:.0f}",
+            ]
+            values += [parameter.unit, meanings[name], parameter.source, parameter.date]
+            lines.append(f"| {' | '.join(map(_cell, values))} |")
+    return _COSTS.format(title=title, what=what, also=also) + "\n".join(lines) + "\n"
 
 
 # Results, and the README
@@ -488,6 +527,20 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/python-classes.md": python_classes_page,
     f"{REFERENCE}/python-errors.md": python_errors_page,
     f"{REFERENCE}/targets.md": targets_page,
+    f"{REFERENCE}/costs.md": lambda: costs_page(
+        ("cpu", "confidence"),
+        "x86-64-avx512",
+        title="",
+        what="CPUs, and comparisons of predictions,",
+        also="[GPUs](costs-gpu.md) have a page of their own.",
+    ),
+    f"{REFERENCE}/costs-gpu.md": lambda: costs_page(
+        ("gpu",),
+        "cuda:h200",
+        title=" of GPUs",
+        what="kernels on GPUs",
+        also="[Comparisons](costs.md) are on the page of CPUs.",
+    ),
     f"{REFERENCE}/results.md": results_page,
     **onnx_pages(),
     "docs/levels.svg": levels_picture,

@@ -3,6 +3,7 @@
 #include "core/CacheSimulator.h"
 #include "core/Core.h"
 #include "core/GemmChains.h"
+#include "core/Measure.h"
 #include "core/Simulate.h"
 #include "python/bindings/Ir.h"
 
@@ -109,6 +110,10 @@ NB_MODULE(_native, m) {
       nb::arg("extents"), nb::arg("order"), nb::arg("tiles"), nb::arg("reuse"));
   m.def("gemm_chain_optimum", &gemmChainOptimum, nb::arg("extents"), nb::arg("least"), nb::arg("capacity_bytes"));
 
+  m.def("measure_multiply_adds", &measureMultiplyAdds, nb::arg("vector_bytes"), nb::arg("threads"), nb::arg("seconds"),
+        NoGil());
+  m.def("measure_copies", &measureCopies, nb::arg("vector_bytes"), nb::arg("bytes"), nb::arg("threads"),
+        nb::arg("seconds"), NoGil());
   m.def("note_passes_in", &notePassesIn, nb::arg("file"), nb::arg("offset"), nb::arg("bytes"));
   m.def("known_targets", &targetNames);
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));

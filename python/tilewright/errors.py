@@ -120,6 +120,10 @@ class TargetError(TilewrightError):
     """There is no such target, or its description is malformed."""
 
 
+class CalibrationError(TilewrightError):
+    """Measurements do not describe a machine: their repetitions disagree, or results are of something else."""
+
+
 class InputError(TilewrightError):
     """A program was called with the wrong number of arrays, or an array of the wrong shape or dtype."""
 

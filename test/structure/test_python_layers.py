@@ -31,7 +31,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("tilewright.simulator", "tilewright.tuning"),
     ("tilewright.cache",),
     ("tilewright.api",),
-    ("tilewright.compare", "tilewright.torch"),
+    ("tilewright.calibration", "tilewright.compare", "tilewright.torch"),
     ("tilewright.cli",),
     ("tilewright", "tilewright.__main__"),
 )

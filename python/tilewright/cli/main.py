@@ -1,4 +1,4 @@
-"""The command line: `tilewright compile | run | check | explain | tune | cache | simulate | doctor | targets`, ..."""
+"""The command line: `tilewright compile | run | check | explain | tune | cache | calibrate | simulate | ...`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tilewright.cli.cache import cache_command
+from tilewright.cli.calibrate import calibrate
 from tilewright.cli.check import run_check
 from tilewright.cli.dims import dims_argument
 from tilewright.cli.examine import doctor, targets
@@ -387,7 +388,7 @@ def explain(
         raise OutputError(f"cannot be written ({error.strerror})", where=output) from None
 
 
-for command in (tune, tuning, cache_command, doctor, targets, common(simulate)):
+for command in (tune, tuning, cache_command, calibrate, doctor, targets, common(simulate)):
     cli.add_command(command)
 
 
