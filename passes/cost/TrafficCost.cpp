@@ -109,17 +109,17 @@ std::vector<CostTerm> Prediction::terms() const {
                                  {"input bytes", "B", inputBytes},
                                  {"output bytes", "B", outputBytes},
                                  {"block bytes", "B", blockBytes},
-                                 {"launch", "s", launchSeconds},
-                                 levels[0],
-                                 levels[1],
-                                 {"arithmetic", "s", arithmeticSeconds},
-                                 {"repeated bytes", "B", repeatedBytes},
-                                 {"repeated traffic", "s", repeatedSeconds},
-                                 {"barriers", "s", barrierSeconds},
-                                 {"workgroups", "1", static_cast<double>(workgroups)}};
+                                 {"launch", "s", launchSeconds}};
+  auto own = ArrayRef<CostTerm>(levels).take_front(2); // of a kernel's own phase; a backend may count fewer
+  append_range(terms, own);
+  terms.insert(terms.end(), {{"arithmetic", "s", arithmeticSeconds},
+                             {"repeated bytes", "B", repeatedBytes},
+                             {"repeated traffic", "s", repeatedSeconds},
+                             {"barriers", "s", barrierSeconds},
+                             {"workgroups", "1", static_cast<double>(workgroups)}});
   if (latencySeconds > 0)
     terms.push_back({"latency", "s", latencySeconds});
-  append_range(terms, drop_begin(levels, 2));
+  append_range(terms, ArrayRef<CostTerm>(levels).drop_front(own.size()));
   if (gridBarrierSeconds > 0)
     terms.push_back({"grid barriers", "s", gridBarrierSeconds});
   return terms;

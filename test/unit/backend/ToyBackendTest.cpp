@@ -33,8 +33,10 @@ public:
     double bytes = 0;
     for (const GroupWork &group : groups)
       bytes += group.globalBytes();
-    double seconds = target.launchSeconds + bytes / target.level(tile::Space::global).bandwidth;
-    return {bytes, seconds, {{"bytes", "B", bytes}, {"seconds", "s", seconds}}};
+    Prediction prediction;
+    prediction.bytes = bytes;
+    prediction.seconds = target.launchSeconds + bytes / target.level(tile::Space::global).bandwidth;
+    return prediction;
   }
 
   void populateNormalize(OpPassManager &manager, const KernelOptions &) const override {

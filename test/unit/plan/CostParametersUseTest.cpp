@@ -44,7 +44,7 @@ protected:
   std::string planned(const std::string &source) {
     TensorGraph graph = parse(source);
     std::string text;
-    llvm::raw_string_ostream(text) << toJson(makePlan(graph, target));
+    llvm::raw_string_ostream(text) << toJson(*makePlan(graph, target));
     return text;
   }
 
