@@ -88,7 +88,8 @@ def test_programs_and_code_are_made_as_the_plan_says() -> None:
         for path in _cpp_files()
         if path.is_relative_to(ROOT / folder)
         for number, header in _includes(path)
-        if header.startswith(("passes/cost/", "passes/plan/", "passes/backend/")) and not header.startswith("passes/plan/ir/")
+        if header.startswith(("passes/cost/", "passes/plan/", "passes/backend/"))
+        and not header.startswith("passes/plan/ir/")
     ]
     assert deciding == []
 
