@@ -175,16 +175,26 @@ _RESIZES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("scale", [0.6, 1.7, 2.0])
+@pytest.mark.parametrize("scale", [0.61, 1.73, 2.0])
 def test_resizes(scale: float) -> None:
-    """Every mode, by a factor that shrinks and factors that enlarge, whole and not."""
+    """Every mode, by a factor that shrinks and factors that enlarge, whole and not. None puts a position halfway
+    between two elements, where ONNX Runtime and onnx's evaluator round differently."""
     x = np.random.default_rng(0).standard_normal((2, 3, 7, 5)).astype(np.float32)
-    constants = {"scales": np.array([1, 1, scale, 1.3], np.float32)}
+    constants = {"scales": np.array([1, 1, scale, 1.29], np.float32)}
     nodes = [
         helper.make_node("Resize", ["x", "", "scales"], [f"y{number}"], **attributes)
         for number, attributes in enumerate(_RESIZES)
     ]
     _check(nodes, {"x": x}, _evaluated(nodes, {"x": x}, constants), constants, rtol=2e-6)
+
+
+def test_the_nearest_element_is_found_in_f32() -> None:
+    """3 / 0.6 is 5 in f32, and less than 5 for the f64 nearest to the f32 of 0.6."""
+    x = np.random.default_rng(0).standard_normal((1, 3, 7, 7)).astype(np.float32)
+    constants = {"scales": np.array([1, 1, 0.6, 0.6], np.float32)}
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y0"], mode="nearest", **attributes)]
+    _check(nodes, {"x": x}, _by_onnx_runtime(nodes, {"x": x}, constants), constants, rtol=0)
 
 
 def test_transposed_convolutions() -> None:

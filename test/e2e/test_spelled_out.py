@@ -295,12 +295,14 @@ def test_a_window_that_begins_in_the_padding_is_refused(op: str) -> None:
 def test_attention_is_one_kernel(
     attributes: dict[str, float], heads: tuple[int, int], mask: dict[str, Array]
 ) -> None:
-    """A causal mask is computed from indices alone, at load."""
+    """A causal mask is computed from indices alone, at load. Whether a row of a mask has any key is worth a kernel of
+    its own only on the oldest processors, which would find it again for every head."""
     own, shared = heads
     inputs = {"q": normal(2, own, 37, 16), "k": normal(2, shared, 37, 16), "v": normal(2, shared, 37, 16)}
     inputs |= mask
     program = run_beside_onnx(helper.make_node("Attention", list(inputs), ["y"], **attributes), inputs)
-    assert len(program.metadata.report.kernels) == 1
+    is_old = program.metadata.target == "x86-64-v2"
+    assert len(program.metadata.report.kernels) == (2 if mask and is_old else 1)
 
 
 def test_attention_of_merged_heads() -> None:

@@ -1,8 +1,9 @@
 """Resize in all modes along dims of known length, as gathers along one dim after another.
 
 An element of the result is a sum of a few elements of its row, with weights that depend on its position alone: both are
-constants. Positions and weights are those of ONNX's reference, in f64. IREE's importer takes the forms that exporters
-write most, and its kernels for these stay.
+constants. Positions and weights are those of ONNX's reference, in f64; but where the model gives scales, which are f32,
+the nearest element is found in f32, as ONNX Runtime does: 3 / 0.6 is 5 there, and 4.9999998 in f64.
+IREE's importer takes the forms that exporters write most, and its kernels for these stay.
 """
 
 from __future__ import annotations
@@ -113,15 +114,18 @@ def _is_of_iree(operation: Operation, mode: str, dims: list[_Dim] | None) -> boo
     return bool(mode == "linear" and where == "half_pixel")
 
 
-def _positions(operation: Operation, dim: _Dim) -> Array:
+def _positions(operation: Operation, dim: _Dim) -> Any:
     """Returns the position in the source of each element of the result."""
-    x = np.arange(dim.result, dtype=np.float64)
-    width, last = dim.scale * dim.length, dim.length - 1
+    is_single = operation.attribute("mode", b"nearest") == b"nearest" and operation.value(3) is None
+    real = np.float32 if is_single else np.float64
+    x: Array = np.arange(dim.result, dtype=real)
+    scale: Any = real(dim.scale)
+    width, last = scale * dim.length, dim.length - 1
     match operation.attribute("coordinate_transformation_mode", b"half_pixel").decode():
         case "align_corners":
             return 0 * x if width == 1 else x * last / (width - 1)
         case "asymmetric":
-            return x / dim.scale
+            return x / scale
         case "tf_crop_and_resize":
             begin, end = dim.region
             inner = 0 * x + (end - begin) * last / 2 if width == 1 else x * (end - begin) * last / (width - 1)
@@ -130,9 +134,9 @@ def _positions(operation: Operation, dim: _Dim) -> Array:
             return 0 * x - 0.5
         case "half_pixel_symmetric":
             offset = dim.length / 2 * (1 - dim.result / width)
-            return offset + (x + 0.5) / dim.scale - 0.5
+            return offset + (x + 0.5) / scale - 0.5
         case "half_pixel" | "pytorch_half_pixel":
-            return (x + 0.5) / dim.scale - 0.5
+            return (x + 0.5) / scale - 0.5
         case unknown:
             return operation.refuse(f"the coordinate transformation {unknown} is not ONNX's")
 
