@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import time
@@ -200,7 +201,11 @@ def test_the_cache_serves_shapes_in_another_process(cache: Path, compile: Any, p
         "print(program.shapes[0].origin)\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code, path, cache], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, path, cache],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert ran.stdout.startswith("from the compilation cache, compiled ")
 

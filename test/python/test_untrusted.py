@@ -139,6 +139,7 @@ def _archive(path: Path, files: dict[str, bytes], *, compression: int = zipfile.
 
 
 def test_a_pickled_object_in_an_archive_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
     path = _archive(tmp_path / "model.pt2", {"model/data/constants/opaque_obj_0": pickle.dumps(print)})
     with pytest.raises(ModelError, match=r"pickled object.*which is code"):
         tilewright.compile(path)

@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import CompileError, InputError, ModelError
-from tilewright.records.signature import Signature
+
+if TYPE_CHECKING:
+    from tilewright.records.signature import Signature
 
 DimChoice: TypeAlias = "int | tuple[int, int] | Sequence[int]"
 """What `compile(dims=)` takes for a dim: its size, the least and the greatest size, or a list of sizes to build
@@ -202,6 +202,8 @@ def _shape(value: Any) -> Sequence[int] | None:
     shape = getattr(value, "shape", None)
     if shape is not None:
         return shape  # type: ignore[no-any-return]
+    import numpy as np  # it is slow, and the command line reads this module for its help
+
     try:
         return tuple(np.shape(value))
     except ValueError:  # lists of different lengths
