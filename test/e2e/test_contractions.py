@@ -15,7 +15,7 @@ from tilewright.reference.oracle import float64_reference
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 Shape = tuple[int, ...]
 _LAYER_NORM_EPSILON = 1e-5

@@ -21,7 +21,7 @@ from control_flow_models import (
 )
 from onnx import GraphProto
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 
 def branch(op: str, operand: str = "x", shape: Shape = None, **attributes: Any) -> GraphProto:

@@ -25,7 +25,7 @@ from control_flow_models import (
 )
 from onnx import GraphProto
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 
 def doubling_body(*, is_counted: bool, state_shape: Shape = (3,)) -> GraphProto:

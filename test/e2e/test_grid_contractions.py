@@ -17,7 +17,7 @@ from tilewright.simulator.programs import simulate_program
 from benchmarks.workloads import BertOptions, transformers
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.lands(one_in=3)
+pytestmark = pytest.mark.lands(one_in=6)
 
 
 def layers_behind_attention(rows: int, width: int, hidden: int, dtype: int) -> onnx.ModelProto:

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from tilewright.cli.main import cli
 from tilewright.errors import CompileError, PlanError
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -19,7 +19,7 @@ from compiled import compiled
 from benchmarks.workloads import stitch
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=2)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
 
 _ROWS = 5
 _COLUMNS = (512, 1003, 5003)  # whole blocks; whole vectors and a masked remainder; many blocks

@@ -23,7 +23,7 @@ from tilewright.system.ptxas import find_ptxas
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.lands(one_in=4)
+pytestmark = pytest.mark.lands(one_in=6)
 
 _F32, _F16, _BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 

@@ -19,7 +19,7 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.lands(one_in=3)
+pytestmark = pytest.mark.lands(one_in=6)
 
 M, K, N = 64, 192, 128
 TILE_M, TILE_N = 32, 64

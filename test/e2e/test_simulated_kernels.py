@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 from tilewright.reference.oracle import float64_reference, random_inputs, relative_error
 from tilewright.simulator.programs import simulate_program
 
-pytestmark = pytest.mark.lands(one_in=3)
+pytestmark = pytest.mark.lands(one_in=6)
 
 Array = np.ndarray[Any, Any]
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}

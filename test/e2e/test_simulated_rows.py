@@ -18,7 +18,7 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.lands(one_in=3)
+pytestmark = pytest.mark.lands(one_in=6)
 
 _TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 # The steps are relative to the mean: half a step of the type at the largest probability, which is about 30 times the

@@ -14,7 +14,7 @@ from tilewright.runtime.inputs import random_inputs
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 
 def _transposed_operand(rows: int, columns: int) -> onnx.ModelProto:

@@ -19,7 +19,7 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
 Array = np.ndarray
 _DTYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
