@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -291,6 +293,19 @@ def test_the_identity_has_the_extension_module_and_the_compilers(tmp_path: Path)
     library = Path(str(native.__file__))
     assert identity[library.name] == HeldFile(library, may_map=True).digest()
     assert identity["iree-base-compiler"] == "3.13.0"
+
+
+def test_the_identity_is_the_same_beside_bindings_of_others(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, sys\n"
+        "from tilewright.cache.build import compiler_identity\n"
+        "from tilewright.cache.hashes import Hashes\n"
+        "before = compiler_identity(Hashes(pathlib.Path(sys.argv[1])))\n"
+        "import iree.compiler.ir\n"
+        "assert compiler_identity(Hashes(pathlib.Path(sys.argv[1]))) == before\n"
+    )
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=path)
 
 
 def test_a_remembered_hash_saves_reading_and_a_changed_file_is_read(

@@ -14,8 +14,9 @@ from tilewright.iree.versions import PACKAGES, installed_version
 from tilewright.system.version import package_version
 
 _PACKAGE = Path(__file__).parents[1]
-_LIBRARIES = ("libMLIR", "libLLVM")
-"""Beginnings of the names of shared libraries that compile, where they are not linked into the extension module."""
+_LIBRARIES = ("libMLIR.", "libLLVM.", "libLLVM-")
+"""Beginnings of the names of shared libraries that compile, where they are not linked into the extension module. Those
+of Python bindings to MLIR have other names; a process may have IREE's or not."""
 _FRONT_ENDS = ("onnx", "torch", "numpy", "ml_dtypes")
 """Packages that read models and weights."""
 
