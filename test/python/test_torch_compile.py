@@ -258,7 +258,9 @@ def test_shapes_that_depend_on_data_are_left_to_pytorch() -> None:
     with torch.no_grad():
         assert_close(compiled(function)(x), function, (x,))
     reasons = importlib.import_module("torch._dynamo.utils").counters["graph_break"]  # of this process so far
-    assert any("aten.nonzero" in reason for reason in reasons)  # PyTorch runs it between two graphs, which are ours
+    assert any(
+        "aten.nonzero" in reason for reason in reasons
+    )  # PyTorch runs it between two graphs, which are ours
     assert len(backend.reports) == 2
     assert_ours()
 
