@@ -320,7 +320,7 @@ def iree_faults_page() -> str:
     from tilewright.iree.known_faults import FAULTS
 
     lines = [
-        "# What IREE gets wrong",
+        "# Faults of IREE",
         "",
         "**Which faults of IREE 3.13 does Tilewright work around?** Programs of Tilewright do not show them. "
         "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, in some minutes, and "

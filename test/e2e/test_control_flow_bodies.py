@@ -152,7 +152,7 @@ def test_states_of_other_types(dtype: Any) -> None:
     equal(program(x, step), slices[-1], np.stack(slices))
 
 
-# What cannot be compiled is refused by name, and not by an error of IREE.
+# An op that cannot be compiled is refused by its name, and not by an error of IREE.
 def test_a_sequence_as_state_is_refused() -> None:
     kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, [3]))
     body = graph_of(

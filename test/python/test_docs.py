@@ -107,7 +107,7 @@ def _run(block: Block, names: dict[str, object], folder: Path) -> None:
             exec(block.text, names)
     elif block.language == "python":
         exec(block.text, names)
-        # What a page registers would change the plans of the tests that follow in this process.
+        # Micro kernels and targets that a page registers would change the plans of later tests in this process.
         for value in names.values():
             if isinstance(value, tilewright.MicroKernel):
                 unregister_micro_kernel(value.name)

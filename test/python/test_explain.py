@@ -73,7 +73,7 @@ def test_kernel_that_is_a_module_has_its_name() -> None:
     assert two.title == "net/layer.1/matmul … net/head/matmul"
 
 
-# What is written goes through a view that IREE makes of it, and the reason is that of the kernels, not of the view.
+# A result passes through a view that IREE makes of it; the reason is that of the kernels, not of the view.
 
 
 def test_boundary_looks_through_views() -> None:

@@ -34,7 +34,7 @@ def test_modules_need_no_import_of_their_own(name: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# What an interactive session prints of an object is short, however large the model is.
+# The repr of an object is short, however large the model is.
 
 
 def test_reprs_are_short(program: tilewright.Program) -> None:

@@ -44,7 +44,7 @@ def test_an_expression_is_built_from_a_python_function(module: Module) -> None:
     assert [len(names(op)) for op in module.operation.walk("tile.expr")] == [4]
 
 
-# What is read as a value can be written as one.
+# A value that is read from an attribute can be written to one.
 def test_an_attribute_of_the_dialect_is_built_from_its_value(planned: Module) -> None:
     expr = first(planned, "tile.expr")
     with planned.context:

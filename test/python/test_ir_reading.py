@@ -91,7 +91,7 @@ def test_locations_name_the_place_in_the_model(planned: Module) -> None:
     assert str(first(planned, "tile.connect").location) == "planned.mlir:15:10"
 
 
-# What a pass in C++ leaves is read at once, without printing and parsing.
+# The result of a pass in C++ is read at once, without printing and parsing.
 def test_an_output_of_a_stage_is_walked_in_place() -> None:
     softmax = Module.parse(SOFTMAX)
     passes.raise_tensor_exprs(softmax)

@@ -34,7 +34,7 @@ def test_notes_are_shortened(note: str, shown: str) -> None:
     assert detail_of(note) == shown
 
 
-# What happens inside a step is reported behind the name of the step.
+# Passes and phases inside a step are reported behind the name of the step.
 
 
 def test_details_are_reported_with_their_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ class NestedGraph(onnx_importer.GraphInfo):  # type: ignore[misc]
 class Bodies:
     """The part of the importer that imports the nodes of a nested graph in place."""
 
-    # What this part uses of IREE's importer.
+    # Members of IREE's importer that this part uses.
     _gi: Any
     _b: Any
     _cc: Any
