@@ -138,3 +138,40 @@ def scopes(tmp_path: Path) -> Iterator[Scopes]:
     folder = tmp_path / "given"
     folder.mkdir()
     yield Scopes(folder)
+
+
+@pytest.fixture(scope="module")
+def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
+    from benchmarks.workloads import stitch
+
+    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
+    onnx.save(stitch.softmax((64, 100)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database in which tiles of half the rows have won."""
+    from tuning_cases import StubTimer, halves, tune
+
+    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
+    tune(rows_path, path, StubTimer(halves))
+    return path
+
+
+@pytest.fixture
+def fake_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets benchmarks import the fake peers of this folder."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="module")
+def full_priority() -> Iterator[None]:
+    """Lets the background have a full share of a busy machine, so that tests do not wait for it."""
+    from tilewright.runtime import background
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(background, "_LOWER_PRIORITY", 0)
+        patch.setattr(background, "background", background.Background())
+        yield

@@ -12,10 +12,7 @@ from benchmark_cases import sample_result
 from benchmarks import run
 from benchmarks.measure import Result
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 # A run takes hours, so that a wrong argument is refused before it starts.

@@ -14,10 +14,7 @@ from benchmarks.client import Client, PeerError
 from benchmarks.measure import Plan
 from benchmarks.rows import make_rows
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 # A peer that refuses, dies or computes wrongly costs its own row alone.

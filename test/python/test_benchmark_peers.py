@@ -21,10 +21,7 @@ from benchmarks.peers import PEERS, Facts
 from benchmarks.repetition import repeat
 from benchmarks.workloads import stitch
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 def _prepared(peer: str, model: onnx.ModelProto, count: int, folder: Path) -> tuple[list[Array], Facts]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -24,10 +23,7 @@ from benchmarks.repetition import COUNTS, NotRepeatableError, is_barrier, repeat
 from benchmarks.workloads import stitch
 from benchmarks.workloads.builder import GraphBuilder
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 def _evaluated(model: onnx.ModelProto, inputs: list[Array]) -> list[Array]:

@@ -19,10 +19,7 @@ from benchmarks.plot import plot
 from benchmarks.report import Report, to_markdown
 from benchmarks.rows import BEST_PEER, Row, make_rows, summarize
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 # The slope over repetitions is the kernels' time, without the cost of a call.

@@ -27,10 +27,7 @@ from benchmarks.repetition import NotRepeatableError, repeat
 from benchmarks.workloads import SwinOptions, VitOptions, contractions, stitch, swin, vit
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
-
-@pytest.fixture(autouse=True)
-def _fake_peers_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+pytestmark = pytest.mark.usefixtures("fake_peers")
 
 
 # The suites keep what earlier results were measured on.

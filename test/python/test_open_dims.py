@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from dynamic_models import assert_right, encoder, inputs_of, layer_norm, mlp
 from tilewright.api.recompilation import Recompilation
 from tilewright.cli.main import cli
 from tilewright.errors import CompileError, InputError, ModelError, ProgramError
-from tilewright.runtime import background
 
 Array = np.ndarray[Any, Any]
 
@@ -45,13 +44,7 @@ def settle(program: tilewright.Program) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def full_priority() -> Iterator[None]:
-    """Lets the background have a full share of a busy machine, so that tests do not wait for it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background, "_LOWER_PRIORITY", 0)
-        patch.setattr(background, "background", background.Background())
-        yield
+pytestmark = pytest.mark.usefixtures("full_priority")
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tilewright
 from tilewright.errors import InputError, ModelError
-from tilewright.runtime import background
 from torch_cases import assert_close
 
 torch = pytest.importorskip("torch")
@@ -45,13 +43,7 @@ def _inputs(batch: int, length: int) -> tuple[Any, Any]:
     return torch.randn(batch, length, WIDTH), torch.rand(batch, length).lt(0.7).float()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def full_priority() -> Iterator[None]:
-    """Lets the background have a full share of a busy machine, so that tests do not wait for it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(background, "_LOWER_PRIORITY", 0)
-        patch.setattr(background, "background", background.Background())
-        yield
+pytestmark = pytest.mark.usefixtures("full_priority")
 
 
 @pytest.fixture(scope="module")

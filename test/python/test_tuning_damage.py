@@ -10,29 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import onnx
 import pytest
 import tilewright
 from tilewright.tuning.database import Database, Measurement, open_for_tuning
 from tuning_cases import StubTimer, compile_rows, cut, damaged, decision, foreign, halves, tune
-
-
-@pytest.fixture(scope="module")
-def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
-    from benchmarks.workloads import stitch
-
-    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
-    onnx.save(stitch.softmax((64, 100)), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database in which tiles of half the rows have won."""
-    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
-    tune(rows_path, path, StubTimer(halves))
-    return path
 
 
 def _bad_row(path: Path) -> None:

@@ -10,29 +10,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from tilewright.tuning import lookup
 from tilewright.tuning.database import Database, Measurement
-from tuning_cases import StubTimer, compile_rows, damaged, decision, foreign, halves, tune
-
-
-@pytest.fixture(scope="module")
-def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
-    from benchmarks.workloads import stitch
-
-    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
-    onnx.save(stitch.softmax((64, 100)), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database in which tiles of half the rows have won."""
-    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
-    tune(rows_path, path, StubTimer(halves))
-    return path
+from tuning_cases import compile_rows, damaged, decision, foreign
 
 
 def _in_processes(work: Callable[..., None], *arguments: Any) -> None:

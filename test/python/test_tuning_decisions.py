@@ -16,24 +16,6 @@ from tilewright.tuning.tuner import BURSTS
 from tuning_cases import TARGET, StubTimer, compile_rows, cut, halves, tune
 
 
-@pytest.fixture(scope="module")
-def rows_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A softmax of 64 rows, for which the unmeasured plan has tiles of fewer than 32 rows."""
-    from benchmarks.workloads import stitch
-
-    path = tmp_path_factory.mktemp("rows") / "rows.onnx"
-    onnx.save(stitch.softmax((64, 100)), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def tuned(rows_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database in which tiles of half the rows have won."""
-    path = tmp_path_factory.mktemp("tuned") / "tuning.db"
-    tune(rows_path, path, StubTimer(halves))
-    return path
-
-
 # A compilation after tuning takes the tuned plan, and explain says what was measured.
 def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
     plain, program = compile_rows(rows_path, database=False), compile_rows(rows_path, database=tuned)

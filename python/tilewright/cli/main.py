@@ -252,9 +252,7 @@ def compile_command(
         tell(f"note: {note}")
 
 
-@cli.command()
-@click.argument("model", metavar="MODEL")
-@click.option(
+_input_files = click.option(
     "-i",
     "--input",
     "input_files",
@@ -262,13 +260,22 @@ def compile_command(
     type=click.Path(path_type=Path),
     help=".npy per input, in order, or one .npz; '-' is stdin. Default: random.",
 )
+_seed = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs."
+)
+_dims = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
+)
+
+
+@cli.command()
+@click.argument("model", metavar="MODEL")
+@_input_files
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Save the outputs to this .npz; '-' is stdout."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
-)
+@_seed
+@_dims
 @click.option("--compare", is_flag=True, help="Time it beside IREE alone and ONNX Runtime.")
 @click.option(
     "--seconds", default=10.0, show_default=True, callback=duration, help="Seconds to spend on timing."
@@ -319,14 +326,7 @@ def run(
 
 @cli.command()
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "-i",
-    "--input",
-    "input_files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help=".npy per input, in order, or one .npz; '-' is stdin. Default: random.",
-)
+@_input_files
 @click.option(
     "-o",
     "--output",
@@ -336,10 +336,8 @@ def run(
 @click.option(
     "--runs", type=click.IntRange(1), default=3, show_default=True, help="Sets of random inputs to run on."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option(
-    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
-)
+@_seed
+@_dims
 @json_flag
 @_compiling
 def check(
