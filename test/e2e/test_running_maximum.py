@@ -1,9 +1,10 @@
 """Tests of softmax over long rows in one pass relative to a moving reference: the numbers are the graph's, in any
 order of the inputs, and no byte of a binding is moved twice.
 
-An exponential has the errors of two exponentials (under 1 ulp each) and of a product, sums add blocks, and a quotient
-has two more roundings: 1e-6 covers all of them. In addition, x - m is rounded in two steps: an element at distance d
-from the maximum is off by d roundings, as it is in the graph.
+An exponential has the errors of two exponentials (under 1 ulp each) and of a product, and a quotient has two more
+roundings: 1e-6 covers all of them. A sum adds up to a quarter of a row in each lane (SSE4.2 has four), and n roundings
+of 6e-8 add up to about the square root of n of them. In addition, x - m is rounded in two steps: an element at distance
+d from the maximum is off by d roundings, as it is in the graph.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.workloads.builder import GraphBuilder
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
 
 _ROWS = 5
+_FEWEST_LANES = 4
 _COLUMNS = (512, 1003, 5003)  # whole blocks; whole vectors and a masked remainder; many blocks
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +60,8 @@ def _check(program: tilewright.Program, x: Array, mask: Array | None = None) -> 
     np.testing.assert_array_equal(np.isnan(softmax), np.isnan(expected[0]))
     distance = np.nan_to_num(np.abs(expected[1]), posinf=0)
     error = np.nan_to_num(np.abs(softmax - expected[0]))
-    assert np.all(error <= np.nan_to_num(expected[0]) * (1e-6 + 1.2e-7 * distance) + 1e-34)
+    summing = 6e-8 * np.sqrt(x.shape[1] / _FEWEST_LANES)
+    assert np.all(error <= np.nan_to_num(expected[0]) * (1e-6 + summing + 1.2e-7 * distance) + 1e-34)
     scale = np.nanmax(np.where(np.isfinite(expected[1]), np.abs(expected[1]), 1))
     np.testing.assert_allclose(log_softmax, expected[1], rtol=1e-6, atol=1e-6 * scale)
     np.testing.assert_allclose(log_sum, expected[2], rtol=1e-6, atol=1e-6)
@@ -107,7 +110,7 @@ def test_the_other_algebra_is_declared_and_strictly_not_used() -> None:
 
 
 def test_short_rows_keep_the_algebra_of_the_graph() -> None:
-    assert "online softmax" not in tilewright.compile(stitch.softmax((9, 77)), threads=1).explain()
+    assert "online softmax" not in tilewright.compile(stitch.softmax((9, 21)), threads=1).explain()
 
 
 @pytest.mark.parametrize("model", [stitch.softmax, stitch.log_softmax])
