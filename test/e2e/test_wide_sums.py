@@ -94,6 +94,10 @@ _OF_ROWS: dict[str, tuple[Build, Reference]] = {
         lambda g, x: g.op("CumSum", g.op("Mul", x, _number(g, 0.25)), g.constant(np.array(1))),
         lambda x: (x / 4).cumsum(1),
     ),
+    "remainder": (
+        lambda g, x: g.op("Mod", x, _number(g, 0.375), fmod=1),
+        lambda x: np.fmod(x, 0.375),
+    ),
     "scaled product": (
         lambda g, x: g.op("Gemm", x, g.constant(np.ones((_ROWS[1], 3), _DTYPES[g.name])), alpha=0.01),
         lambda x: 0.01 * x.sum(1, keepdims=True) * np.ones(3),

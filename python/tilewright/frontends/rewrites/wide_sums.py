@@ -28,6 +28,7 @@ _SUMMING = frozenset(
         "LpPool",
         "Mean",
         "MeanVarianceNormalization",
+        "Mod",
         "NegativeLogLikelihoodLoss",
         "ReduceL1",
         "ReduceL2",
@@ -41,8 +42,8 @@ _SUMMING = frozenset(
         "Sum",
     }
 )
-"""Ops of which IREE's importer keeps sums in the type of the operands. It accumulates Softmax, LayerNormalization,
-InstanceNormalization, BatchNormalization, matmuls and convolutions in f32."""
+"""Ops of which IREE keeps sums in the type of the operands; those of Mod are x - y * trunc(x / y). It accumulates
+Softmax, LayerNormalization, InstanceNormalization, BatchNormalization, matmuls and convolutions in f32."""
 
 
 def sum_in_f32(model: onnx.ModelProto) -> bool:
