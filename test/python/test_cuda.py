@@ -28,6 +28,9 @@ from fuzz.op_table import op_table
 
 Array = np.ndarray[Any, Any]
 
+_FATBIN = (0xBA55ED50).to_bytes(4, "little")
+"""The first bytes of code in several forms, of which the driver chooses."""
+
 CAPABILITIES = {"cuda:a100": "sm_80", "cuda:rtx3090": "sm_86", "cuda:h100": "sm_90", "cuda:h200": "sm_90"}
 
 
@@ -241,13 +244,31 @@ def test_a_kernel_with_more_registers_than_the_target_is_refused(model_path: Pat
         tilewright.compile(model_path, target=path)
 
 
+def test_the_module_has_machine_code_beside_the_ptx(on_h200: tilewright.Program) -> None:
+    if find_ptxas() is None:
+        pytest.skip("no ptxas")
+    code = on_h200.module_path.read_bytes()
+    image = code[code.index(_FATBIN) :]
+    assert b"\x7fELF" in image
+    assert b".target sm_90" in image
+
+
+def test_without_ptxas_the_module_has_ptx_alone(model_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.api.assemble.find_ptxas", lambda: None)
+    program = tilewright.compile(model_path, target="cuda:h200")
+    code = program.module_path.read_bytes()
+    assert _FATBIN not in code
+    assert b".target sm_90" in code
+    assert any("ptxas is not installed" in note for note in program.metadata.notes)
+
+
 def test_ptx_that_ptxas_refuses_is_an_error(tmp_path: Path) -> None:
     ptxas = find_ptxas()
     if ptxas is None:
         pytest.skip("no ptxas")
     (tmp_path / "bad.ptx").write_text(".version 8.0\n.target sm_80\n.address_size 64\nnonsense\n")
     with pytest.raises(CompileError, match="ptxas refuses the kernels"):
-        assemble(tmp_path / "bad.ptx", capability="sm_80", ptxas=ptxas)
+        assemble(tmp_path / "bad.ptx", capability="sm_80", ptxas=ptxas, cubin=tmp_path / "bad.cubin")
 
 
 def test_the_log_of_ptxas_is_read() -> None:

@@ -84,7 +84,7 @@ void CudaBackend::populateObject(OpPassManager &manager, const KernelOptions &op
 
 void CudaBackend::populateSplice(OpPassManager &manager, const KernelOptions &options) const {
   SpliceIreeOptions splice;
-  splice.object = options.objectPath;
+  splice.object = options.imagePath.empty() ? options.objectPath : options.imagePath;
   splice.target = options.target;
   splice.variants.append(options.variants.begin(), options.variants.end());
   manager.addPass(createSpliceIree(splice));

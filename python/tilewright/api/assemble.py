@@ -1,21 +1,24 @@
-"""Runs NVIDIA's assembler (ptxas) on the GPU kernels to report registers and spills.
+"""Makes the code of GPU kernels that the module embeds, and reports registers and spills.
 
-No program needs it to run: the driver assembles PTX itself.
+It is PTX, which the driver assembles when the program is loaded. If NVIDIA's assembler (ptxas) is found, machine code
+for the targets is beside it, with the registers that were checked here.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
-from tilewright.api.stitch import kernel_files
+from tilewright.api.stitch import image_file, kernel_files
 from tilewright.errors import CompileError
 from tilewright.records.targets import Target
 from tilewright.system.deadline import Deadline
-from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, needed_capability
+from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, join, needed_capability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,28 +38,28 @@ def assemble_kernels(job: Job, fused: Fused) -> Assembled:
     capability = needed_capability(job.folder / "kernels.ptx") or narrowest(fused.targets).cpu
     if not fused.stitched.report.kernels:
         return Assembled(capability=capability)
+    files = {job.folder / name: target for name, target in kernel_files(fused.targets).items()}
+    ptxas = find_ptxas()
+    if ptxas is None:
+        for ptx in files:
+            shutil.copyfile(ptx, image_file(ptx))
+        note = "ptxas is not installed, so the kernels' registers are unknown; pip install 'tilewright[cuda]'"
+        return Assembled(capability=capability, notes=(note,))
     with job.step("ptxas", "ptxas"):
-        files = {job.folder / name: target for name, target in kernel_files(fused.targets).items()}
-        resources, notes = _assemble(files, job.deadline)
+        resources, notes = _assemble(files, ptxas, job.deadline)
     return Assembled(capability=capability, resources=resources, notes=notes)
 
 
 def _assemble(
-    kernels: Mapping[Path, Target], deadline: Deadline
+    kernels: Mapping[Path, Target], ptxas: str, deadline: Deadline
 ) -> tuple[Mapping[str, KernelResources], tuple[str, ...]]:
     """Returns what the assembler reports for the first file, and a note for each kernel that spills.
 
     Launch bounds keep kernels within the registers of a real GPU, but a user's own target may have fewer.
     """
-    ptxas = find_ptxas()
-    if ptxas is None:
-        note = "ptxas is not installed, so the kernels' registers are unknown; pip install 'tilewright[cuda]'"
-        return {}, (note,)
     notes: list[str] = []
-    found = [
-        assemble(ptx, capability=needed_capability(ptx) or target.cpu, ptxas=ptxas, deadline=deadline)
-        for ptx, target in kernels.items()
-    ]
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda ptx: _make_image(ptx, kernels[ptx], ptxas, deadline), kernels))
     for resources, target in zip(found, kernels.values(), strict=True):
         for name, kernel in resources.items():
             most = target.gpu.registers_per_thread
@@ -69,3 +72,13 @@ def _assemble(
                 on = f" on {target.cpu}" if len(found) > 1 else ""
                 notes.append(f"kernel {name} spills {kernel.spill_bytes} bytes{on}")
     return found[0], tuple(notes)
+
+
+def _make_image(ptx: Path, target: Target, ptxas: str, deadline: Deadline) -> Mapping[str, KernelResources]:
+    """Makes the code that the module embeds, of machine code and PTX, and returns what the assembler reports."""
+    capability = needed_capability(ptx) or target.cpu
+    cubin, image = ptx.with_suffix(".cubin"), image_file(ptx)
+    resources = assemble(ptx, capability=capability, ptxas=ptxas, cubin=cubin, deadline=deadline)
+    if not join(ptx, cubin, capability=capability, ptxas=ptxas, image=image, deadline=deadline):
+        shutil.copyfile(ptx, image)
+    return resources

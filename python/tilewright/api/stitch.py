@@ -115,6 +115,8 @@ def stitch(
         "recipes": directory / "recipes.json",
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
+    if targets[0].backend == "cuda":
+        options["image-path"] = str(image_file(outputs["object-path"]))
     options["numerics"] = numerics
     options["policy"] = policy
     options["scopes"] = list(scopes)
@@ -205,6 +207,11 @@ def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
         return {"kernels.o": targets[-1]}
     variants = {f"kernels.{number}.ptx": target for number, target in enumerate(targets[1:])}
     return {"kernels.ptx": targets[0], **variants}
+
+
+def image_file(kernels: Path) -> Path:
+    """Returns the path of the GPU code that the module embeds, which is made of a file of kernels."""
+    return kernels.with_suffix(".fatbin")
 
 
 def _stitch_tuned(

@@ -1,7 +1,8 @@
-"""Resource usage of kernels as NVIDIA's assembler reports it: registers, spills, shared memory.
+"""NVIDIA's assembler, which turns PTX into machine code and reports registers, spills and shared memory of kernels.
 
-Compiling does not need the assembler, because the driver assembles PTX itself. If it is found, on the machine or in
-the wheel `nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX and reports what the planner can only estimate.
+Compiling does not need it, because the driver assembles PTX itself. If it is found, on the machine or in the wheel
+`nvidia-cuda-nvcc` (the extra `cuda`), it checks the PTX, reports what the planner can only estimate, and saves the
+driver its work when a program is loaded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,24 +64,44 @@ def needed_capability(ptx: Path) -> str | None:
 
 
 def assemble(
-    ptx: Path, *, capability: str, ptxas: str, deadline: Deadline | None = None
+    ptx: Path, *, capability: str, ptxas: str, cubin: Path, deadline: Deadline | None = None
 ) -> dict[str, KernelResources]:
-    """Assembles PTX for a capability ("sm_90") and returns the resources of each kernel. Raises `CompileError` if
-    ptxas refuses the PTX."""
-    deadline = deadline or Deadline(None)
-    command = [ptxas, f"-arch={capability}", "-v", str(ptx), "-o", "/dev/null"]
+    """Assembles PTX for a capability ("sm_90") to `cubin` and returns the resources of each kernel. Raises
+    `CompileError` if ptxas refuses the PTX."""
+    command = [ptxas, f"-arch={capability}", "-v", "--split-compile=0", str(ptx), "-o", str(cubin)]
+    return read_resources(_run(command, deadline or Deadline(None)))
+
+
+def join(
+    ptx: Path, cubin: Path, *, capability: str, ptxas: str, image: Path, deadline: Deadline | None = None
+) -> bool:
+    """Writes a file from which the driver takes the machine code on a GPU of this capability, and the PTX on a newer
+    one. Returns False if the tool for that, `fatbinary`, is not beside ptxas."""
+    tool = Path(ptxas).with_name("fatbinary")
+    if not tool.is_file():
+        return False
+    number = capability.removeprefix("sm_")
+    parts = [f"--image3=kind={kind},sm={number},file={path}" for kind, path in (("elf", cubin), ("ptx", ptx))]
+    # the PTX stays readable
+    _run([str(tool), "--64", "--compress=false", f"--create={image}", *parts], deadline or Deadline(None))
+    return True
+
+
+def _run(command: Sequence[str], deadline: Deadline) -> str:
+    """Runs a tool and returns its log."""
+    name = Path(command[0]).name
     try:
         result = lifeline.run(command, timeout=deadline.left())
     except subprocess.TimeoutExpired:
-        raise deadline.passed("ptxas") from None
+        raise deadline.passed(name) from None
     if result.returncode != 0:
         reason = next((line for line in result.stderr.splitlines() if line.strip()), "no reason given")
         raise CompileError(
-            f"ptxas refuses the kernels: {reason.strip()}",
+            f"{name} refuses the kernels: {reason.strip()}",
             hint="this is a bug in Tilewright; please report it with the model",
             details=result.stderr,
         )
-    return read_resources(result.stderr)
+    return result.stderr
 
 
 def read_resources(log: str) -> dict[str, KernelResources]:
