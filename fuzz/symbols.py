@@ -35,6 +35,9 @@ def with_symbols(case: OpCase) -> ModelProto | None:
 def changeable_sizes(case: OpCase) -> frozenset[int]:
     """Returns the sizes of a case's inputs that are symbols in `with_symbols`."""
     kept = {size for tensor in case.model.graph.initializer for size in tensor.dims} | {1}
+    if any(attribute.name == "group" for node in case.model.graph.node for attribute in node.attribute):
+        # the groups of a convolution divide its channels: axis 1 of the image, axes 0 and 1 of the weights
+        kept |= {size for array in case.inputs for size in array.shape[:2]}
     return frozenset(size for array in case.inputs for size in array.shape) - kept
 
 
