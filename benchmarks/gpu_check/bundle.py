@@ -246,7 +246,7 @@ def _gather_sources(folder: Path) -> None:
         ("tilewright", Path(tilewright.__file__).parent),
         ("benchmarks", ROOT / "benchmarks"),
     ):
-        ignored = shutil.ignore_patterns("__pycache__", "_native*", "results", "*.md", "*.c")
+        ignored = shutil.ignore_patterns("__pycache__", "_native*", "_runtime*", "results", "*.md", "*.c")
         # A build folder keeps links to sources that have since moved.
         shutil.copytree(source, folder / name, ignore=ignored, ignore_dangling_symlinks=True)
     shutil.copyfile(ROOT / "benchmarks" / "gpu_check" / "start.py", folder / "run.py")

@@ -13,6 +13,8 @@ struct KernelOptions : mlir::PassPipelineOptions<KernelOptions> {
   Option<std::string> objectPath{*this, "object-path", llvm::cl::desc("path of the object file to write")};
   Option<std::string> imagePath{*this, "image-path",
                                 llvm::cl::desc("path of the GPU code that the module embeds; empty: object-path")};
+  Option<std::string> launches{*this, "launches",
+                               llvm::cl::desc("write what a runtime for CPUs needs to run the kernels as JSON")};
   Option<std::string> planIn{*this, "plan-in", llvm::cl::desc("JSON plan to carry out instead of planning")};
   Option<std::string> planOut{*this, "plan-out", llvm::cl::desc("write the plan as JSON")};
   Option<std::string> report{*this, "report", llvm::cl::desc("write a report on the plan and its reasons as JSON")};

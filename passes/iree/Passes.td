@@ -25,8 +25,14 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
     type and its source: an argument, a global, a constant, a launch, or another
     op. Another op has its location and, if it depends only on tensors, a function
     that computes it from them. The text of the kernel module is printed as well.
+
+    With `for-runtime`, neither that text nor those functions are printed, but what
+    a runtime for CPUs needs: the functions that the executable will export, the
+    inputs whose memory results take, the bytes of local memory, and the bits by
+    which kernels know features of the processor.
   }];
-  let options = [Option<"output", "output", "std::string", "", "path of the JSON file to write">];
+  let options = [Option<"output", "output", "std::string", "", "path of the JSON file to write">,
+                 Option<"forRuntime", "for-runtime", "bool", "false", "print what a runtime for CPUs needs">];
 }
 
 def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {

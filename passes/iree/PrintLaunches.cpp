@@ -4,8 +4,10 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/iree/ExportName.h"
 #include "passes/iree/ForeignFunction.h"
 #include "passes/support/JsonFile.h"
+#include "passes/target/ProcessorData.h"
 
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,7 +60,7 @@ Attribute property(Operation *op, StringRef name) {
 /// The tensors of one function, numbered in the order in which they are reached.
 class Tensors {
 public:
-  explicit Tensors(ModuleOp module) : module(module) {}
+  Tensors(ModuleOp module, bool withFunctions) : module(module), withFunctions(withFunctions) {}
 
   int64_t idOf(Value value) {
     value = throughViews(value);
@@ -114,12 +116,23 @@ private:
   void describeForeign(OpResult made, int64_t id, json::Object &tensor) {
     tensor["op"] = made.getOwner()->getName().getStringRef();
     tensor["loc"] = textOf(LocationAttr(made.getLoc()));
-    if (comesFromElsewhere(made))
-      return; // its source is not known
+    if (auto concat = dyn_cast<tensor::ConcatOp>(made.getOwner()); concat && !withFunctions)
+      tensor["concat"] = describeConcat(concat);
+    if (!withFunctions || comesFromElsewhere(made))
+      return; // its source is not known, or of no interest
     if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
       tensor["inputs"] = idsOf(foreign->inputs);
       tensor["function"] = textForIree(*foreign->function);
     }
+  }
+
+  json::Object describeConcat(tensor::ConcatOp concat) {
+    json::Array shapes;
+    for (Value input : concat.getInputs())
+      shapes.push_back(json::Array(cast<RankedTensorType>(input.getType()).getShape()));
+    return json::Object{{"axis", static_cast<int64_t>(concat.getDim())},
+                        {"inputs", idsOf(concat.getInputs())},
+                        {"shapes", std::move(shapes)}};
   }
 
   static void describe(DenseElementsAttr constant, json::Object &tensor) {
@@ -137,6 +150,7 @@ private:
   }
 
   ModuleOp module;
+  bool withFunctions;
   llvm::DenseMap<Value, int64_t> ids;
   json::Array list;
 };
@@ -151,6 +165,13 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
                       {"outputs", tensors.idsOf(launch.getResults())}};
     if (auto entry = kernels.lookup(name)) {
       auto integer = [&](StringRef attr) { return entry->getAttrOfType<IntegerAttr>(attr).getInt(); };
+      if (forRuntime) {
+        step["export"] = shimName(entryName(entry, launch));
+        step["workgroups"] = integer(kWorkgroupsAttr);
+        step["local_bytes"] = integer(kBlockBytesAttr);
+        step["tied"] = json::Array(launch.getTied().value_or(SmallVector<int64_t>(launch.getNumResults(), -1)));
+        return step;
+      }
       int64_t shared = integer(kBlockBytesAttr);
       step["workgroups"] = integer(kWorkgroupsAttr);
       step["threads"] = integer(kThreadsAttr);
@@ -173,6 +194,13 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
                            "module at its preprocessing phase");
   }
 
+  static json::Object describeBits() {
+    json::Object bits;
+    for (const auto &feature : reportedBits())
+      bits[feature.first()] = feature.second;
+    return bits;
+  }
+
   void runOnOperation() override {
     markAllAnalysesPreserved();
     kernels.clear();
@@ -184,7 +212,7 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       SmallVector<LaunchOp> launches(function.getBody().getOps<LaunchOp>());
       if (launches.empty())
         continue;
-      Tensors tensors(getOperation());
+      Tensors tensors(getOperation(), /*withFunctions=*/!forRuntime);
       json::Array steps, results;
       for (LaunchOp launch : launches)
         steps.push_back(describe(launch, tensors));
@@ -196,7 +224,10 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       }
       json::Object flow{{"launches", std::move(steps)}, {"results", std::move(results)}};
       flow["tensors"] = tensors.take();
-      flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));
+      if (forRuntime)
+        flow["processor_bits"] = describeBits();
+      else
+        flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));
       if (failed(writeJson(function, output, std::move(flow))))
         signalPassFailure();
       return;

@@ -7,9 +7,9 @@
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
 #include "passes/iree/CapabilityCondition.h"
+#include "passes/iree/ExportName.h"
 #include "passes/iree/ResultStorage.h"
 #include "passes/iree/Variants.h"
-#include "passes/program/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -27,7 +27,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr llvm::StringLiteral kShimSuffix = "_dispatch";
 /// Page size of IREE's local memory, in bytes. Pages may be aligned to only 16 bytes, and kernels assume no more.
 constexpr int64_t kLocalMemoryPage = 4096;
 
@@ -40,7 +39,7 @@ struct Kernel {
   int64_t threads;           ///< threads per block on a GPU; 0 on a CPU
   SmallVector<int64_t> tied; ///< for each output, the input that shares its binding, or -1
 
-  std::string exportName() const { return threads > 0 ? name : name + kShimSuffix.str(); }
+  std::string exportName() const { return threads > 0 ? name : shimName(name); }
 };
 
 Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
@@ -50,7 +49,7 @@ Kernel describeKernel(LLVM::LLVMFuncOp entry, LaunchOp launch) {
   };
   SmallVector<int64_t> tied(launch.getTied().value_or(SmallVector<int64_t>(launch.getNumResults(), -1)));
   unsigned own = llvm::count(tied, -1);
-  return {launch.getTied() ? inPlaceName(entry.getName(), tied) : entry.getName().str(),
+  return {entryName(entry, launch),
           static_cast<unsigned>(launch.getInputs().size()) + own,
           own,
           integer(kWorkgroupsAttr),
@@ -185,7 +184,7 @@ private:
     for (const Kernel &kernel : kernels) {
       auto import = LLVM::LLVMFuncOp::create(inside, loc, kernel.name, type);
       import->setAttr("hal.import.static", builder.getUnitAttr());
-      auto shim = LLVM::LLVMFuncOp::create(inside, loc, kernel.name + kShimSuffix.str(), type);
+      auto shim = LLVM::LLVMFuncOp::create(inside, loc, shimName(kernel.name), type);
       Block *entry = shim.addEntryBlock(inside);
       OpBuilder body = OpBuilder::atBlockEnd(entry);
       auto call = LLVM::CallOp::create(body, loc, import, entry->getArguments());

@@ -2,13 +2,11 @@
 #include "passes/target/ProcessorData.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace llvm;
 using namespace tilewright;
 
-/// The x86-64 part of IREE's schema, whose bits never change their meaning once released.
-static const StringMap<unsigned> &reportedBits() {
+const StringMap<unsigned> &tilewright::reportedBits() {
   static const StringMap<unsigned> bits = {{"sse3", 0},
                                            {"ssse3", 1},
                                            {"sse4.1", 2},

@@ -4,8 +4,12 @@
 #define TILEWRIGHT_TARGET_PROCESSORDATA_H
 
 #include "passes/target/Target.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace tilewright {
+
+/// Returns the bit of each feature that IREE's runtime reports on x86-64. Bits never change their meaning once released.
+const llvm::StringMap<unsigned> &reportedBits();
 
 /// Returns the bits that must be set for a target's code to run. They leave out scalar extensions that the runtime does
 /// not report (BMI, POPCNT), because every processor with the vector extensions of the table has them. A vector

@@ -109,7 +109,7 @@ def test_large_results_go_where_the_last_ones_were(shape: tuple[int, int], threa
 def test_a_result_that_is_held_is_not_overwritten(threads: int) -> None:
     program = tilewright.compile(stitch.scaled_copy(_LARGER), threads=[threads])
     assert program.signature is not None
-    session, spec = program.load(), program.signature.outputs[0]
+    session, spec = program.session(), program.signature.outputs[0]
     first = session.step([np.full(_LARGER, 2, np.float32)], 1).buffer(0)
     session.step([np.full(_LARGER, 4, np.float32)], 1)
     np.testing.assert_array_equal(session.read(first, spec), np.float32(3))

@@ -15,7 +15,7 @@ from arrows import wrong_arrows
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 CPP_LEVELS: tuple[tuple[str, ...], ...] = (
-    ("passes/support",),
+    ("passes/support", "runtime"),
     ("dialects/tile",),
     ("passes/target",),
     ("passes/graph",),
@@ -57,7 +57,7 @@ ODD_OPENING = re.compile(r"^\s*///?<? (?:Of|In which|What|Whether|By which) ")
 
 
 def _cpp_files() -> list[Path]:
-    folders = ("passes", "dialects", "core", "tools", "python/bindings")
+    folders = ("passes", "dialects", "core", "runtime", "tools", "python/bindings")
     return sorted(
         path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cpp")
     )

@@ -15,7 +15,7 @@ from arrows import wrong_arrows
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("tilewright.errors", "tilewright._native"),
+    ("tilewright.errors", "tilewright._native", "tilewright._runtime"),
     ("tilewright.system",),
     ("tilewright.ir",),
     ("tilewright.dialects",),
@@ -37,7 +37,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
 )
 """Packages from the lowest level up. Packages of one level must not depend on each other."""
 
-GENERATED = {"tilewright._native", "tilewright._passes_generated"}
+GENERATED = {"tilewright._native", "tilewright._runtime", "tilewright._passes_generated"}
 """Modules that exist only in a build."""
 
 

@@ -74,6 +74,12 @@ void CpuBackend::populateObject(OpPassManager &manager, const KernelOptions &opt
 }
 
 void CpuBackend::populateSplice(OpPassManager &manager, const KernelOptions &options) const {
+  if (!options.launches.empty()) {
+    PrintLaunchesOptions print;
+    print.output = options.launches;
+    print.forRuntime = true;
+    manager.addPass(createPrintLaunches(print));
+  }
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from tilewright.api.finish import Finished, to_stream
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
+from tilewright.api.stitch import LAUNCHES
 from tilewright.errors import CompileError
 from tilewright.frontends import ImportedModel
 from tilewright.records.dims import open_dims_of
@@ -20,6 +22,7 @@ from tilewright.records.signature import Signature, TensorSpec
 from tilewright.records.targets import Target
 from tilewright.records.threads import seconds_of_iree
 from tilewright.runtime.interface import read_interface
+from tilewright.runtime.launches import LaunchPlan, plan_launches
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.state import check_in_place, check_state
 
@@ -96,11 +99,18 @@ def describe(
         report=stitched.report,
         iree_seconds=seconds_of_iree(stitched.report, fused.targets[0]),
         plan=stitched.plan.to_json() if stitched.plan else None,
+        launches=_read_launches(job.folder / LAUNCHES, signature) if stitched.report.kernels else None,
         iree_flags=finished.flags,
         notes=(*imported.notes, *fused.notes, *assembled.notes, *notes),
         seconds=job.seconds,
     )
     return Compiled(module=finished.module, parameters=parameters, metadata=metadata)
+
+
+def _read_launches(path: Path, signature: Signature | None) -> LaunchPlan | None:
+    if signature is None or not path.exists():
+        return None
+    return plan_launches(json.loads(path.read_text()), signature)
 
 
 def with_names_of_jax(

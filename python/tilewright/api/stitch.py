@@ -37,6 +37,9 @@ class UnreadableError(CompileError):
     """MLIR 22 cannot read the output of IREE's newer MLIR, because a type or attribute is spelled differently."""
 
 
+LAUNCHES = "launches.json"
+"""Name of the file that says which kernels of a CPU run on which tensors."""
+
 _LEAST_STEP = 2048  # bytes by which the limit is lowered at least, because each new plan takes seconds
 
 _EMPTY_TENSOR = re.compile(r"tensor<(?:[\d?]+x)*0x")
@@ -114,6 +117,8 @@ def stitch(
         "report": directory / "report.json",
         "recipes": directory / "recipes.json",
     }
+    if targets[0].backend == "cpu":
+        outputs["launches"] = directory / LAUNCHES
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
     if targets[0].backend == "cuda":
         options["image-path"] = str(image_file(outputs["object-path"]))

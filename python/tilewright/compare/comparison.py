@@ -29,6 +29,7 @@ from tilewright.records.options import CompileOptions
 from tilewright.records.signature import Array
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import thread_choices
+from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.inputs import random_inputs
 from tilewright.runtime.program import Program
 from tilewright.runtime.session import Session
@@ -183,8 +184,11 @@ def count_kernels(program: Program, dump: Path, iree: IreeCompiler) -> int:
 
 def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> None:
     """Loads the program and sets up a call like IREE's, on inputs that are checked outside the timed part."""
-    session, signature = program.load(), program.signature
-    ours.call = lambda: session(arrays, signature)
+    runner, signature = program.runner(), program.signature
+    if isinstance(runner, DirectSession):
+        ours.call = lambda: runner(arrays)
+    else:
+        ours.call = lambda: runner(arrays, signature)
 
 
 def as_extra_flags(flags: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from tilewright.records.dims import Dim, spell_sizes
 from tilewright.records.encoding import check_kinds
 from tilewright.records.report import Report
 from tilewright.records.signature import Signature
+from tilewright.runtime.launches import LaunchPlan
 from tilewright.system.cores import MOST_THREADS
 from tilewright.system.ptxas import KernelResources
 
@@ -72,6 +73,8 @@ class Metadata:
     iree_seconds: float = 0.0
     """Lower bound of the seconds that ops left to IREE take, by their operations and bytes at the target's rates."""
     plan: dict[str, Any] | None = None
+    launches: LaunchPlan | None = None
+    """Launches of a program for CPUs whose kernels are all ours, which can run without IREE."""
     iree_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes on requests that the compiler could not fulfil."""
@@ -109,6 +112,7 @@ class Metadata:
             "report": dict(self.report.raw),
             "iree_seconds": self.iree_seconds,
             "plan": self.plan,
+            "launches": self.launches.to_json() if self.launches else None,
         }
 
     @staticmethod
@@ -133,6 +137,7 @@ class Metadata:
             report=Report.from_json(data.get("report", {})),
             iree_seconds=data.get("iree_seconds", 0.0),
             plan=data.get("plan"),
+            launches=LaunchPlan.from_json(data["launches"]) if data.get("launches") else None,
             iree_flags=tuple(data.get("iree_flags", ())),
             notes=tuple(data.get("notes", ())),
             seconds=data.get("seconds", {}),

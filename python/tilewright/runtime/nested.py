@@ -8,8 +8,9 @@ from typing import Any
 from tilewright.errors import InputError, ProgramError
 from tilewright.records.calling import Calling, Leaf
 from tilewright.records.signature import Signature
+from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.session import Session
-from tilewright.runtime.torch_tensors import TensorCaller, as_array, checked_tensor
+from tilewright.runtime.torch_tensors import as_array, checked_tensor, tensor_caller
 
 
 class NestedCaller:
@@ -19,7 +20,9 @@ class NestedCaller:
     structure. Its leaves are tensors if any input is one, else arrays.
     """
 
-    def __init__(self, session: Session, signature: Signature, calling: Calling, *, is_local: bool) -> None:
+    def __init__(
+        self, session: Session | DirectSession, signature: Signature, calling: Calling, *, is_local: bool
+    ) -> None:
         try:
             from torch.utils import _pytree
         except ImportError:
@@ -31,7 +34,7 @@ class NestedCaller:
         self._session, self._signature, self._calling = session, signature, calling
         self._inputs = _pytree.treespec_loads(calling.inputs)
         self._outputs = _pytree.treespec_loads(calling.outputs)
-        self._on_tensors = TensorCaller(session, signature) if is_local else None
+        self._on_tensors = tensor_caller(session, signature) if is_local else None
 
     def run(self, values: Sequence[Any]) -> Any:
         """Runs the program on what `flatten` returned. Raises `InputError` for tensors that do not fit it."""
@@ -40,11 +43,17 @@ class NestedCaller:
         if any(isinstance(value, torch.Tensor) for value in values):
             results = self._call_tensors(values)
         else:
-            results = self._session(self._signature.check_inputs(values), self._signature)
+            results = self._call_arrays(values)
         leaves = [
             leaf.value if leaf.tensor is None else results[leaf.tensor] for leaf in self._calling.results
         ]
         return self._pytree.tree_unflatten(leaves, self._outputs)
+
+    def _call_arrays(self, values: Sequence[Any]) -> list[Any]:
+        checked = self._signature.check_inputs(values)
+        if isinstance(self._session, DirectSession):
+            return self._session(checked)
+        return self._session(checked, self._signature)
 
     def _call_tensors(self, values: Sequence[Any]) -> list[Any]:
         import torch
@@ -57,7 +66,7 @@ class NestedCaller:
         if self._on_tensors is not None:
             return self._on_tensors([_to_tensor(value) for value in self._check_arrays(checked, sizes)])
         arrays = [as_array(value) if isinstance(value, torch.Tensor) else value for value in checked]
-        results = self._session(self._signature.check_inputs(arrays), self._signature)
+        results = self._call_arrays(arrays)
         return [_to_tensor(result) for result in results]
 
     def _check_arrays(self, values: Sequence[Any], sizes: dict[str, tuple[int, str]]) -> list[Any]:

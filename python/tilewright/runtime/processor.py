@@ -21,6 +21,11 @@ def missing_features(features: str) -> list[str]:
     return [f for f in needed if _plain(f) not in present]
 
 
+def has_feature(feature: str) -> bool:
+    """Returns True if this processor has a feature in LLVM's spelling ("sse4.2", "avx512f")."""
+    return _plain(feature) in (_processor_flags() or ())
+
+
 @functools.cache
 def _processor_flags() -> frozenset[str] | None:
     """Returns the processor's flags as Linux names them, without punctuation; None if they cannot be read."""
@@ -34,7 +39,11 @@ def _processor_flags() -> frozenset[str] | None:
 
 def _plain(feature: str) -> str:
     plain = re.sub(r"[-_.]", "", feature)
-    return "bmi1" if plain == "bmi" else plain
+    return _LINUX_NAMES.get(plain, plain)
+
+
+_LINUX_NAMES = {"bmi": "bmi1", "sse3": "pni"}
+"""Features that Linux calls something else."""
 
 
 @functools.cache

@@ -23,8 +23,9 @@ from tilewright.records.dims import (
 )
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
-from tilewright.records.signature import Signature
+from tilewright.records.signature import Array, Signature
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
+from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
 from tilewright.runtime.gpu_fit import refuse_smaller_gpu
@@ -58,6 +59,7 @@ class Program:
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
         self._metadata = metadata
         self._session: Session | None = None
+        self._direct: DirectSession | None = None
         self._caller: NestedCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
@@ -84,11 +86,17 @@ class Program:
             values = caller.flatten(arrays, named)
             chosen = self._for_shapes(values)
             return (caller if chosen is self else chosen._nested()).run(values)
-        call = self.bind(*arrays, **named)
+        if named:
+            arrays = (*arrays, *self._by_position(len(arrays), named))
+        chosen = self._for_shapes(arrays)
+        direct = chosen._direct_session()
+        if direct is not None:
+            return direct(arrays if direct.takes(arrays) else chosen._check(arrays))
+        call = chosen._bind(arrays)
         call()
         return call.outputs()
 
-    def bind(self, *arrays: Any, **named: Any) -> BoundCall:
+    def bind(self, *arrays: Any, **named: Any) -> BoundCall | DirectCall:
         """Returns a call whose inputs are moved into place once.
 
         `call()` runs it, and `call.outputs()` returns the results. Raises the errors of `__call__`.
@@ -97,12 +105,17 @@ class Program:
             arrays = (*arrays, *self._by_position(len(arrays), named))
         return self._for_shapes(arrays)._bind(arrays)
 
-    def _bind(self, arrays: Sequence[Any]) -> BoundCall:
+    def _bind(self, arrays: Sequence[Any]) -> BoundCall | DirectCall:
+        checked = self._check(arrays)
+        direct = self._direct_session()
+        return direct.bind(checked) if direct else self.session().bind(checked, self._metadata.signature)
+
+    def _check(self, arrays: Sequence[Any]) -> list[Array]:
+        """Returns inputs as contiguous arrays; raises `InputError` for those that do not fit the signature."""
         signature = self._metadata.signature
-        checked = (
+        return (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
-        return self.load().bind(checked, signature)
 
     def _by_position(self, before: int, named: Mapping[str, Any]) -> list[Any]:
         """Returns the inputs given by name in order, with defaults between them; `before` others precede them."""
@@ -117,7 +130,7 @@ class Program:
         for spec in upto:
             if spec.name not in named and not spec.has_default:
                 raise InputError(f"input '{spec.name}' is missing")
-        defaults = self.load().defaults
+        defaults = self.session().defaults
         return [named[spec.name] if spec.name in named else defaults.array(spec) for spec in upto]
 
     def _for_shapes(self, values: Sequence[Any]) -> Program:
@@ -170,7 +183,7 @@ class Program:
             signature, calling = self._metadata.signature, self._metadata.calling
             assert signature is not None and calling is not None
             is_local = self._metadata.device == "local"
-            self._caller = NestedCaller(self.load(), signature, calling, is_local=is_local)
+            self._caller = NestedCaller(self.runner(), signature, calling, is_local=is_local)
         return self._caller
 
     def steps(self, /, **state: Any) -> Steps:
@@ -184,7 +197,9 @@ class Program:
                 "it has no state", where=self._metadata.entry, hint="compile it with state={output: input}"
             )
         chosen = self._for_state(state)
-        return Steps(chosen.load(), chosen._metadata.signature or self.signature, self._metadata.state, state)
+        return Steps(
+            chosen.session(), chosen._metadata.signature or self.signature, self._metadata.state, state
+        )
 
     def _for_state(self, state: Mapping[str, Any]) -> Program:
         """Returns the program for steps: one for a shape if the state alone gives all sizes, else this one."""
@@ -202,21 +217,59 @@ class Program:
         check_sizes(sizes, self._metadata.dims, axes, part)
         return (self._shapes.find(sizes) if self._shapes else None) or self
 
-    def load(self) -> Session:
-        """Loads the program into the runtime; otherwise the first call does so.
+    def load(self) -> None:
+        """Loads the program into the runtime that calls use; otherwise the first call does so.
+
+        Raises `ProgramError` if this machine cannot run it.
+        """
+        self.runner()
+
+    def runner(self) -> DirectSession | Session:
+        """Returns the session that runs calls, loaded."""
+        return self._direct_session() or self.session()
+
+    @property
+    def runtime(self) -> Literal["direct", "iree"]:
+        """What runs calls: "direct" for a program whose kernels are all ours, on a CPU, otherwise IREE's runtime. Both
+        give the same bits."""
+        return "direct" if self._metadata.launches is not None and is_available() else "iree"
+
+    def _direct_session(self) -> DirectSession | None:
+        """Returns the session that runs the kernels without IREE, or None if only IREE can run the program."""
+        if self._direct is not None or self.runtime != "direct":
+            return self._direct
+        launches, signature = self._metadata.launches, self._metadata.signature
+        assert launches is not None and signature is not None
+        with self._loading:
+            if self._direct is None:
+                self._refuse_missing_features()
+                self._direct = DirectSession(
+                    launches,
+                    self._module,
+                    self._parameters,
+                    signature,
+                    threads=self._metadata.threads,
+                    entry=self._metadata.entry,
+                )
+            return self._direct
+
+    def _refuse_missing_features(self) -> None:
+        if missing := missing_features(self._metadata.features):
+            target = self._metadata.target
+            raise ProgramError(
+                f"it was compiled for target {target}, but this machine lacks {', '.join(missing)}",
+                where=self._metadata.entry,
+                hint="compile it for target 'cpu' here",
+            )
+
+    def session(self) -> Session:
+        """Returns the program in IREE's runtime, which can run every program; loads it if it is not loaded yet.
 
         Raises `ProgramError` if this machine cannot run it.
         """
         with self._loading:
             if self._session is None:
-                missing = missing_features(self._metadata.features)
-                if missing:
-                    target = self._metadata.target
-                    raise ProgramError(
-                        f"it was compiled for target {target}, but this machine lacks {', '.join(missing)}",
-                        where=self._metadata.entry,
-                        hint="compile it for target 'cpu' here",
-                    )
+                self._refuse_missing_features()
                 refuse_smaller_gpu(self._metadata)
                 self._session = Session(
                     self._module,

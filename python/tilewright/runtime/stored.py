@@ -21,6 +21,7 @@ from iree import runtime
 
 from tilewright.errors import CompileError, ModelError, OutputError
 from tilewright.records.signature import Array
+from tilewright.runtime.held import HeldFile
 
 Archives = Mapping[str, Path]
 """Parameter files, by scope."""
@@ -193,9 +194,22 @@ def _load(path: Path) -> dict[str, Any]:
 
 def view_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Returns a parameter of a file, mapped."""
-    entry = _load(archive).get(name)
-    plain = _parameter(entry, list(shape), dtype.itemsize, f"{archive}, parameter '{name}'")
-    return plain.view(dtype)
+    return array_of(_load(archive).get(name), shape, dtype, where=f"{archive}, parameter '{name}'")
+
+
+def held_parameters(file: HeldFile) -> Mapping[str, Any]:
+    """Returns the parameters of a file that is held open; `array_of` takes them."""
+    index = runtime.ParameterIndex()
+    try:
+        index.load_from_file_handle(runtime.FileHandle.wrap_memory(file.buffer), "irpa")
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ModelError("not a parameter file, or a truncated one", where=str(file.path)) from error
+    return dict(index.items())
+
+
+def array_of(entry: Any, shape: Sequence[int], dtype: np.dtype[Any], *, where: str) -> Array:
+    """Returns a parameter in the memory of its file."""
+    return _parameter(entry, list(shape), dtype.itemsize, where).view(dtype)
 
 
 def read_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:

@@ -93,12 +93,12 @@ class LaunchTensors:
         if "argument" in described:
             return np.asarray(self._arguments[described["argument"]], dtype).reshape(shape)
         if "base64" in described:
-            return _constant(base64.b64decode(described["base64"]), shape, dtype, is_splat=described["splat"])
-        if parameter := _PARAMETER.search(described.get("global", "")):
-            scope = parameter["scope"] or ""
+            return constant_of(described, shape, dtype)
+        if parameter := parameter_of(described):
+            scope, name = parameter
             if scope not in self._archives:
                 raise ProgramError("its weights are missing", where=f"scope '{scope}'")
-            return read_parameter(self._archives[scope], parameter["name"], shape, dtype).reshape(shape)
+            return read_parameter(self._archives[scope], name, shape, dtype).reshape(shape)
         if self._compute and "function" in described:
             if not self.are_real(described["inputs"]):
                 self._unreal.add(number)
@@ -109,7 +109,15 @@ class LaunchTensors:
         return (drawn > 0 if dtype == np.bool_ else drawn).astype(dtype)
 
 
-def _constant(data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any], *, is_splat: bool) -> Array:
+def parameter_of(described: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Returns the scope and the name of the parameter that a tensor is, or None if it is none."""
+    parameter = _PARAMETER.search(described.get("global", ""))
+    return (parameter["scope"] or "", parameter["name"]) if parameter else None
+
+
+def constant_of(described: Mapping[str, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Returns the content of a tensor that is a constant of the module."""
+    data, is_splat = base64.b64decode(described["base64"]), described["splat"]
     if dtype == np.bool_ and not is_splat:
         # MLIR packs booleans eight to a byte.
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")

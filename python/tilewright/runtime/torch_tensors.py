@@ -8,6 +8,8 @@ from typing import Any
 
 from tilewright.errors import InputError
 from tilewright.records.signature import Signature, TensorSpec
+from tilewright.runtime.direct import DirectSession
+from tilewright.runtime.launches import shape_of
 from tilewright.runtime.session import Session
 
 _ALIGNMENT = 64
@@ -79,6 +81,40 @@ class TensorCaller:
             # Empty tensors overlap nothing; those of later calls may.
             shared.append(not tensor.numel() or any(_overlap(tensor, other) for other in others))
         return tuple(shared)
+
+
+class DirectTensorCaller:
+    """Calls a program that runs without IREE with tensors in CPU memory and returns new tensors.
+
+    An input is used where it lies if it is contiguous and aligned; otherwise it is copied.
+    """
+
+    def __init__(self, session: DirectSession, signature: Signature) -> None:
+        import torch
+
+        self._session = session
+        self._outputs = [(shape_of(spec), getattr(torch, spec.dtype)) for spec in signature.outputs]
+
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
+        """Runs the program on tensors that fit its signature."""
+        import torch
+
+        inputs = [tensor.resolve_neg().contiguous() for tensor in tensors]
+        # PyTorch aligns the memory of tensors to 64 bytes.
+        outputs = [torch.empty(shape, dtype=dtype) for shape, dtype in self._outputs]
+        self._session.run_at(
+            [tensor.data_ptr() for tensor in inputs], [tensor.data_ptr() for tensor in outputs]
+        )
+        return outputs
+
+
+def tensor_caller(
+    session: Session | DirectSession, signature: Signature, *, fixed: Collection[int] = ()
+) -> TensorCaller | DirectTensorCaller:
+    """Returns what calls a program with tensors. `fixed` is as for `TensorCaller`."""
+    if isinstance(session, DirectSession):
+        return DirectTensorCaller(session, signature)
+    return TensorCaller(session, signature, fixed=fixed)
 
 
 def _can_borrow(tensor: Any) -> bool:

@@ -12,7 +12,7 @@ import tilewright.api.compilation as api
 from tilewright.errors import TilewrightError
 from tilewright.frontends.pytorch import import_torch
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.runtime.torch_tensors import TensorCaller
+from tilewright.runtime.torch_tensors import tensor_caller
 from tilewright.system.workfolder import WorkFolder
 from tilewright.torch.layouts import Layouts, use_contiguous
 from tilewright.torch.options import BackendOptions
@@ -27,7 +27,7 @@ class CompiledPart(torch.nn.Module):
         super().__init__()
         self.program = program
         fixed = [position for position, entry in enumerate(layouts.inputs) if entry.is_fixed]
-        self._caller = TensorCaller(program.load(), program.signature, fixed=fixed)
+        self._caller = tensor_caller(program.runner(), program.signature, fixed=fixed)
         self._inputs, self._outputs, self._is_single = layouts.inputs, layouts.outputs, layouts.is_single
 
     def forward(self, *arguments: Any) -> Any:

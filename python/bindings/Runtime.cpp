@@ -1,0 +1,128 @@
+// The extension module `tilewright._runtime`: runs kernels without IREE, and without MLIR in the process.
+#include "runtime/DirectProgram.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace tilewright::runtime;
+
+namespace {
+/// The memory of a contiguous array, held for as long as the object lives.
+class Bytes {
+public:
+  explicit Bytes(nb::handle array) {
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)
+      throw nb::python_error();
+  }
+  Bytes(const Bytes &) = delete;
+  Bytes &operator=(const Bytes &) = delete;
+  ~Bytes() { PyBuffer_Release(&view); }
+  const void *data() const { return view.buf; }
+  size_t size() const { return static_cast<size_t>(view.len); }
+
+private:
+  Py_buffer view;
+};
+
+/// Lends the memory of a result to numpy, which keeps the object alive.
+int lend(PyObject *self, Py_buffer *view, int flags) {
+  auto *memory = nb::inst_ptr<AlignedMemory>(nb::handle(self));
+  return PyBuffer_FillInfo(view, self, memory->data(), static_cast<Py_ssize_t>(memory->size()), /*readonly=*/0, flags);
+}
+
+PyType_Slot memorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(lend)}, {0, nullptr}};
+
+std::shared_ptr<Library> load(nb::handle elf) {
+  Bytes bytes(elf);
+  return std::make_shared<Library>(bytes.data(), bytes.size());
+}
+
+void runAt(DirectProgram &program, const std::vector<const void *> &inputs, const std::vector<void *> &outputs) {
+  nb::gil_scoped_release release;
+  program.run(inputs, outputs);
+}
+
+/// Runs the program on contiguous arrays, and returns the memory of its results.
+nb::list run(DirectProgram &program, nb::args arrays) {
+  const ProgramDescription &described = program.description();
+  if (arrays.size() != described.inputBytes.size())
+    throw nb::value_error("another number of arrays than the program has inputs");
+  std::vector<std::unique_ptr<Bytes>> held;
+  std::vector<const void *> inputs;
+  for (nb::handle array : arrays) {
+    held.push_back(std::make_unique<Bytes>(array));
+    if (held.back()->size() != described.inputBytes[inputs.size()])
+      throw nb::value_error("an array of another size than the input has");
+    inputs.push_back(held.back()->data());
+  }
+  nb::list results;
+  std::vector<void *> outputs;
+  for (size_t bytes : described.outputBytes) {
+    auto memory = std::make_unique<AlignedMemory>(bytes);
+    outputs.push_back(memory->data());
+    results.append(nb::cast(std::move(memory)));
+  }
+  runAt(program, inputs, outputs);
+  return results;
+}
+
+void runAddresses(DirectProgram &program, const std::vector<uintptr_t> &inputs, const std::vector<uintptr_t> &outputs) {
+  const ProgramDescription &described = program.description();
+  if (inputs.size() != described.inputBytes.size() || outputs.size() != described.outputBytes.size())
+    throw nb::value_error("another number of addresses than the program has inputs or outputs");
+  std::vector<const void *> from;
+  std::vector<void *> to;
+  for (uintptr_t address : inputs)
+    from.push_back(reinterpret_cast<const void *>(address));
+  for (uintptr_t address : outputs)
+    to.push_back(reinterpret_cast<void *>(address));
+  runAt(program, from, to);
+}
+
+using Launches = std::vector<std::tuple<std::string, uint32_t, std::vector<uint32_t>>>;
+
+ProgramDescription describe(const Launches &launches, std::vector<size_t> inputs, std::vector<size_t> outputs,
+                            std::vector<uintptr_t> constants, std::vector<size_t> offsets, size_t ownBytes,
+                            size_t localBytes, uint64_t processor, unsigned threads) {
+  ProgramDescription made;
+  for (const auto &[kernel, workgroups, slots] : launches)
+    made.launches.push_back({kernel, workgroups, slots});
+  made.inputBytes = std::move(inputs);
+  made.outputBytes = std::move(outputs);
+  made.constants = std::move(constants);
+  made.offsets = std::move(offsets);
+  made.ownBytes = ownBytes;
+  made.localBytes = localBytes;
+  made.processor = processor;
+  made.threads = threads;
+  return made;
+}
+} // namespace
+
+NB_MODULE(_runtime, m) {
+  nb::set_leak_warnings(false); // users may keep programs until the interpreter exits
+  nb::class_<AlignedMemory>(m, "Memory", nb::type_slots(memorySlots));
+  nb::class_<Library>(m, "Library").def_static("load", &load, nb::arg("elf"))
+      .def("has", [](const Library &library, const std::string &kernel) { return library.find(kernel) != nullptr; },
+           nb::arg("kernel"));
+  nb::class_<DirectProgram>(m, "DirectProgram")
+      .def("__init__",
+           [](DirectProgram *self, std::shared_ptr<Library> library, const Launches &launches,
+              std::vector<size_t> inputs, std::vector<size_t> outputs, std::vector<uintptr_t> constants,
+              std::vector<size_t> offsets, size_t ownBytes, size_t localBytes, uint64_t processor, unsigned threads) {
+             new (self) DirectProgram(std::move(library),
+                                      describe(launches, std::move(inputs), std::move(outputs), std::move(constants),
+                                               std::move(offsets), ownBytes, localBytes, processor, threads));
+           },
+           nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("input_bytes"), nb::arg("output_bytes"),
+           nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"), nb::arg("local_bytes"),
+           nb::arg("processor"), nb::arg("threads"))
+      .def("run", &run, nb::arg("arrays"))
+      .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));
+}

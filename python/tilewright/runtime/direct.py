@@ -1,0 +1,204 @@
+"""Runs programs whose kernels are all ours on the CPU without IREE, with the code of its module: the same bits, and
+calls that cost a few microseconds."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ProgramError
+from tilewright.records.signature import Array, Signature, element_dtype
+from tilewright.runtime.held import HeldFile
+from tilewright.runtime.launches import ALIGNMENT, LaunchPlan, place, shape_of, size_of
+from tilewright.runtime.processor import ask_for_amx, has_feature
+from tilewright.runtime.stored import array_of, held_parameters
+from tilewright.runtime.tensors import constant_of, parameter_of
+
+_ELF_LIBRARY = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0"
+"""The first bytes of a library for x86-64."""
+
+
+@functools.cache
+def is_available() -> bool:
+    """Returns True if this installation has the extension module that runs kernels; a bundle for other machines does
+    not."""
+    return importlib.util.find_spec("tilewright._runtime") is not None
+
+
+class DirectSession:
+    """A program that is ready to be called. Calls from several threads take turns."""
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        module: HeldFile,
+        weights: Mapping[str, HeldFile],
+        signature: Signature,
+        *,
+        threads: int,
+        entry: str,
+    ) -> None:
+        """Raises `ProgramError` if the module lacks a kernel, or a file lacks a weight."""
+        from tilewright import _runtime
+
+        ask_for_amx()
+        self._entry = entry
+        self._mapped = [held for held in weights.values() if held.is_mapped]
+        constants = _Constants(plan, weights)
+        read = {str(number) for step in plan.steps for number in step.tensors}
+        self._constants = {
+            number: _aligned(constants.get(number)) for number in plan.constants if number in read
+        }
+        self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
+        self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
+        self._exports = [_plain(dtype) for dtype, _ in self._inputs]
+        offsets, own_bytes = place(plan)
+        slots = _slots(plan, len(signature.inputs), list(self._constants), list(offsets))
+        try:
+            self._program = _runtime.DirectProgram(
+                _library(module, plan.steps[0].kernel),
+                launches=[
+                    (step.kernel, step.workgroups, [slots[number] for number in step.tensors])
+                    for step in plan.steps
+                ],
+                input_bytes=[size_of(spec) for spec in signature.inputs],
+                output_bytes=[size_of(spec) for spec in signature.outputs],
+                constants=[array.ctypes.data for array in self._constants.values()],
+                offsets=list(offsets.values()),
+                own_bytes=own_bytes,
+                local_bytes=plan.local_bytes,
+                processor=_features(plan.processor_bits),
+                threads=threads,
+            )
+        except RuntimeError as error:
+            raise ProgramError(f"cannot be loaded: {error}", where=str(module.path)) from None
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """Runs the program on arrays that the signature has accepted."""
+        given = [
+            array if plain is None else array.view(plain)
+            for array, plain in zip(arrays, self._exports, strict=True)
+        ]
+        self._check_files()
+        try:
+            results = self._program.run(*given)
+        except RuntimeError as error:
+            raise ProgramError(f"failed while running: {error}", where=self._entry) from None
+        self._check_files()  # a file that changed during the call may have affected its results
+        return [
+            np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
+            for memory, (dtype, shape) in zip(results, self._outputs, strict=True)
+        ]
+
+    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Runs the program on inputs and outputs at these addresses; those of outputs must be multiples of 64."""
+        self._check_files()
+        try:
+            self._program.run_addresses(inputs, outputs)
+        except RuntimeError as error:
+            raise ProgramError(f"failed while running: {error}", where=self._entry) from None
+        self._check_files()
+
+    def bind(self, arrays: Sequence[Array]) -> DirectCall:
+        """Returns a call on copies of arrays that the signature has accepted."""
+        return DirectCall(self, [_aligned(array.copy()) for array in arrays])
+
+    def takes(self, arrays: Sequence[Any]) -> bool:
+        """Returns True if these are the inputs, as contiguous arrays of their types and shapes."""
+        return len(arrays) == len(self._inputs) and all(
+            type(array) is np.ndarray
+            and array.dtype == dtype
+            and array.shape == shape
+            and array.flags.c_contiguous
+            for array, (dtype, shape) in zip(arrays, self._inputs, strict=True)
+        )
+
+    def _check_files(self) -> None:
+        for file in self._mapped:
+            file.check()
+
+
+class DirectCall:
+    """A program with its inputs in place."""
+
+    def __init__(self, session: DirectSession, arrays: Sequence[Array]) -> None:
+        self._session, self._arrays = session, arrays
+        self._results: list[Array] = []
+
+    def __call__(self) -> None:
+        self._results = []  # the memory of the last results can be used again
+        self._results = self._session(self._arrays)
+
+    def outputs(self) -> list[Array]:
+        """Returns the results of the last call as arrays that the caller owns."""
+        return list(self._results)
+
+
+def _slots(plan: LaunchPlan, inputs: int, constants: Sequence[str], handed: Sequence[str]) -> dict[int, int]:
+    """Returns the slot of each tensor: inputs come first, then outputs, constants, and what kernels hand over."""
+    slots = {int(number): argument for number, argument in plan.arguments.items()}
+    others = [*plan.results, *map(int, constants), *map(int, handed)]
+    return slots | {number: inputs + position for position, number in enumerate(others)}
+
+
+class _Constants:
+    """Weights, in their file's pages if they are aligned there, and constants."""
+
+    def __init__(self, plan: LaunchPlan, weights: Mapping[str, HeldFile]) -> None:
+        self._described, self._weights = plan.constants, weights
+        self._files = {scope: held_parameters(held) for scope, held in weights.items()}
+
+    def get(self, number: int | str) -> Array:
+        tensor = self._described[str(number)]
+        shape, dtype = tuple(tensor["shape"]), element_dtype(tensor["element"])
+        if "concat" in tensor:
+            joined = tensor["concat"]
+            parts = zip(joined["inputs"], joined["shapes"], strict=True)
+            return np.concatenate([self.get(part).reshape(of) for part, of in parts], joined["axis"])
+        parameter = parameter_of(tensor)
+        if parameter is None:
+            return constant_of(tensor, shape, dtype)
+        scope, name = parameter
+        if scope not in self._files:
+            raise ProgramError("its weights are missing", where=f"scope '{scope}'")
+        where = f"{self._weights[scope].path}, parameter '{name}'"
+        return array_of(self._files[scope].get(name), shape, dtype, where=where)
+
+
+def _aligned(array: Array) -> Array:
+    """Returns a contiguous array at an aligned address: the array itself if it is one."""
+    array = np.ascontiguousarray(array)
+    if array.ctypes.data % ALIGNMENT == 0:
+        return array
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    moved = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def _library(module: HeldFile, kernel: str) -> Any:
+    """Loads the library in the module that has a kernel. Each executable has one, and IREE may have its own."""
+    from tilewright import _runtime
+
+    start = -1
+    while (start := module.buffer.find(_ELF_LIBRARY, start + 1)) >= 0:
+        library = _runtime.Library.load(memoryview(module.buffer)[start:])
+        if library.has(kernel):
+            return library
+    raise ProgramError(f"cannot be loaded: the module has no kernel {kernel}", where=str(module.path))
+
+
+def _features(bits: Mapping[str, int]) -> int:
+    return sum(1 << bit for feature, bit in bits.items() if has_feature(feature))
+
+
+def _plain(dtype: np.dtype[Any]) -> str | None:
+    """Returns the type as which an array can lend its memory, if it cannot as what it is (bfloat16)."""
+    return None if re.fullmatch(r"[?bBhHiIlLqQefdFDgG]", dtype.char) else f"u{dtype.itemsize}"

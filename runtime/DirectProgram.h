@@ -1,0 +1,85 @@
+// A program whose kernels are all ours, run without IREE: its launches in order, on the threads of a team.
+#ifndef TILEWRIGHT_RUNTIME_DIRECTPROGRAM_H
+#define TILEWRIGHT_RUNTIME_DIRECTPROGRAM_H
+
+#include "runtime/Library.h"
+#include "runtime/ThreadTeam.h"
+
+namespace tilewright::runtime {
+
+/// Alignment in bytes of the tensors that kernels read and write.
+inline constexpr size_t kTensorAlignment = 64;
+
+/// Memory with that alignment.
+class AlignedMemory {
+public:
+  /// Throws std::bad_alloc if there is none.
+  explicit AlignedMemory(size_t bytes);
+  ~AlignedMemory();
+  AlignedMemory(const AlignedMemory &) = delete;
+  AlignedMemory &operator=(const AlignedMemory &) = delete;
+
+  char *data() const { return memory; }
+  size_t size() const { return bytes; }
+
+private:
+  char *memory;
+  size_t bytes;
+};
+
+/// A launch of a kernel. A slot is a tensor of the program: first its inputs, then its outputs, then its constants, then
+/// what kernels hand to each other.
+struct Launch {
+  std::string kernel;
+  uint32_t workgroups = 1;
+  std::vector<uint32_t> slots; ///< one per binding
+};
+
+struct ProgramDescription {
+  std::vector<Launch> launches;
+  std::vector<size_t> inputBytes, outputBytes;
+  std::vector<uintptr_t> constants;      ///< addresses, which must stay valid
+  std::vector<size_t> offsets;           ///< of handed-over tensors in the program's own memory
+  size_t ownBytes = 0, localBytes = 0;   ///< of that memory, and of a workgroup's
+  uint64_t processor = 0;                ///< features of this processor, as bits of IREE's schema
+  unsigned threads = 1;
+};
+
+class DirectProgram {
+public:
+  /// Throws std::runtime_error if the library lacks a kernel, or a slot does not exist.
+  DirectProgram(std::shared_ptr<Library> library, ProgramDescription description);
+
+  /// Runs the program. Inputs that are not aligned are copied; outputs must be. Throws std::runtime_error with the
+  /// name of a kernel that fails. Calls from several threads take turns.
+  void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs);
+
+  const ProgramDescription &description() const { return described; }
+
+private:
+  struct Step {
+    KernelEntry entry;
+    DispatchState state;
+    std::vector<void *> bindings;
+  };
+
+  /// Runs what this thread gets of all launches.
+  void work(unsigned thread, ThreadTeam &team);
+  void place(uint32_t slot, void *address);
+  const void *aligned(size_t input, const void *given);
+
+  std::shared_ptr<Library> library;
+  ProgramDescription described;
+  Environment environment;
+  std::vector<Step> steps;
+  std::vector<std::vector<void **>> uses; ///< bindings of each input and output
+  AlignedMemory own, local;
+  std::vector<std::unique_ptr<AlignedMemory>> copies; ///< of inputs that were not aligned
+  std::unique_ptr<std::atomic<uint32_t>[]> taken;     ///< workgroups of each step that threads have taken
+  std::atomic<const Launch *> failed{nullptr};
+  std::mutex turn;
+};
+
+} // namespace tilewright::runtime
+
+#endif

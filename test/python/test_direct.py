@@ -1,0 +1,213 @@
+"""Programs that run without IREE: the bits of IREE's runtime, memory of their own, calls from several threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tilewright
+from onnx import TensorProto
+from tilewright.errors import InputError, ProgramError
+from tilewright.reference.drawing import random_inputs
+from tilewright.runtime import direct
+from tilewright.runtime.launches import LaunchPlan, Step, place
+
+from benchmarks.workloads import WORKLOADS, stitch
+from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear
+
+Array = np.ndarray[Any, Any]
+
+
+def _layers(dtype: int = TensorProto.FLOAT) -> Any:
+    """Builds two layers, which are several kernels with weights and hand tensors to each other."""
+    g = GraphBuilder("layers")
+    x = g.input("x", [33, 64], dtype)
+    if dtype != TensorProto.FLOAT:
+        x = g.op("Cast", x, to=TensorProto.FLOAT)
+    y = g.op("Relu", linear(g, x, 64, 200))
+    y = g.op("Add", linear(g, y, 200, 64), x)
+    total = g.op("ReduceSum", y, g.ints([0]), keepdims=0)  # a whole other order of the elements
+    y = g.op("Mul", layer_norm(g, y, 64), total)
+    g.output(g.op("Cast", y, to=dtype), [33, 64], dtype)
+    g.output(total, [64])
+    return g.build()
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def program(request: pytest.FixtureRequest) -> tilewright.Program:
+    return tilewright.compile(_layers(), threads=request.param)
+
+
+def _input(dtype: Any = np.float32) -> Array:
+    drawn: Array = np.random.default_rng().standard_normal((33, 64))
+    return drawn.astype(dtype)
+
+
+def _by_iree(program: tilewright.Program, arrays: Sequence[Array]) -> list[Array]:
+    return program.session()(arrays, program.signature)
+
+
+def _same_bits(left: Sequence[Array], right: Sequence[Array]) -> bool:
+    return [array.tobytes() for array in left] == [array.tobytes() for array in right]
+
+
+def test_the_bits_are_those_of_iree(program: tilewright.Program) -> None:
+    x = _input()
+    assert program.runtime == "direct"
+    assert _same_bits(program(x), _by_iree(program, [x]))
+
+
+def test_subnormals_are_treated_as_iree_does(program: tilewright.Program) -> None:
+    x = _input() * np.float32(1e-39)
+    assert _same_bits(program(x), _by_iree(program, [x]))
+
+
+def test_a_narrow_type_passes_through() -> None:
+    program = tilewright.compile(_layers(TensorProto.BFLOAT16), threads=1)
+    x = _input(ml_dtypes.bfloat16)
+    results = program(x)
+    assert results[0].dtype == x.dtype
+    assert _same_bits(results, _by_iree(program, [x]))
+
+
+def test_inputs_may_lie_at_any_address(program: tilewright.Program) -> None:
+    x = _input()
+    for offset in range(4, 64, 12):
+        memory = np.empty(x.nbytes + 128, np.uint8)
+        start = -memory.ctypes.data % 64 + offset
+        moved = memory[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+        moved[...] = x
+        assert _same_bits(program(moved), _by_iree(program, [x]))
+
+
+def test_inputs_may_have_any_strides(program: tilewright.Program) -> None:
+    x = _input()
+    assert _same_bits(program(np.asfortranarray(x)), program(x))
+
+
+def test_results_are_the_callers(program: tilewright.Program) -> None:
+    x = _input()
+    first = program(x)
+    copies = [array.copy() for array in first]
+    program(_input())
+    assert _same_bits(first, copies)
+    first[0][...] = 0  # it can be written
+
+
+def test_a_bound_call_keeps_its_inputs(program: tilewright.Program) -> None:
+    x = _input()
+    expected = program(x)
+    call = program.bind(x)
+    x[...] = 0
+    call()
+    assert _same_bits(call.outputs(), expected)
+
+
+def test_calls_from_several_threads_take_turns(program: tilewright.Program) -> None:
+    inputs = [_input() for _ in range(4)]
+    expected = [program(x) for x in inputs]
+    found: dict[int, bool] = {}
+
+    def call(number: int) -> None:
+        found[number] = all(_same_bits(program(inputs[number]), expected[number]) for _ in range(50))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(range(4), True)
+
+
+def test_programs_that_are_alive_at_once_have_their_own_code() -> None:
+    x = _input()
+    programs = [
+        tilewright.compile(stitch.softmax((33, 64)), threads=1),
+        tilewright.compile(_layers(), threads=1),
+    ]
+    for program in [*programs, *reversed(programs)]:
+        assert _same_bits(program(x), _by_iree(program, [x]))
+
+
+def test_a_forked_process_has_threads_of_its_own(program: tilewright.Program) -> None:
+    x = _input()
+    expected = program(x)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _same_bits(program(x), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_saved_program_runs_the_same(program: tilewright.Program, tmp_path: Path) -> None:
+    x = _input()
+    loaded = tilewright.load(program.save(tmp_path / "layers.vmfb"))
+    assert loaded.runtime == "direct"
+    assert _same_bits(loaded(x), program(x))
+
+
+def test_large_weights_are_read_where_they_are_mapped(tmp_path: Path) -> None:
+    g = GraphBuilder("large")
+    g.output(linear(g, g.input("x", [5, 1100]), 1100, 1100), [5, 1100])
+    program = tilewright.load(tilewright.compile(g.build(), threads=1).save(tmp_path / "large.vmfb"))
+    x = np.random.default_rng().standard_normal((5, 1100)).astype(np.float32)
+    assert program.runtime == "direct"
+    assert _same_bits(program(x), _by_iree(program, [x]))
+
+
+def test_what_iree_computes_in_part_runs_in_iree() -> None:
+    g = GraphBuilder("sorted")
+    values, _ = g.ops("TopK", g.op("Relu", g.input("x", [4, 64])), g.ints([3]), results=2)
+    g.output(values, [4, 3])
+    assert tilewright.compile(g.build(), threads=1).runtime == "iree"
+
+
+def test_a_wrong_array_is_refused(program: tilewright.Program) -> None:
+    with pytest.raises(InputError, match="float32 is needed"):
+        program(_input(np.float64))
+    with pytest.raises(InputError, match=r"\(33, 64\)"):
+        program(np.zeros((33, 65), np.float32))
+
+
+def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a processor without the features of any variant, kernels with variants return an error."""
+    program = tilewright.compile(stitch.softmax((33, 64)), target="x86-64-avx2,x86-64-v2", threads=1)
+    monkeypatch.setattr(direct, "_features", lambda bits: 0)
+    with pytest.raises(ProgramError, match=r"failed while running: kernel \w+ failed"):
+        program(_input())
+
+
+def test_a_whole_model_is_direct() -> None:
+    model = WORKLOADS["bert-small"].build()
+    program = tilewright.compile(model, threads=1)
+    arrays = random_inputs(model, 3)
+    assert program.runtime == "direct"
+    assert _same_bits(program(*arrays), _by_iree(program, arrays))
+
+
+def test_tensors_that_are_alive_at_once_do_not_overlap() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        count = int(rng.integers(1, 12))
+        sizes = {str(number): int(rng.integers(1, 300)) for number in range(count)}
+        steps = [Step("k", 1, tuple(rng.integers(0, count, 3).tolist())) for _ in range(8)]
+        plan = LaunchPlan(tuple(steps), {}, (), {}, sizes, 0, {})
+        offsets, total = place(plan)
+        for position in range(len(steps)):
+            alive = [
+                number
+                for number in map(int, offsets)
+                if any(number in step.tensors for step in steps[: position + 1])
+                and any(number in step.tensors for step in steps[position:])
+            ]
+            spans = sorted(
+                (offsets[str(number)], offsets[str(number)] + sizes[str(number)]) for number in alive
+            )
+            assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+            assert all(end <= total for _, end in spans)
