@@ -1,5 +1,6 @@
 #include "runtime/DirectProgram.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -65,7 +66,7 @@ const void *DirectProgram::aligned(size_t input, const void *given) {
   return copies[input]->data();
 }
 
-void DirectProgram::run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs) {
+void DirectProgram::run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans) {
   std::lock_guard<std::mutex> lock(turn);
   for (size_t input = 0; input < inputs.size(); ++input)
     place(input, const_cast<void *>(aligned(input, inputs[input]))); // kernels only read inputs
@@ -75,23 +76,32 @@ void DirectProgram::run(const std::vector<const void *> &inputs, const std::vect
     taken[step].store(0, std::memory_order_relaxed);
   failed = nullptr;
   std::shared_ptr<ThreadTeam> team = ThreadTeam::shared(described.threads);
-  team->run([&](unsigned thread) { work(thread, *team); });
+  team->run([&](unsigned thread) { work(thread, *team, spans); });
   if (const Launch *launch = failed)
     throw std::runtime_error("kernel " + launch->kernel + " failed");
 }
 
-void DirectProgram::work(unsigned thread, ThreadTeam &team) {
+static double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void DirectProgram::work(unsigned thread, ThreadTeam &team, Span *spans) {
   WorkgroupState workgroup;
   workgroup.processor = thread;
   workgroup.localMemory = local.data() + thread * roundUp(described.localBytes);
   workgroup.localBytes = static_cast<uint32_t>(described.localBytes);
   for (size_t number = 0; number < steps.size(); ++number) {
     const Step &step = steps[number];
+    Span *span = spans ? &spans[number * described.threads + thread] : nullptr;
+    if (span)
+      span->start = now();
     for (uint32_t next; (next = taken[number]++) < step.state.countX;) {
       workgroup.x = next;
       if (step.entry(&environment, &step.state, &workgroup) != 0)
         failed = &described.launches[number];
     }
+    if (span)
+      span->end = now();
     if (number + 1 < steps.size())
       team.meet();
   }

@@ -45,14 +45,20 @@ struct ProgramDescription {
   unsigned threads = 1;
 };
 
+/// The time that a thread spent on its workgroups of a launch, in seconds of a clock that never goes back.
+struct Span {
+  double start = 0, end = 0;
+};
+
 class DirectProgram {
 public:
   /// Throws std::runtime_error if the library lacks a kernel, or a slot does not exist.
   DirectProgram(std::shared_ptr<Library> library, ProgramDescription description);
 
   /// Runs the program. Inputs that are not aligned are copied; outputs must be. Throws std::runtime_error with the
-  /// name of a kernel that fails. Calls from several threads take turns.
-  void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs);
+  /// name of a kernel that fails. Calls from several threads take turns. With `spans`, which has one for each launch and
+  /// thread, in this order, it records where the time goes.
+  void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans = nullptr);
 
   const ProgramDescription &description() const { return described; }
 
@@ -64,7 +70,7 @@ private:
   };
 
   /// Runs what this thread gets of all launches.
-  void work(unsigned thread, ThreadTeam &team);
+  void work(unsigned thread, ThreadTeam &team, Span *spans);
   void place(uint32_t slot, void *address);
   const void *aligned(size_t input, const void *given);
 

@@ -43,13 +43,14 @@ std::shared_ptr<Library> load(nb::handle elf) {
   return std::make_shared<Library>(bytes.data(), bytes.size());
 }
 
-void runAt(DirectProgram &program, const std::vector<const void *> &inputs, const std::vector<void *> &outputs) {
+void runAt(DirectProgram &program, const std::vector<const void *> &inputs, const std::vector<void *> &outputs,
+           Span *spans = nullptr) {
   nb::gil_scoped_release release;
-  program.run(inputs, outputs);
+  program.run(inputs, outputs, spans);
 }
 
 /// Runs the program on contiguous arrays, and returns the memory of its results.
-nb::list run(DirectProgram &program, nb::args arrays) {
+nb::list runArrays(DirectProgram &program, const nb::args &arrays, Span *spans) {
   const ProgramDescription &described = program.description();
   if (arrays.size() != described.inputBytes.size())
     throw nb::value_error("another number of arrays than the program has inputs");
@@ -68,8 +69,21 @@ nb::list run(DirectProgram &program, nb::args arrays) {
     outputs.push_back(memory->data());
     results.append(nb::cast(std::move(memory)));
   }
-  runAt(program, inputs, outputs);
+  runAt(program, inputs, outputs, spans);
   return results;
+}
+
+nb::list run(DirectProgram &program, const nb::args &arrays) { return runArrays(program, arrays, nullptr); }
+
+/// Runs the program and returns, for each launch and each thread, when the thread began and ended its part.
+std::vector<std::vector<std::pair<double, double>>> trace(DirectProgram &program, const nb::args &arrays) {
+  const ProgramDescription &described = program.description();
+  std::vector<Span> spans(described.launches.size() * described.threads);
+  runArrays(program, arrays, spans.data());
+  std::vector<std::vector<std::pair<double, double>>> times(described.launches.size());
+  for (size_t number = 0; number < spans.size(); ++number)
+    times[number / described.threads].push_back({spans[number].start, spans[number].end});
+  return times;
 }
 
 void runAddresses(DirectProgram &program, const std::vector<uintptr_t> &inputs, const std::vector<uintptr_t> &outputs) {
@@ -124,5 +138,6 @@ NB_MODULE(_runtime, m) {
            nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"), nb::arg("local_bytes"),
            nb::arg("processor"), nb::arg("threads"))
       .def("run", &run, nb::arg("arrays"))
+      .def("trace", &trace, nb::arg("arrays"))
       .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));
 }

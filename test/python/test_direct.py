@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tilewright
+from click.testing import CliRunner
 from onnx import TensorProto
+from tilewright.cli.main import cli
 from tilewright.errors import InputError, ProgramError
 from tilewright.reference.drawing import random_inputs
 from tilewright.runtime import direct
@@ -189,6 +192,25 @@ def test_a_whole_model_is_direct() -> None:
     arrays = random_inputs(model, 3)
     assert program.runtime == "direct"
     assert _same_bits(program(*arrays), _by_iree(program, arrays))
+
+
+def test_a_trace_has_each_kernel_on_each_thread(program: tilewright.Program) -> None:
+    spans = program.trace(_input(), calls=2)
+    calls = [span for span in spans if span.name.startswith("call")]
+    kernels = [span for span in spans if span not in calls]
+    assert len(calls) == 2
+    assert len(kernels) == 2 * len(program.kernels) * program.metadata.threads
+    assert {span.name for span in kernels} == {kernel.name for kernel in program.kernels}
+    assert all(any(call.start <= span.start <= span.end <= call.end for call in calls) for span in kernels)
+
+
+def test_a_trace_is_written_for_perfetto(model_path: Path, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    result = CliRunner().invoke(cli, ["run", str(model_path), "--trace", str(path)])
+    assert result.exit_code == 0
+    events = json.loads(path.read_text())["traceEvents"]
+    assert min(event["ts"] for event in events) == 0
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
 
 
 def test_tensors_that_are_alive_at_once_do_not_overlap() -> None:

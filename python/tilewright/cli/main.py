@@ -282,6 +282,11 @@ _dims = click.option(
 )
 @json_flag
 @click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    help="Write where the time of a few calls goes to this file, for https://ui.perfetto.dev.",
+)
+@click.option(
     "--device",
     metavar="sim:GPU",
     help="Run the kernels on a simulated GPU, such as sim:h200. Default: this machine.",
@@ -296,6 +301,7 @@ def run(
     compare: bool,
     seconds: float,
     as_json: bool,
+    trace: Path | None,
     device: str | None,
     target: str,
     options: CompileOptions,
@@ -303,13 +309,13 @@ def run(
     """Run MODEL (ONNX, MLIR or a compiled .vmfb), on random inputs or given ones."""
     sizes = dict(_dim(text) for text in dims)
     if device is not None:
-        refuse_beside("--device", "target", "compare", "seconds", "as_json")
+        refuse_beside("--device", "target", "compare", "seconds", "as_json", "trace")
         run_simulated(model, device, options, input_files, output, seed, sizes)
         return
     if as_json and not compare:
         raise click.UsageError("--json needs --compare; save outputs with -o")
     if compare:
-        refuse_beside("--compare", "open_dims")
+        refuse_beside("--compare", "open_dims", "trace")
         if as_json and str(output) == "-":
             raise click.UsageError("standard output cannot be both the comparison and the outputs")
         run_comparison(model, target, options, input_files, output, seed, seconds, as_json)
@@ -321,6 +327,10 @@ def run(
     elapsed = time.perf_counter() - started
     print_outputs(program, outputs, to_stderr=str(output) == "-")
     tell(f"{elapsed * 1e3:.2f} ms (first call)")
+    if trace is not None:
+        from tilewright.runtime.trace import save_trace
+
+        save_trace(trace, program.trace(*inputs))
     save_outputs(program, outputs, output)
 
 

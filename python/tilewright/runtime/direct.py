@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilewright.runtime.launches import ALIGNMENT, LaunchPlan, place, shape_of, 
 from tilewright.runtime.processor import ask_for_amx, has_feature
 from tilewright.runtime.stored import array_of, held_parameters
 from tilewright.runtime.tensors import constant_of, parameter_of
+from tilewright.runtime.trace import Span
 
 _ELF_LIBRARY = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0"
 """The first bytes of a library for x86-64."""
@@ -49,6 +50,7 @@ class DirectSession:
 
         ask_for_amx()
         self._entry = entry
+        self._kernels = [step.kernel.removesuffix("_dispatch") for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
         constants = _Constants(plan, weights)
         read = {str(number) for step in plan.steps for number in step.tensors}
@@ -81,16 +83,7 @@ class DirectSession:
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on arrays that the signature has accepted."""
-        given = [
-            array if plain is None else array.view(plain)
-            for array, plain in zip(arrays, self._exports, strict=True)
-        ]
-        self._check_files()
-        try:
-            results = self._program.run(*given)
-        except RuntimeError as error:
-            raise ProgramError(f"failed while running: {error}", where=self._entry) from None
-        self._check_files()  # a file that changed during the call may have affected its results
+        results = self._run(self._program.run, *self._lent(arrays))
         return [
             np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
             for memory, (dtype, shape) in zip(results, self._outputs, strict=True)
@@ -98,12 +91,33 @@ class DirectSession:
 
     def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Runs the program on inputs and outputs at these addresses; those of outputs must be multiples of 64."""
+        self._run(self._program.run_addresses, inputs, outputs)
+
+    def trace(self, arrays: Sequence[Array]) -> list[Span]:
+        """Runs the program on arrays that the signature has accepted, and returns the time of each kernel on each
+        thread."""
+        times = self._run(self._program.trace, *self._lent(arrays))
+        return [
+            Span(kernel, thread, start, end)
+            for kernel, parts in zip(self._kernels, times, strict=True)
+            for thread, (start, end) in enumerate(parts)
+        ]
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         self._check_files()
         try:
-            self._program.run_addresses(inputs, outputs)
+            results = function(*arguments)
         except RuntimeError as error:
             raise ProgramError(f"failed while running: {error}", where=self._entry) from None
-        self._check_files()
+        self._check_files()  # a file that changed during the call may have affected its results
+        return results
+
+    def _lent(self, arrays: Sequence[Array]) -> list[Array]:
+        """Returns arrays as types that can lend their memory."""
+        return [
+            array if plain is None else array.view(plain)
+            for array, plain in zip(arrays, self._exports, strict=True)
+        ]
 
     def bind(self, arrays: Sequence[Array]) -> DirectCall:
         """Returns a call on copies of arrays that the signature has accepted."""

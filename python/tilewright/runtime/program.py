@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -37,6 +38,7 @@ from tilewright.runtime.session import BoundCall, Session
 from tilewright.runtime.shapes import Shapes, ShapeState
 from tilewright.runtime.staged import Staged
 from tilewright.runtime.state import Steps
+from tilewright.runtime.trace import Span
 from tilewright.system.cores import spell_threads
 from tilewright.system.outputs import refuse_special
 
@@ -95,6 +97,24 @@ class Program:
         call = chosen._bind(arrays)
         call()
         return call.outputs()
+
+    def trace(self, *arrays: Any, calls: int = 3) -> list[Span]:
+        """Calls the program on arrays several times and returns where the time went, for `runtime.trace.save_trace`.
+
+        A program that runs without IREE has a span for each kernel on each thread; others have one for each call.
+        """
+        chosen = self._for_shapes(arrays)
+        checked, direct = chosen._check(arrays), chosen._direct_session()
+        session = None if direct else chosen.session()
+        spans = []
+        for number in range(calls):
+            started = time.perf_counter()
+            if direct is not None:
+                spans += direct.trace(checked)
+            elif session is not None:
+                session(checked, chosen.signature)
+            spans.append(Span(f"call {number}", 0, started, time.perf_counter()))
+        return spans
 
     def bind(self, *arrays: Any, **named: Any) -> BoundCall | DirectCall:
         """Returns a call whose inputs are moved into place once.
