@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import weakref
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from tilewright.records.signature import Array
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.program import Program
 
 
-@pytest.fixture(autouse=True, scope="session")
-def both_runtimes() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        direct_session = Program._direct_session
+@pytest.fixture(autouse=True)
+def both_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    owners: weakref.WeakKeyDictionary[DirectSession, weakref.ref[Program]] = weakref.WeakKeyDictionary()
+    find, call = Program._direct_session, DirectSession.__call__
 
-        def checked_session(program: Program) -> Any:
-            direct = direct_session(program)
-            return _Checked(direct, program) if direct is not None else None
+    def found(program: Program) -> DirectSession | None:
+        session = find(program)
+        if session is not None:
+            owners[session] = weakref.ref(program)
+        return session
 
-        patch.setattr(Program, "_direct_session", checked_session)
-        yield
-
-
-class _Checked:
-    """A session whose results are compared with IREE's."""
-
-    def __init__(self, direct: DirectSession, program: Program) -> None:
-        self._direct, self._program = direct, program
-
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        results = self._direct(arrays)
-        by_iree = self._program.session()(arrays, self._program.signature)
-        for number, (ours, theirs) in enumerate(zip(results, by_iree, strict=True)):
-            assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-            same = np.frombuffer(ours.tobytes(), np.uint8) == np.frombuffer(theirs.tobytes(), np.uint8)
-            assert same.all(), f"result {number} differs from IREE's in {np.count_nonzero(~same)} bytes"
+    def called(session: DirectSession, arrays: Sequence[Array]) -> list[Array]:
+        results = call(session, arrays)
+        program = owners[session]() if session in owners else None
+        if program is not None:
+            _compare(results, program.session()(arrays, program.signature))
         return results
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._direct, name)
+    monkeypatch.setattr(Program, "_direct_session", found)
+    monkeypatch.setattr(DirectSession, "__call__", called)
+
+
+def _compare(results: Sequence[Array], by_iree: Sequence[Array]) -> None:
+    for number, (ours, theirs) in enumerate(zip(results, by_iree, strict=True)):
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        same = np.frombuffer(ours.tobytes(), np.uint8) == np.frombuffer(theirs.tobytes(), np.uint8)
+        assert same.all(), f"result {number} differs from IREE's in {np.count_nonzero(~same)} bytes"
