@@ -1,32 +1,18 @@
 #include "runtime/DirectProgram.h"
 
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <stdexcept>
 
 using namespace tilewright::runtime;
 
-static size_t roundUp(size_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
-
-AlignedMemory::AlignedMemory(size_t bytes)
-    : memory(static_cast<char *>(std::aligned_alloc(kTensorAlignment, roundUp(bytes ? bytes : 1)))), bytes(bytes) {
-  if (!memory)
-    throw std::bad_alloc();
-}
-
-AlignedMemory::~AlignedMemory() { std::free(memory); }
-
 DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription description)
     : library(std::move(given)), described(std::move(description)), own(described.ownBytes),
-      local(roundUp(described.localBytes) * described.threads),
+      local(alignedSize(described.localBytes) * described.threads),
       taken(new std::atomic<uint32_t>[described.launches.size()]) {
   environment.processor[0] = described.processor;
   size_t outside = described.inputBytes.size() + described.outputBytes.size();
   size_t fixed = outside + described.constants.size();
   uses.resize(outside);
-  copies.resize(described.inputBytes.size());
   steps.reserve(described.launches.size());
   for (const Launch &launch : described.launches) {
     Step &step = steps.emplace_back();
@@ -57,19 +43,10 @@ void DirectProgram::place(uint32_t slot, void *address) {
     *binding = address;
 }
 
-const void *DirectProgram::aligned(size_t input, const void *given) {
-  if (reinterpret_cast<uintptr_t>(given) % kTensorAlignment == 0)
-    return given;
-  if (!copies[input])
-    copies[input] = std::make_unique<AlignedMemory>(described.inputBytes[input]);
-  std::memcpy(copies[input]->data(), given, described.inputBytes[input]);
-  return copies[input]->data();
-}
-
 void DirectProgram::run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans) {
   std::lock_guard<std::mutex> lock(turn);
   for (size_t input = 0; input < inputs.size(); ++input)
-    place(input, const_cast<void *>(aligned(input, inputs[input]))); // kernels only read inputs
+    place(input, const_cast<void *>(inputs[input])); // kernels only read inputs
   for (size_t output = 0; output < outputs.size(); ++output)
     place(inputs.size() + output, outputs[output]);
   for (size_t step = 0; step < steps.size(); ++step)
@@ -88,7 +65,7 @@ static double now() {
 void DirectProgram::work(unsigned thread, ThreadTeam &team, Span *spans) {
   WorkgroupState workgroup;
   workgroup.processor = thread;
-  workgroup.localMemory = local.data() + thread * roundUp(described.localBytes);
+  workgroup.localMemory = local.data() + thread * alignedSize(described.localBytes);
   workgroup.localBytes = static_cast<uint32_t>(described.localBytes);
   for (size_t number = 0; number < steps.size(); ++number) {
     const Step &step = steps[number];

@@ -2,30 +2,11 @@
 #ifndef TILEWRIGHT_RUNTIME_DIRECTPROGRAM_H
 #define TILEWRIGHT_RUNTIME_DIRECTPROGRAM_H
 
+#include "runtime/AlignedMemory.h"
 #include "runtime/Library.h"
 #include "runtime/ThreadTeam.h"
 
 namespace tilewright::runtime {
-
-/// Alignment in bytes of the tensors that kernels read and write.
-inline constexpr size_t kTensorAlignment = 64;
-
-/// Memory with that alignment.
-class AlignedMemory {
-public:
-  /// Throws std::bad_alloc if there is none.
-  explicit AlignedMemory(size_t bytes);
-  ~AlignedMemory();
-  AlignedMemory(const AlignedMemory &) = delete;
-  AlignedMemory &operator=(const AlignedMemory &) = delete;
-
-  char *data() const { return memory; }
-  size_t size() const { return bytes; }
-
-private:
-  char *memory;
-  size_t bytes;
-};
 
 /// A launch of a kernel. A slot is a tensor of the program: first its inputs, then its outputs, then its constants, then
 /// what kernels hand to each other.
@@ -55,8 +36,8 @@ public:
   /// Throws std::runtime_error if the library lacks a kernel, or a slot does not exist.
   DirectProgram(std::shared_ptr<Library> library, ProgramDescription description);
 
-  /// Runs the program. Inputs that are not aligned are copied; outputs must be. Throws std::runtime_error with the
-  /// name of a kernel that fails. Calls from several threads take turns. With `spans`, which has one for each launch and
+  /// Runs the program. Inputs must be aligned as their elements are, outputs as AlignedMemory is, because kernels may
+  /// store past the caches. Throws std::runtime_error with the name of a kernel that fails. Calls from several threads take turns. With `spans`, which has one for each launch and
   /// thread, in this order, it records where the time goes.
   void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans = nullptr);
 
@@ -72,7 +53,6 @@ private:
   /// Runs what this thread gets of all launches.
   void work(unsigned thread, ThreadTeam &team, Span *spans);
   void place(uint32_t slot, void *address);
-  const void *aligned(size_t input, const void *given);
 
   std::shared_ptr<Library> library;
   ProgramDescription described;
@@ -80,8 +60,7 @@ private:
   std::vector<Step> steps;
   std::vector<std::vector<void **>> uses; ///< bindings of each input and output
   AlignedMemory own, local;
-  std::vector<std::unique_ptr<AlignedMemory>> copies; ///< of inputs that were not aligned
-  std::unique_ptr<std::atomic<uint32_t>[]> taken;     ///< workgroups of each step that threads have taken
+  std::unique_ptr<std::atomic<uint32_t>[]> taken; ///< workgroups of each step that threads have taken
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;
 };

@@ -186,7 +186,7 @@ def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> Non
     """Loads the program and sets up a call like IREE's, on inputs that are checked outside the timed part."""
     runner, signature = program.runner(), program.signature
     if isinstance(runner, DirectSession):
-        ours.call = lambda: runner(arrays)
+        ours.call = lambda: runner(runner.checked(arrays))
     else:
         ours.call = lambda: runner(arrays, signature)
 

@@ -89,8 +89,13 @@ class DirectSession:
             for memory, (dtype, shape) in zip(results, self._outputs, strict=True)
         ]
 
+    def checked(self, arrays: Sequence[Array]) -> list[Array]:
+        """Returns arrays that the signature has accepted where kernels can read them."""
+        return [np.require(array, requirements=["C", "A"]) for array in arrays]
+
     def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Runs the program on inputs and outputs at these addresses; those of outputs must be multiples of 64."""
+        """Runs the program on inputs and outputs at these addresses; those of inputs must be
+        aligned as their elements are, those of outputs multiples of 64."""
         self._run(self._program.run_addresses, inputs, outputs)
 
     def trace(self, arrays: Sequence[Array]) -> list[Span]:
@@ -130,6 +135,7 @@ class DirectSession:
             and array.dtype == dtype
             and array.shape == shape
             and array.flags.c_contiguous
+            and array.flags.aligned
             for array, (dtype, shape) in zip(arrays, self._inputs, strict=True)
         )
 

@@ -52,7 +52,7 @@ class NestedCaller:
     def _call_arrays(self, values: Sequence[Any]) -> list[Any]:
         checked = self._signature.check_inputs(values)
         if isinstance(self._session, DirectSession):
-            return self._session(checked)
+            return self._session(self._session.checked(checked))
         return self._session(checked, self._signature)
 
     def _call_tensors(self, values: Sequence[Any]) -> list[Any]:

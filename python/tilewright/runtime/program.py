@@ -93,7 +93,7 @@ class Program:
         chosen = self._for_shapes(arrays)
         direct = chosen._direct_session()
         if direct is not None:
-            return direct(arrays if direct.takes(arrays) else chosen._check(arrays))
+            return direct(arrays if direct.takes(arrays) else direct.checked(chosen._check(arrays)))
         call = chosen._bind(arrays)
         call()
         return call.outputs()
@@ -110,7 +110,7 @@ class Program:
         for number in range(calls):
             started = time.perf_counter()
             if direct is not None:
-                spans += direct.trace(checked)
+                spans += direct.trace(direct.checked(checked))
             elif session is not None:
                 session(checked, chosen.signature)
             spans.append(Span(f"call {number}", 0, started, time.perf_counter()))
