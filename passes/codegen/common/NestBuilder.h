@@ -50,6 +50,8 @@ private:
   Values emitCounted(int64_t count, mlir::ValueRange carried, IndexBody body);
   Values emitPoint(int64_t dim, mlir::Value index, const mlir::IRMapping &values, mlir::Value mask,
                    mlir::ValueRange carried, LoopBody body);
+  Values emitUnrolled(int64_t dim, const mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried,
+                      LoopBody body);
   Values emitFor(int64_t dim, mlir::Value low, mlir::Value high, int64_t step, const mlir::IRMapping &values,
                  mlir::Value mask, mlir::ValueRange carried, LoopBody body);
   Values emitForOp(mlir::Value low, mlir::Value high, mlir::Value step, mlir::ValueRange carried, IndexBody body);

@@ -10,6 +10,10 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Most points of a reduced dim that are emitted one after another instead of as a loop. Rows of windows are of 3 to 7
+/// points: what depends on a point and not on the row, such as the lanes within an image, is then computed once.
+static constexpr int64_t kMostUnrolled = 8;
+
 SmallVector<Value> NestBuilder::emitLoop(unsigned level, const IRMapping &values, Value mask, ValueRange carried,
                                          LoopBody body) {
   int64_t dim = nest.order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
@@ -21,6 +25,8 @@ SmallVector<Value> NestBuilder::emitLoop(unsigned level, const IRMapping &values
     return partial ? emitWholeOrLastTile(values, mask, carried, body) : emitWholeTile(values, mask, carried, body);
   if (size == 1)
     return emitPoint(dim, low, values, mask, carried, body);
+  if (!partial && level >= nest.numParallel && size <= kMostUnrolled)
+    return emitUnrolled(dim, values, mask, carried, body);
   Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
   return emitFor(dim, low, high, 1, values, mask, carried, body);
 }
@@ -129,6 +135,15 @@ SmallVector<Value> NestBuilder::emitPoint(int64_t dim, Value index, const IRMapp
   indices[dim] = index;
   IRMapping inner = values;
   return body(inner, mask, carried);
+}
+
+SmallVector<Value> NestBuilder::emitUnrolled(int64_t dim, const IRMapping &values, Value mask, ValueRange carried,
+                                             LoopBody body) {
+  SmallVector<Value> now(carried);
+  Value low = offsets[dim];
+  for (int64_t point = 0; point < compute.getSizes()[dim]; ++point)
+    now = emitPoint(dim, add(low, point), values, mask, now, body);
+  return now;
 }
 
 SmallVector<Value> NestBuilder::emitFor(int64_t dim, Value low, Value high, int64_t step, const IRMapping &values,

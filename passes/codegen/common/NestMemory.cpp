@@ -110,9 +110,18 @@ Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> 
   return branch.getResult(0);
 }
 
+bool NestMemory::readsWindows(AffineMap map) {
+  return llvm::any_of(map.getResults(), [&](AffineExpr index) {
+    auto moves = [&](int64_t dim) { return compute.getExtents()[dim] > 1 && index.isFunctionOfDim(dim); };
+    auto dims = llvm::seq<int64_t>(0, indices.size());
+    return llvm::any_of(dims, [&](int64_t dim) { return compute.isReduced(dim) && moves(dim); }) &&
+           llvm::any_of(dims, [&](int64_t dim) { return !compute.isReduced(dim) && moves(dim); });
+  });
+}
+
 void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {
   int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
-  if (dim < 0 || threads || !leavesMemoryIdle)
+  if (dim < 0 || threads || !leavesMemoryIdle || readsWindows(load.getMap()))
     return;
   Value here = indices[dim];
   indices[dim] = add(here, compute.getSizes()[dim]);

@@ -45,7 +45,10 @@ private:
   mlir::Value loadWhere(mlir::Value guard, mlir::Type type, llvm::function_ref<mlir::Value()> read);
   /// Prefetches the data that the same load will read in the next tile. Later nests of this tile leave memory idle, and
   /// the hardware prefetcher stops when this load's stream is interrupted.
+  /// It needs none for windows, most of which are read again from the cache.
   void prefetchNextTile(tile::LoadOp load, mlir::Value memory, mlir::Type element);
+  /// Returns true if points that are reduced and points that are not read the same elements, as overlapping windows do.
+  bool readsWindows(mlir::AffineMap map);
   void prefetchLanes(mlir::Value memory, mlir::Type element, llvm::ArrayRef<mlir::Value> first, bool forWrite,
                      unsigned locality);
   /// Returns the fastest-varying dim of the walk that the map depends on, or -1 if a tile has only one nest.
