@@ -1,57 +1,44 @@
 #include "runtime/AlignedMemory.h"
 
 #include <cstdlib>
-#include <mutex>
 #include <new>
-#include <unordered_map>
-#include <vector>
 
 using namespace tilewright::runtime;
 
-namespace {
 /// Least bytes of a block that is kept. The C library keeps smaller ones itself.
-constexpr size_t kLeastKept = 64 << 10;
-/// Most bytes of all blocks that are kept: a few results of a large model.
-constexpr size_t kMostKept = 256 << 20;
+static constexpr size_t kLeastKept = 64 << 10;
+/// Most bytes of all blocks that a program keeps: a few results of a large model.
+static constexpr size_t kMostKept = 256 << 20;
 
-class KeptBlocks {
-public:
-  char *take(size_t bytes) {
-    std::lock_guard<std::mutex> lock(mutex);
-    auto found = blocks.find(bytes);
-    if (found == blocks.end() || found->second.empty())
-      return nullptr;
-    char *block = found->second.back();
-    found->second.pop_back();
-    kept -= bytes;
-    return block;
-  }
-
-  bool keep(char *block, size_t bytes) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (bytes < kLeastKept || kept + bytes > kMostKept)
-      return false;
-    blocks[bytes].push_back(block);
-    kept += bytes;
-    return true;
-  }
-
-private:
-  std::mutex mutex;
-  std::unordered_map<size_t, std::vector<char *>> blocks;
-  size_t kept = 0;
-};
-
-/// Never destroyed, because results may be given up while the process ends.
-KeptBlocks &keptBlocks() {
-  static auto &blocks = *new KeptBlocks();
-  return blocks;
+KeptBlocks::~KeptBlocks() {
+  for (auto &[bytes, ofSize] : blocks)
+    for (char *block : ofSize)
+      std::free(block);
 }
-} // namespace
 
-AlignedMemory::AlignedMemory(size_t bytes) : bytes(bytes) {
+char *KeptBlocks::take(size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = blocks.find(bytes);
+  if (found == blocks.end() || found->second.empty())
+    return nullptr;
+  char *block = found->second.back();
+  found->second.pop_back();
+  kept -= bytes;
+  return block;
+}
+
+bool KeptBlocks::keep(char *block, size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (bytes < kLeastKept || kept + bytes > kMostKept)
+    return false;
+  blocks[bytes].push_back(block);
+  kept += bytes;
+  return true;
+}
+
+AlignedMemory::AlignedMemory(size_t bytes, const std::shared_ptr<KeptBlocks> &blocks) : blocks(blocks), bytes(bytes) {
   size_t size = alignedSize(bytes ? bytes : 1);
-  memory = size >= kLeastKept ? keptBlocks().take(size) : nullptr;
+  memory = blocks ? blocks->take(size) : nullptr;
   if (!memory)
     memory = static_cast<char *>(std::aligned_alloc(kTensorAlignment, size));
   if (!memory)
@@ -59,6 +46,7 @@ AlignedMemory::AlignedMemory(size_t bytes) : bytes(bytes) {
 }
 
 AlignedMemory::~AlignedMemory() {
-  if (!keptBlocks().keep(memory, alignedSize(bytes ? bytes : 1)))
+  std::shared_ptr<KeptBlocks> alive = blocks.lock();
+  if (!alive || !alive->keep(memory, alignedSize(bytes ? bytes : 1)))
     std::free(memory);
 }

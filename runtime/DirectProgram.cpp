@@ -1,9 +1,18 @@
 #include "runtime/DirectProgram.h"
 
 #include <chrono>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <stdexcept>
 
 using namespace tilewright::runtime;
+
+DirectProgram::TrimMemory::~TrimMemory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
 
 DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription description)
     : library(std::move(given)), described(std::move(description)), own(described.ownBytes),

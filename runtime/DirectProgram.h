@@ -42,6 +42,8 @@ public:
   void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans = nullptr);
 
   const ProgramDescription &description() const { return described; }
+  /// Memory for results.
+  const std::shared_ptr<KeptBlocks> &blocks() const { return keptBlocks; }
 
 private:
   struct Step {
@@ -54,12 +56,18 @@ private:
   void work(unsigned thread, ThreadTeam &team, Span *spans);
   void place(uint32_t slot, void *address);
 
+  /// Returns freed memory to the system after all other members are gone. IREE's programs have the C library keep it.
+  struct TrimMemory {
+    ~TrimMemory();
+  } trimMemory;
+
   std::shared_ptr<Library> library;
   ProgramDescription described;
   Environment environment;
   std::vector<Step> steps;
   std::vector<std::vector<void **>> uses; ///< bindings of each input and output
   AlignedMemory own, local;
+  std::shared_ptr<KeptBlocks> keptBlocks = std::make_shared<KeptBlocks>();
   std::unique_ptr<std::atomic<uint32_t>[]> taken; ///< workgroups of each step that threads have taken
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;

@@ -65,7 +65,7 @@ nb::list runArrays(DirectProgram &program, const nb::args &arrays, Span *spans) 
   nb::list results;
   std::vector<void *> outputs;
   for (size_t bytes : described.outputBytes) {
-    auto memory = std::make_unique<AlignedMemory>(bytes);
+    auto memory = std::make_unique<AlignedMemory>(bytes, program.blocks());
     outputs.push_back(memory->data());
     results.append(nb::cast(std::move(memory)));
   }

@@ -219,7 +219,7 @@ def test_tensors_that_are_alive_at_once_do_not_overlap() -> None:
         count = int(rng.integers(1, 12))
         sizes = {str(number): int(rng.integers(1, 300)) for number in range(count)}
         steps = [Step("k", 1, tuple(rng.integers(0, count, 3).tolist())) for _ in range(8)]
-        plan = LaunchPlan(tuple(steps), {}, (), {}, sizes, 0, {})
+        plan = LaunchPlan(tuple(steps), {}, (), {}, sizes, (), (), 0, {})
         offsets, total = place(plan)
         for position in range(len(steps)):
             alive = [

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.records.signature import Array, Signature, element_dtype
 from tilewright.runtime.held import HeldFile
-from tilewright.runtime.launches import ALIGNMENT, LaunchPlan, place, shape_of, size_of
+from tilewright.runtime.launches import ALIGNMENT, LaunchPlan, place, shape_of
 from tilewright.runtime.processor import ask_for_amx, has_feature
 from tilewright.runtime.stored import array_of, held_parameters
 from tilewright.runtime.tensors import constant_of, parameter_of
@@ -69,8 +69,8 @@ class DirectSession:
                     (step.kernel, step.workgroups, [slots[number] for number in step.tensors])
                     for step in plan.steps
                 ],
-                input_bytes=[size_of(spec) for spec in signature.inputs],
-                output_bytes=[size_of(spec) for spec in signature.outputs],
+                input_bytes=plan.input_bytes,
+                output_bytes=plan.output_bytes,
                 constants=[array.ctypes.data for array in self._constants.values()],
                 offsets=list(offsets.values()),
                 own_bytes=own_bytes,

@@ -44,10 +44,46 @@ class LaunchPlan:
     """Tensors that are weights or constants, as `tile-print-launches` describes them."""
     bytes: Mapping[str, int]
     """Bytes of the tensors that kernels hand to each other."""
+    input_bytes: tuple[int, ...]
+    output_bytes: tuple[int, ...]
     local_bytes: int
     """Bytes of memory that a workgroup needs."""
     processor_bits: Mapping[str, int]
     """The bit by which kernels know each feature of the processor."""
+
+    def check(self, signature: Signature) -> None:
+        """Raises `ValueError` if a number is negative or out of range, or a tensor is not described once."""
+        numbers = [self.local_bytes, *self.bytes.values(), *self.processor_bits.values()]
+        numbers += [step.workgroups for step in self.steps]
+        if not self.steps or min(numbers) < 0 or max(self.processor_bits.values(), default=0) >= 64:
+            raise ValueError("launches with sizes out of range")
+        if not set(self.arguments.values()) <= set(range(len(signature.inputs))):
+            raise ValueError("launches on inputs that there are not")
+        if not _is_static(signature) or len(self.results) != len(signature.outputs):
+            raise ValueError("launches with other results than the signature has")
+        sizes = [tuple(map(size_of, specs)) for specs in (signature.inputs, signature.outputs)]
+        if sizes != [self.input_bytes, self.output_bytes]:
+            raise ValueError("launches on inputs or outputs of other sizes than the signature has")
+        known = [*map(int, self.arguments), *self.results, *map(int, self.constants), *map(int, self.bytes)]
+        if len(known) != len(set(known)):
+            raise ValueError("launches on a tensor that is described twice")
+        if not {number for step in self.steps for number in step.tensors} <= set(known):
+            raise ValueError("launches on tensors that are not described")
+        for tensor in self.constants.values():
+            self._check_constant(tensor)
+
+    def _check_constant(self, tensor: Mapping[str, Any]) -> None:
+        try:
+            element_dtype(tensor["element"])
+            parts = tensor.get("concat", {"inputs": [], "shapes": [], "axis": 0})
+            sizes = [*tensor["shape"], parts["axis"], *(size for shape in parts["shapes"] for size in shape)]
+            if not all(type(size) is int and size >= 0 for size in sizes):
+                raise ValueError("launches on a constant of no size")
+            is_known = "concat" in tensor or "base64" in tensor or parameter_of(tensor) is not None
+            if not is_known or not {str(part) for part in parts["inputs"]} <= set(self.constants):
+                raise ValueError("launches on a constant of unknown origin")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError("launches on a constant that is described wrongly") from error
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,7 +91,8 @@ class LaunchPlan:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LaunchPlan:
         steps = tuple(Step(s["kernel"], s["workgroups"], tuple(s["tensors"])) for s in data["steps"])
-        return LaunchPlan(**{**data, "steps": steps, "results": tuple(data["results"])})
+        lists = {name: tuple(data[name]) for name in ("results", "input_bytes", "output_bytes")}
+        return LaunchPlan(**{**data, **lists, "steps": steps})
 
 
 def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan | None:
@@ -91,6 +128,8 @@ def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan |
         results=tuple(results),
         constants={str(number): constant for number, constant in constants.items()},
         bytes={str(number): _bytes(tensors[number]) for number in made.difference(results)},
+        input_bytes=tuple(map(size_of, signature.inputs)),
+        output_bytes=tuple(map(size_of, signature.outputs)),
         local_bytes=max((launch["local_bytes"] for launch in flow["launches"]), default=0),
         processor_bits=flow["processor_bits"],
     )
@@ -124,11 +163,16 @@ def _fit(
     specs = (*signature.inputs, *signature.outputs)
     if any(spec.has_default or spec.is_scalar or spec.is_coded for spec in specs):
         return False
-    if not all(isinstance(size, int) for spec in specs for size in spec.shape):
+    if not _is_static(signature):
         return False
     pairs = [(number, signature.inputs[argument]) for number, argument in arguments.items()]
     pairs += list(zip(results, signature.outputs, strict=True))
     return all(_bytes(tensors[number]) == size_of(spec) for number, spec in pairs)
+
+
+def _is_static(signature: Signature) -> bool:
+    specs = (*signature.inputs, *signature.outputs)
+    return all(isinstance(size, int) and size >= 0 for spec in specs for size in spec.shape)
 
 
 def size_of(spec: TensorSpec) -> int:

@@ -149,6 +149,10 @@ def check_metadata(metadata: Metadata) -> None:
     check_kinds(Metadata, metadata, "program")
     if not 1 <= metadata.threads <= MOST_THREADS:
         raise ValueError(f"{metadata.threads} threads")
+    if metadata.launches is not None:
+        if metadata.signature is None:
+            raise ValueError("launches without a signature")
+        metadata.launches.check(metadata.signature)
     if metadata.device == "local" and metadata.variants:
         names = metadata.target.split(",")
         if len(names) != len(metadata.variants) + 1:
