@@ -13,7 +13,7 @@ namespace tilewright::runtime {
 // The part of IREE's interface for executables (iree/hal/local/executable_library.h, version 0) that kernels read.
 
 struct Environment {
-  const void *constants = nullptr, *importThunk = nullptr, *imports = nullptr;
+  const void *constants = nullptr, *importThunk = nullptr, *imports = nullptr, *importContexts = nullptr;
   uint64_t processor[8] = {}; ///< features of the processor; [0] has the bits of IREE's schema
 };
 

@@ -178,6 +178,13 @@ def test_a_wrong_array_is_refused(program: tilewright.Program) -> None:
         program(np.zeros((33, 65), np.float32))
 
 
+def test_kernels_choose_their_variant_by_the_processor() -> None:
+    program = tilewright.compile(_layers(), target="x86-64-avx2,x86-64-v2", threads=1)
+    x = _input()
+    assert program.runtime == "direct"
+    assert _same_bits(program(x), _by_iree(program, [x]))
+
+
 def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a processor without the features of any variant, kernels with variants return an error."""
     program = tilewright.compile(stitch.softmax((33, 64)), target="x86-64-avx2,x86-64-v2", threads=1)
