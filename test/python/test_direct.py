@@ -187,8 +187,8 @@ def test_kernels_choose_their_variant_by_the_processor() -> None:
 
 def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a processor without the features of any variant, kernels with variants return an error."""
-    program = tilewright.compile(stitch.softmax((33, 64)), target="x86-64-avx2,x86-64-v2", threads=1)
     monkeypatch.setattr(direct, "_features", lambda bits: 0)
+    program = tilewright.compile(stitch.softmax((33, 64)), target="x86-64-avx2,x86-64-v2", threads=1)
     with pytest.raises(ProgramError, match=r"failed while running: kernel \w+ failed"):
         program(_input())
 
