@@ -14,13 +14,12 @@ import pytest
 import recurrent_oracle as oracle
 import tilewright
 from onnx import helper, numpy_helper
-from recurrent_oracle import Form
+from recurrent_oracle import INPUTS, Form
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 Array = np.ndarray[Any, Any]
 
-INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 STEPS, BATCH, FEATURES, HIDDEN = 5, 3, 4, 7
 
 # Relative to the largest element. A sum has up to 7 + 4 + 4 terms, whose roundings 5 steps hand on; narrow types are

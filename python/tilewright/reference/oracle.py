@@ -27,6 +27,7 @@ from onnx import (
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from tilewright.reference import moving, recurrent
 from tilewright.reference.drawing import random_inputs
 
 __all__ = [
@@ -135,6 +136,14 @@ def _feeds(model: ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:
     return dict(zip([*names, *optional], inputs, strict=False))
 
 
+def _new_ops() -> list[type[OpRun]]:
+    """Returns the operators that replace onnx's own: these round to float32, ignore inputs, or fail."""
+    recurrences = [recurrent.RNN, recurrent.GRU, recurrent.LSTM]
+    others: list[type[OpRun]] = [moving.Scan, moving.GatherElements, moving.ScatterElements]
+    others += [moving.GlobalMaxPool, moving.ConvTranspose]
+    return [Erf, Gelu, Softplus, HardSigmoid, Elu, *recurrences, *others]
+
+
 _OPSET_OF_EVALUATOR = 21
 """An opset of which onnx's evaluator has all operators."""
 
@@ -176,7 +185,7 @@ def run_double_ort(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
 def run_double_onnx(widened: ModelProto, inputs: Sequence[Array]) -> list[Array]:
     """Runs a widened model in onnx's ReferenceEvaluator with the operators at the end of this file."""
     feeds = _feeds(widened, inputs)
-    new_ops = [Erf, Gelu, Softplus, HardSigmoid, Elu]
+    new_ops = _new_ops()
     with np.errstate(all="ignore"):
         try:
             results = ReferenceEvaluator(widened, new_ops=new_ops).run(None, feeds)
