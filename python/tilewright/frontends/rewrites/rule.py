@@ -113,7 +113,21 @@ class Operation:
 
     def static_shape(self, index: int) -> list[int]:
         shape = self.shape(index)
-        return self._unknown(self.inputs[index]) if -1 in shape else shape
+        return self._open(self.inputs[index]) if -1 in shape else shape
+
+    def lengths(self, index: int, *axes: int) -> list[int]:
+        """Returns the lengths of some dims of an input, which must be known."""
+        shape = self.shape(index)
+        found = [shape[axis] for axis in axes]
+        return self._open(self.inputs[index]) if -1 in found else found
+
+    def shape_of_sample(self, index: int) -> list[int]:
+        """Returns the shape of an input, with 0 for a batch of unknown size; the other dims must be known.
+
+        A Reshape takes a 0 for the size that its operand has in the same place.
+        """
+        batch, *_ = self.shape(index)
+        return [max(0, batch), *self.lengths(index, *range(1, self.rank(index)))]
 
     def result_shape(self, index: int = 0) -> list[int] | None:
         """Returns the inferred or declared shape of an output, with -1 for a dim of unknown length, if it is known."""
@@ -181,6 +195,13 @@ class Operation:
             f"the type or shape of '{name}', which {self.op} reads, is not known",
             where=f"'{self.name}'",
             hint="declare it in the graph's value_info",
+        )
+
+    def _open(self, name: str) -> NoReturn:
+        raise UnknownType(
+            f"the sizes of '{name}', which {self.op} reads, are not known",
+            where=f"'{self.name}'",
+            hint="fix the model's open dims with dims=, or declare them in the graph's value_info",
         )
 
     # Making nodes

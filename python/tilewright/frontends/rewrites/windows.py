@@ -30,7 +30,10 @@ def windows_of(operation: Operation, *, may_ceil: bool = True) -> Windows:
     """
     image = operation.shape(0)[2:]
     if -1 in image:
-        operation.refuse("the lengths of its image are not known", "declare them in the graph's value_info")
+        operation.refuse(
+            "the lengths of its image are not known",
+            "fix the model's open dims with dims=, or declare them in the graph's value_info",
+        )
     dims = len(image)
     kernel = operation.attribute("kernel_shape")
     strides = operation.attribute("strides") or [1] * dims

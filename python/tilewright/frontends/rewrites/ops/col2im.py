@@ -21,7 +21,7 @@ def _place_by_filters(operation: Operation) -> bool:
         (size + pads[i] + pads[i + dims] - dilations[i] * (block[i] - 1) - 1) // strides[i] + 1
         for i, size in enumerate(image)
     ]
-    batch, rows, _ = operation.static_shape(0)
+    batch, rows, _ = operation.shape_of_sample(0)
     channels = rows // count
     filters = np.eye(count, dtype=operation.dtype(0)).reshape(1, count, 1, *block)
     filters = np.broadcast_to(filters, (channels, count, 1, *block)).reshape(rows, 1, *block)

@@ -153,7 +153,7 @@ def _normalise_groups(operation: Operation) -> bool:
             x = operation.make("Add", x, bias)
         if operation.wants(1):
             operation.give(x, 1)
-    shape, groups = operation.static_shape(0), operation.attribute("groups")
+    shape, groups = operation.shape_of_sample(0), operation.attribute("groups")
     is_last = operation.attribute("channels_last", 1)
     channels = shape[-1] if is_last else shape[1]
     wide = operation.cast(x, TensorProto.FLOAT)

@@ -23,7 +23,7 @@ def _cut_out(operation: Operation) -> bool:
     strides = operation.attribute("strides", [1] * dims)
     dilations = operation.attribute("dilations", [1] * dims)
     extra = operation.attribute("output_padding", [0] * dims)
-    image, kernel = operation.static_shape(0)[2:], operation.static_shape(1)[2:]
+    image, kernel = operation.shape_of_sample(0)[2:], operation.static_shape(1)[2:]
     whole = [
         (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(image, strides, kernel, dilations, strict=True)
     ]
@@ -64,7 +64,7 @@ def _cut_out(operation: Operation) -> bool:
 
 def _convolve_groups(operation: Operation, strides: list[int], dilations: list[int], group: int) -> str:
     """Makes the whole result as a convolution, by reversed filters, of the image with zeros between its elements."""
-    batch, channels, *image = operation.static_shape(0)
+    batch, channels, *image = operation.shape_of_sample(0)
     _, results, *kernel = operation.static_shape(1)
     dims = len(image)
     spread = operation.inputs[0]

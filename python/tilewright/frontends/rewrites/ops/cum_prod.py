@@ -8,9 +8,9 @@ from tilewright.frontends.rewrites.rule import Operation, Rule
 
 
 def _multiply_masked(operation: Operation) -> bool:
-    shape, rank = operation.static_shape(0), operation.rank(0)
+    rank = operation.rank(0)
     axis = (operation.integers(1) or [0])[0] % rank
-    length = shape[axis]
+    (length,) = operation.lengths(0, axis)
     ones = np.ones((length, length), bool)
     is_factor = np.tril(ones, -1 if operation.attribute("exclusive", 0) else 0)  # [result, factor]
     if operation.attribute("reverse", 0):

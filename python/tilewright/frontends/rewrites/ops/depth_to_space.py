@@ -11,7 +11,7 @@ def _spread_channels(operation: Operation) -> bool:
     if operation.attribute("mode", b"DCR") != b"CRD":
         return False
     side = operation.attribute("blocksize")
-    batch, channels, rows, columns = operation.static_shape(0)
+    batch, channels, rows, columns = operation.shape_of_sample(0)
     left = channels // side**2
     parted = operation.reshape(operation.inputs[0], [batch, left, side, side, rows, columns])
     turned = operation.make("Transpose", parted, perm=[0, 1, 4, 2, 5, 3])
@@ -24,7 +24,7 @@ def _gather_channels(operation: Operation) -> bool:
     if operation.attribute("mode", b"DCR") != b"CRD":
         return False
     side = operation.attribute("blocksize")
-    batch, channels, rows, columns = operation.static_shape(0)
+    batch, channels, rows, columns = operation.shape_of_sample(0)
     rows, columns = rows // side, columns // side
     parted = operation.reshape(operation.inputs[0], [batch, channels, rows, side, columns, side])
     turned = operation.make("Transpose", parted, perm=[0, 1, 3, 5, 2, 4])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
@@ -15,9 +14,9 @@ def _keep_all(operation: Operation) -> bool:
         if not is_zero:
             operation.refuse("dropping random elements is not supported", "export the model for inference")
     if operation.wants(1):
-        shape = operation.static_shape(0)
-        ones = operation.make("Expand", operation.constant(np.bool_(1)), operation.ints(*shape))
-        operation.finish("Cast", ones, output=1, to=TensorProto.BOOL)
+        # True for every element, whatever the shape, which may be open.
+        kept = operation.cast(operation.inputs[0], TensorProto.BOOL)
+        operation.finish("Or", kept, operation.make("Not", kept), output=1)
     return operation.give(operation.inputs[0])
 
 

@@ -32,8 +32,8 @@ def _sample(operation: Operation) -> bool:
 class _Sampler:
     def __init__(self, operation: Operation, mode: str, padding: str) -> None:
         self._operation, self._mode, self._padding = operation, mode, padding
-        self._batch, self._channels, *self._sides = operation.static_shape(0)
-        _, *self._points, _ = operation.static_shape(1)
+        self._batch, self._channels, *self._sides = operation.shape_of_sample(0)
+        _, *self._points, _ = operation.shape_of_sample(1)
         self._count = int(np.prod(self._points))
         self._dtype = np.dtype(np.float64 if operation.kind(1) == TensorProto.DOUBLE else np.float32)
         self._is_aligned = bool(operation.attribute("align_corners", 0))

@@ -14,9 +14,9 @@ def _convolve_powers(operation: Operation) -> bool:
     is_plain = is_plain and set(dilations) == {1} and not operation.attribute("ceil_mode", 0)
     if is_plain and operation.opset >= 18:
         return False
-    batch, channels = operation.static_shape(0)[:2]
+    channels = operation.shape_of_sample(0)[1]
     windows, dtype, p = windows_of(operation), operation.dtype(0), operation.attribute("p", 2)
-    x = operation.reshape(operation.inputs[0], [batch * channels, 1, *windows.image])
+    x = operation.reshape(operation.inputs[0], [-1, 1, *windows.image])
     powers = operation.make("Pow", operation.make("Abs", x), operation.number(p, dtype))
     sums = operation.make(
         "Conv",
@@ -32,7 +32,7 @@ def _convolve_powers(operation: Operation) -> bool:
         "Slice", sums, operation.ints(*[0] * dims), ends, operation.ints(*range(2, 2 + dims))
     )
     roots = operation.make("Pow", sums, operation.number(1 / p, dtype))
-    return operation.give(operation.reshape(roots, [batch, channels, *windows.counts]))
+    return operation.give(operation.reshape(roots, [-1, channels, *windows.counts]))
 
 
 RULES = (

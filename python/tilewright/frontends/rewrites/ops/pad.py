@@ -36,7 +36,7 @@ def _gather_padded(operation: Operation) -> bool:
             raise ModelError(
                 f"a Pad of mode {mode} cannot repeat dim {axis}, because it is empty or its length is not known",
                 where=f"'{operation.name}'",
-                hint="declare the shape of its input in the graph's value_info",
+                hint="fix the model's open dims with dims=, or declare them in the graph's value_info",
             )
         length = last - first
         places = np.arange(-max(0, before), length + max(0, after), dtype=np.int64)

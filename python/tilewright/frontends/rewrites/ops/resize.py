@@ -17,7 +17,8 @@ from tilewright.frontends.rewrites.rule import FLOATS, Operation, Rule
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_GATHERS = 4
-"""Most elements of a sum that are gathered one by one; a sum of more is a product with a matrix."""
+"""Most elements of a sum that are gathered one by one: those of the cubic kernel. Only antialiasing makes longer sums,
+as long as the image is reduced, and those are products with a matrix."""
 
 
 @dataclass(frozen=True)
