@@ -383,3 +383,37 @@ def test_a_pad_that_wraps_a_dim_of_unknown_length_is_refused() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     with pytest.raises(tilewright.ModelError, match=r"pad_7.*length is not known"):
         tilewright.compile(model)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_a_single_constant_update_is_scattered(shape: tuple[int, ...], reduction: str) -> None:
+    """IREE takes the update for the index, or the index for the update, if both are constants of one element."""
+    x, axis = normal(*shape), len(shape) - 1
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=axis, reduction=reduction)
+    at = np.ones([1] * len(shape), np.int64)
+    run_beside_onnx(node, {"x": x}, {"i": at, "u": np.full(at.shape, 1.25, np.float32)})
+
+
+@pytest.mark.parametrize("op", ["ConvInteger", "QLinearConv"])
+@pytest.mark.parametrize("sizes", [(11,), (5, 4, 3)], ids=["sequence", "volume"])
+def test_quantised_convolutions_of_other_than_images(sizes: tuple[int, ...], op: str) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 256, (2, 3, *sizes)).astype(np.uint8)
+    taps = [2] * len(sizes)
+    constants = {"w": rng.integers(0, 256, (4, 3, *taps)).astype(np.uint8)}
+    zeros = {"xz": np.array(7, np.uint8), "wz": np.array(130, np.uint8)}
+    pads = [1] * len(sizes) + [0] * len(sizes)
+    if op == "ConvInteger":
+        node = helper.make_node(op, ["x", "w", "xz", "wz"], ["y"], pads=pads)
+        kind = TensorProto.INT32
+        constants |= zeros
+    else:
+        node = helper.make_node(op, ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"], pads=pads)
+        kind = TensorProto.UINT8
+        scales = {"xs": 0.25, "ws": 0.125, "ys": 32.0}
+        constants |= zeros | {name: np.array(value, np.float32) for name, value in scales.items()}
+        constants["yz"] = np.array(128, np.uint8)
+    (expected,) = ReferenceEvaluator(node, opsets={"": OPSET}).run(None, {"x": x, **constants})
+    model = one_graph([node], {"x": x}, constants, (kind, expected.shape), opset=OPSET)
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1)(x)[0], expected)

@@ -1,4 +1,4 @@
-"""ConvInteger with zero points of weights that vary, as a convolution of differences in floats.
+"""ConvInteger of other than images, or with zero points that vary, as a convolution of differences in floats.
 
 Differences and their products are exact, and so is a sum below 2^24 in f32, or below 2^53 in f64. The padding counts as
 the zero point of the image, whose difference is zero.
@@ -13,10 +13,11 @@ from onnx import TensorProto
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
 _LARGEST_PRODUCT = 255 * 255
+_RANK_OF_IMAGES = 4
 
 
 def _convolve_differences(operation: Operation) -> bool:
-    if not operation.varies(3):
+    if not operation.varies(3) and operation.rank(0) == _RANK_OF_IMAGES:
         return False
     terms = math.prod(operation.static_shape(1)[1:])
     wide = TensorProto.FLOAT if terms * _LARGEST_PRODUCT < 1 << 24 else TensorProto.DOUBLE
@@ -39,6 +40,6 @@ RULES = (
         "ConvInteger",
         _convolve_differences,
         "IREE's importer does not support it",
-        forms="a zero point for each channel",
+        forms="a zero point for each channel, and sequences and volumes",
     ),
 )

@@ -1,4 +1,4 @@
-"""QLinearConv with a scale or zero point for each channel, as a convolution of dequantised operands."""
+"""QLinearConv of other than images, or with a scale or zero point for each channel, by dequantised operands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
+_RANK_OF_IMAGES = 4
+
 
 def _convolve_dequantised(operation: Operation) -> bool:
     """Makes a convolution of the dequantised operands; the scale of a bias is the product of their scales."""
-    if not (operation.varies(4) or operation.varies(5)):
+    if not (operation.varies(4) or operation.varies(5)) and operation.rank(0) == _RANK_OF_IMAGES:
         return False
     image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
     channels = [-1] + [1] * (len(operation.shape(3)) - 1)
@@ -31,7 +33,7 @@ RULES = (
     Rule(
         "QLinearConv",
         _convolve_dequantised,
-        "IREE uses only one of the scales or zero points",
-        forms="a scale or zero point for each channel",
+        "IREE uses only one of the scales or zero points, and convolves images only",
+        forms="a scale or zero point for each channel, and sequences and volumes",
     ),
 )

@@ -1,6 +1,7 @@
-"""ScatterElements with max, min or mul, as a reduction of all updates that hit an element.
+"""ScatterElements with max, min or mul, as a reduction of all updates that hit an element; and with a single update.
 
-Each element of the result is compared with the index of each update in its line along the axis.
+For a reduction, each element of the result is compared with the index of each update in its line along the axis. A
+single update is made twice, because IREE mixes up the index and the update if there is one of each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _MOST_PAIRS = 1 << 26
 def _reduce_hits(operation: Operation) -> bool:
     how = operation.attribute("reduction", b"none").decode()
     if how not in ("max", "min", "mul"):
-        return False
+        return _update_twice(operation, how)
     shape, updated, axis = (
         operation.static_shape(0),
         operation.static_shape(2),
@@ -58,11 +59,25 @@ def _reduce_hits(operation: Operation) -> bool:
     return operation.finish({"mul": "Mul", "max": "Max", "min": "Min"}[how], data, total)
 
 
+def _update_twice(operation: Operation, how: str) -> bool:
+    """Adds a second update of the same element: by the same value, or by zero if updates are added."""
+    if set(operation.shape(2)) != {1}:
+        return False
+    data, index, update = operation.inputs
+    axis = operation.attribute("axis", 0)
+    zeros = operation.constant(np.zeros([1] * operation.rank(2), operation.dtype(2)))
+    other = zeros if how == "add" else update
+    indices = operation.make("Concat", index, index, axis=axis)
+    updates = operation.make("Concat", update, other, axis=axis)
+    operation.same(data, indices, updates)
+    return True
+
+
 RULES = (
     Rule(
         "ScatterElements",
         _reduce_hits,
-        "IREE's importer does not support it, or combines only some updates",
-        forms="reductions max, min and mul",
+        "IREE's importer does not support it, combines only some updates, or takes an update for its index",
+        forms="reductions max, min and mul, and single updates",
     ),
 )
