@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from tilewright.worker.process import keep_compilers
 
 from fuzz.judge import judge, operators
 from fuzz.kinds import KINDS
 
+# One compiler's process serves all requests; it starts anew after a crash.
+keep_compilers().__enter__()
+
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Judges the random graphs of some seeds; the answer has the verdicts and the operators of the graphs."""
-    models = {f"g{seed}": KINDS[header["kind"]](seed) for seed in header["seeds"]}
+    kind = header["kind"]
+    models = {f"g{seed}": KINDS[kind].graph(seed) for seed in header["seeds"]}
     seeds = {f"g{seed}": seed for seed in header["seeds"]}
-    verdicts = judge(models, seeds, target=header["target"])
+    verdicts = judge(models, seeds, target=header["target"], kind=kind)
     return {
         "verdicts": {seeds[name]: verdict.to_json() for name, verdict in verdicts.items()},
         "operators": {seeds[name]: operators(model) for name, model in models.items()},
@@ -27,5 +32,6 @@ def judge_model(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     dump = header.get("dump_dir")
     model = onnx.ModelProto.FromString(blob)
     seeds = {"model": header["seed"]}
-    verdicts = judge({"model": model}, seeds, target=header["target"], dump_dir=Path(dump) if dump else None)
+    dump_dir = Path(dump) if dump else None
+    verdicts = judge({"model": model}, seeds, target=header["target"], kind=header["kind"], dump_dir=dump_dir)
     return {"verdict": verdicts["model"].to_json()}, b""

@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Shape: TypeAlias = tuple[int, ...]
-Attribute: TypeAlias = float | str | Sequence[int]
+Attribute: TypeAlias = float | str | Sequence[int] | Sequence[str] | onnx.GraphProto
 
 # This is the first opset with Gelu; all of its reductions take their axes as an input.
 OPSET = 20
@@ -46,9 +46,23 @@ INTEGERS = ("i8", "i32", "i64")
 REFUSED = frozenset({("Pow", "i32"), ("Pow", "i64"), ("ReduceMean", "i32"), ("ReduceMean", "i64")})
 
 
+# The first inputs of these are no data, or codes.
+_DRAWN: dict[str, tuple[str, ...]] = {
+    "If": (*FLOATS, *INTEGERS),
+    **dict.fromkeys(("Loop", "Scan"), ("f32", "i32", "i64")),
+    **dict.fromkeys(("Gemm", "Einsum", "Resize"), FLOATS),
+    "MaxPool": ("f32", "f16"),
+    **dict.fromkeys(
+        ("QuantizeLinear", "QLinearMatMul", "MatMulInteger", "QLinearConv", "ConvInteger"), ("f32",)
+    ),
+}
+
+
 @cache
 def types_of(op: str) -> tuple[str, ...]:
     """Returns the types that ONNX allows for the operator's data and IREE supports."""
+    if op in _DRAWN:
+        return _DRAWN[op]
     operand = 1 if op == "Where" else 0
     allowed = onnx.defs.get_schema(op, OPSET).inputs[operand].types
     return tuple(
@@ -65,6 +79,15 @@ def _schema_name(element: int) -> str:
 def name_of(dtype: np.dtype[Any]) -> str:
     """Returns our name of a numpy type."""
     return next(name for name, candidate in NUMPY_TYPES.items() if candidate == dtype)
+
+
+def operands(node: onnx.NodeProto) -> list[str]:
+    """Returns the values that a node reads, those that its graphs capture included."""
+    names = list(node.input)
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            names += [name for inner in attribute.g.node for name in operands(inner)]
+    return names
 
 
 class ModelBuilder:
@@ -97,17 +120,27 @@ class ModelBuilder:
         return self.constant(np.array(values, dtype=np.int64))
 
     def op(self, op_type: str, *inputs: str, **attributes: Attribute) -> str:
+        return self.ops(op_type, 1, *inputs, **attributes)[0]
+
+    def ops(self, op_type: str, results: int, *inputs: str, **attributes: Attribute) -> list[str]:
+        """Adds a node with several results."""
         name = f"v{len(self.nodes)}"
-        node = helper.make_node(op_type, list(inputs), [name])
+        names = [name, *(f"{name}_{number}" for number in range(1, results))]
+        node = helper.make_node(op_type, list(inputs), names)
         node.attribute.extend(helper.make_attribute(key, value) for key, value in sorted(attributes.items()))
         self.nodes.append(node)
-        return name
+        return names
 
     def build(self) -> ModelProto:
-        # A step that was abandoned may have left unused constants.
-        used = {operand for node in self.nodes for operand in node.input}
+        # A step that was abandoned may have left unused nodes and constants.
+        used = {value.name for value in self.outputs}
+        nodes: list[onnx.NodeProto] = []
+        for node in reversed(self.nodes):
+            if used.intersection(node.output):
+                nodes.insert(0, node)
+                used.update(operands(node))
         constants = [tensor for tensor in self.constants if tensor.name in used]
-        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, constants)
+        graph = helper.make_graph(nodes, self.name, self.inputs, self.outputs, constants)
         opset = helper.make_opsetid("", OPSET)
         return helper.make_model(
             graph, producer_name="tilewright-fuzz", opset_imports=[opset], ir_version=IR_VERSION

@@ -31,10 +31,11 @@ from tilewright.errors import TilewrightError
 )
 @click.option(
     "--kind",
-    type=click.Choice(["all", "windows"]),
+    type=click.Choice(["all", "windows", "wide", "dynamic", "twins", "special"]),
     default="all",
     show_default=True,
-    help="Draw from all operators, or from pads, windows, slices, concats and masks at odd sizes.",
+    help="Draw elementwise ops, reductions and movement; pads, windows and masks at odd sizes; all operators, with "
+    "fixed or open dims; chains that are computed in two ways; or give NaN, infinities and other special values.",
 )
 @jobs_option
 @click.option(
@@ -48,6 +49,11 @@ from tilewright.errors import TilewrightError
     help="Folder for reproducers and summary.json.",
 )
 @renamed("--out", "--output")
+@click.option(
+    "--tally",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Add the figures of this run to those of earlier ones in this file.",
+)
 @click.option(
     "--shrink/--no-shrink", default=True, show_default=True, help="Reduce failing models to small ones."
 )
@@ -67,6 +73,7 @@ def fuzz(
     jobs: int | None,
     seconds: float | None,
     out: Path | None,
+    tally: Path | None,
     shrink: bool,
     replay: Path | None,
     hostile: int | None,
@@ -91,7 +98,7 @@ def fuzz(
         resolve_targets(target, threads=1)
     first, end = _range(seeds)
     if replay is not None:
-        command.replay(replay, seed=first, target=target, say=click.echo)
+        command.replay(replay, seed=first, target=target, kind=kind, say=click.echo)
         return
     if hostile is not None:
         failures = command.feed_hostile(
@@ -106,6 +113,7 @@ def fuzz(
             out=out,
             small=shrink,
             kind=kind,
+            tally=tally,
             say=click.echo,
         )
         failures = len(summary["failures"])

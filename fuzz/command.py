@@ -23,6 +23,7 @@ from fuzz import hostile
 from fuzz.hunt import Judge, Outcome, hunt
 from fuzz.reproducer import write_reproducer
 from fuzz.summary import as_text, summarize
+from fuzz.tally import add_to_tally
 
 Say = Callable[[str], None]
 
@@ -37,9 +38,10 @@ def fuzz(
     small: bool,
     say: Say,
     kind: str = "all",
+    tally: Path | None = None,
 ) -> dict[str, Any]:
     """Judges the random graphs of the seeds, of one of `kinds.KINDS`, writes reproducers of failures, and returns the
-    summary."""
+    summary, which is added to `tally`."""
     started = time.perf_counter()
     done = 0
     with _bar(len(seeds)) as advance:
@@ -55,6 +57,11 @@ def fuzz(
     summary = summarize(outcome, target=target, kind=kind, seconds=time.perf_counter() - started)
     say(as_text(summary))
     _keep(summary, out)  # reducing models takes minutes, and may be interrupted
+    if tally is not None:
+        together = add_to_tally(tally, summary)
+        say(
+            f"{together['graphs']} graphs in all runs, {together['passed']} passed, {together['refused']} refused"
+        )
     folder = out or Path(tempfile.mkdtemp(prefix="tilewright-findings-")) if outcome.findings else out
     for finding, entry in zip(outcome.findings, summary["failures"], strict=True):
         assert folder is not None
@@ -117,17 +124,17 @@ def write(data: bytes, path: Path) -> None:
         raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
 
 
-def replay(path: Path, *, seed: int, target: str, say: Say) -> None:
+def replay(path: Path, *, seed: int, target: str, say: Say, kind: str = "all") -> None:
     """Judges one model again. Raises an error that says what is wrong with it."""
     try:
         model = parse(path.read_bytes(), name=str(path))
     except OSError as error:
         raise ModelError(f"cannot be read ({error.strerror})", where=str(path)) from None
     with WorkFolder("fuzz") as folder:
-        judge = Judge(folder, target=target)
+        judge = Judge(folder, target=target, kind=kind)
         verdict = judge.model(model, seed)
         judge.close()
-    if verdict.failed:
+    if verdict.kind != "passed":
         raise TilewrightError(f"{verdict.kind}: {verdict.message}", where=str(path))
     say(f"passed: {verdict.error:.1e} from float64, at most {verdict.tolerance:.1e}")
 

@@ -60,22 +60,26 @@ FAMILIES: tuple[Family, ...] = (
 
 
 @cache
-def pairs() -> tuple[tuple[str, str], ...]:
+def pairs(families: tuple[Family, ...] = FAMILIES) -> tuple[tuple[str, str], ...]:
     """Returns every operator with every type that it supports."""
-    return tuple((op, dtype) for family in FAMILIES for op in family.ops for dtype in types_of(op))
+    return tuple((op, dtype) for family in families for op in family.ops for dtype in types_of(op))
 
 
 def random_graph(seed: int) -> ModelProto:
     """Returns the random graph of this seed."""
     pool = Pool(f"random_graph_{seed}", np.random.default_rng([seed, 2]))
     for _ in range(int(pool.rng.integers(1, MAX_LIVE + 1))):
-        _begin(pool)
-    weights = np.array([family.weight for family in FAMILIES], dtype=np.float64)
-    target = int(pool.rng.integers(_LEAST_NODES, _MOST_NODES + 1))
-    while len(pool.m.nodes) < target:
-        family = FAMILIES[int(pool.rng.choice(len(FAMILIES), p=weights / weights.sum()))]
-        apply(pool, pool.operand(), family, pool.pick(family.ops))
+        begin(pool, FAMILIES)
+    grow(pool, FAMILIES, int(pool.rng.integers(_LEAST_NODES, _MOST_NODES + 1)))
     return finish(pool)
+
+
+def grow(pool: Pool, families: tuple[Family, ...], nodes: int) -> None:
+    """Adds operators of the families, drawn by weight, until the graph has that many nodes."""
+    weights = np.array([family.weight for family in families], dtype=np.float64)
+    while len(pool.m.nodes) < nodes:
+        family = families[int(pool.rng.choice(len(families), p=weights / weights.sum()))]
+        apply(pool, pool.operand(), family, pool.pick(family.ops))
 
 
 def finish(pool: Pool) -> ModelProto:
@@ -88,21 +92,21 @@ def finish(pool: Pool) -> ModelProto:
     return pool.m.build()
 
 
-def _begin(pool: Pool) -> None:
-    """Adds an input with operators on it."""
-    op, dtype = pool.pick(pairs())
+def begin(pool: Pool, families: tuple[Family, ...], *, tries: int = _TRIES) -> None:
+    """Adds an input with operators on it, drawn evenly from all pairs of operator and type."""
+    op, dtype = pool.pick(pairs(families))
     x = pool.input(dtype)
-    for _ in range(_TRIES):
-        if apply(pool, x, _family(op), op):
+    for _ in range(tries):
+        if apply(pool, x, _family(families, op), op):
             break
         pool.drop_input(x)
         x = pool.input(dtype)
-    more = pool.pick([op for op, other in pairs() if other == dtype])
-    apply(pool, x, _family(more), more)
+    more = pool.pick([op for op, other in pairs(families) if other == dtype])
+    apply(pool, x, _family(families, more), more)
 
 
-def _family(op: str) -> Family:
-    return next(family for family in FAMILIES if op in family.ops)
+def _family(families: tuple[Family, ...], op: str) -> Family:
+    return next(family for family in families if op in family.ops)
 
 
 def apply(pool: Pool, x: Value, family: Family, op: str) -> bool:

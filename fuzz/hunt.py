@@ -65,34 +65,44 @@ class Judge:
         header = {
             "request": "fuzz.answers:judge_model",
             "seed": seed,
+            "kind": self._kind,
             "dump_dir": str(dump_dir) if dump_dir else None,
         }
         answer = self._ask(header, model.SerializeToString())
         return answer if isinstance(answer, Verdict) else Verdict(**answer["verdict"])
 
     def seeds(self, seeds: Sequence[int]) -> Outcome:
-        """Judges random graphs all at once and, if that fails, one by one."""
+        """Judges random graphs all at once.
+
+        Those with wrong numbers are judged again one by one, and a module that does not run is halved until it does.
+        """
         answer = self._ask({"request": "fuzz.answers:judge_seeds", "seeds": list(seeds), "kind": self._kind})
+        operators: dict[int, Counter[str]] = {}
         if isinstance(answer, Verdict):
             together = Outcome(dict.fromkeys(seeds, answer))
         else:
             verdicts = {int(seed): Verdict(**raw) for seed, raw in answer["verdicts"].items()}
-            operators = [
-                Counter(raw) for seed, raw in answer["operators"].items() if verdicts[int(seed)].counts
-            ]
-            together = Outcome(verdicts, sum(operators, Counter()))
-        failed = [seed for seed, verdict in together.verdicts.items() if verdict.failed]
+            operators = {
+                int(seed): Counter(raw)
+                for seed, raw in answer["operators"].items()
+                if verdicts[int(seed)].counts
+            }
+            together = Outcome(verdicts, sum(operators.values(), Counter()))
+        failed = [seed for seed in seeds if together.verdicts[seed].failed]
         if len(seeds) == 1:
             together.findings += [Finding((seed,), together.verdicts[seed]) for seed in failed]
             return together
-        if not failed:
-            return together
         apart = Outcome()
-        for seed in seeds:
-            apart.add(self.seeds([seed]))
-        if not any(apart.verdicts[seed].failed for seed in failed):
+        for some in _to_judge_again(seeds, together):
+            apart.add(self.seeds(some))
+            for seed in some:
+                together.operators -= operators.get(seed, Counter())
+        if failed and not apart.findings:
             apart.findings.append(Finding(tuple(seeds), together.verdicts[failed[0]]))
-        return apart
+        together.verdicts |= apart.verdicts
+        together.operators += apart.operators
+        together.findings = apart.findings
+        return together
 
     def _ask(self, header: dict[str, Any], blob: bytes = b"") -> dict[str, Any] | Verdict:
         try:
@@ -104,6 +114,15 @@ class Judge:
         if not answer.get("ok", True):
             return Verdict(kind="oracle", message=answer["error"])
         return answer
+
+
+def _to_judge_again(seeds: Sequence[int], together: Outcome) -> list[Sequence[int]]:
+    """Returns the groups of graphs that the verdict on all of them leaves open."""
+    bad = [seed for seed in seeds if together.verdicts[seed].kind != "passed"]
+    if len(bad) < len(seeds) or all(together.verdicts[seed].kind == "wrong numbers" for seed in bad):
+        return [[seed] for seed in bad]
+    half = len(seeds) // 2
+    return [seeds[:half], seeds[half:]]
 
 
 def hunt(

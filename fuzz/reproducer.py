@@ -42,7 +42,7 @@ def write_reproducer(
         (path / "graph.onnx").write_bytes(model.SerializeToString())
         # Files that dying processes leave behind go here, because they belong to no reproducer.
         with WorkFolder("fuzz") as scratch:
-            judge = Judge(scratch, target=target, limit_seconds=_LIMIT_SECONDS)
+            judge = Judge(scratch, target=target, kind=kind, limit_seconds=_LIMIT_SECONDS)
             try:
                 if small:
                     model = shrink(
@@ -63,6 +63,8 @@ def write_reproducer(
             str(path / "small.onnx"),
             "--seeds",
             f"{seed}:{seed + 1}",
+            "--kind",
+            kind,
         ]
         option = "--device" if target.startswith("sim:") else "--target"
         line = shlex.join([*command, option, target])
@@ -75,5 +77,5 @@ def write_reproducer(
 def finding_model(finding: Finding, kind: str = "all") -> ModelProto:
     """Returns the graph, or the graphs merged side by side."""
     if len(finding.seeds) == 1:
-        return KINDS[kind](finding.seeds[0])
-    return merge({f"g{seed}": KINDS[kind](seed) for seed in finding.seeds})
+        return KINDS[kind].graph(finding.seeds[0])
+    return merge({f"g{seed}": KINDS[kind].graph(seed) for seed in finding.seeds})

@@ -11,9 +11,9 @@ from typing import Any
 from tilewright.reference.oracle import tolerance
 
 from fuzz.builder import NUMPY_TYPES
-from fuzz.graphs import pairs
 from fuzz.hunt import Outcome
-from fuzz.judge import LEAST_SHARE
+from fuzz.judge import LEAST_SHARE, skeleton
+from fuzz.kinds import KINDS
 
 _PACKAGES = ("tilewright", "iree-base-compiler", "iree-base-runtime", "onnx", "onnxruntime", "numpy")
 
@@ -23,14 +23,14 @@ TOLERANCES = frozenset(tolerance(dtype) for dtype in NUMPY_TYPES.values())
 def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all") -> dict[str, Any]:
     """Returns all figures. A graph counts if our kernels ran at least 90% of the ops that must run in some kernel."""
     verdicts = list(outcome.verdicts.values())
-    passed = [verdict for verdict in verdicts if not verdict.failed]
+    passed = [verdict for verdict in verdicts if verdict.kind == "passed"]
+    refused = Counter(skeleton(verdict.message) for verdict in verdicts if verdict.kind == "refused")
     counted = [verdict for verdict in passed if verdict.counts]
     nothing = [verdict for verdict in passed if not verdict.eligible]
     eligible = sum(verdict.eligible for verdict in passed)
-    below = [s for s, v in outcome.verdicts.items() if not v.failed and v.eligible and not v.has_share]
-    pair_counts = {f"{op} {dtype}": outcome.operators[f"{op} {dtype}"] for op, dtype in pairs()}
-    if kind != "all":  # other kinds draw from their own operators
-        pair_counts = dict(outcome.operators)
+    below = [s for s, v in outcome.verdicts.items() if v.kind == "passed" and v.eligible and not v.has_share]
+    pair_counts = {f"{op} {dtype}": outcome.operators[f"{op} {dtype}"] for op, dtype in KINDS[kind].pairs}
+    pair_counts = pair_counts or dict(outcome.operators)
     return {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **_versions()},
@@ -40,6 +40,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
         "seconds": round(seconds),
         "graphs": len(verdicts),
         "passed": len(passed),
+        "refused": dict(refused.most_common()),
         "passed_and_counted": len(counted),
         "nothing_to_run": len(nothing),
         "below_the_share": len(below),
@@ -78,6 +79,7 @@ def as_text(summary: dict[str, Any]) -> str:
         "largest errors: "
         + ", ".join(f"{e:.1e} (at most {t})" for t, e in summary["largest_error_by_tolerance"].items()),
     ]
+    lines += [f"{count} x refused: {reason}" for reason, count in summary["refused"].items()]
     lines += [f"{count} x {kind}" for kind, count in summary["failures_by_kind"].items()]
     return "\n".join(lines)
 

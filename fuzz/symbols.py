@@ -6,10 +6,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, numpy_helper
 
 from fuzz.builder import Array
 from fuzz.op_table import OpCase
+
+_OPEN = "open"
+"""Beginning of the names of open dims, which end with their size."""
+
+
+def with_open_sizes(model: ModelProto) -> ModelProto:
+    """Returns the model with open dims for all sizes of its inputs that no constant has, named after their sizes.
+
+    Constants hold shapes, pads and weights, which would not fit other sizes.
+    """
+    kept = {size for tensor in model.graph.initializer for size in _numbers(tensor)} | {0, 1}
+    opened = ModelProto()
+    opened.CopyFrom(model)
+    for value in opened.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value not in kept:
+                dim.dim_param = f"{_OPEN}{dim.dim_value}"
+    for number, value in enumerate(opened.graph.output):
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            dim.dim_param = f"{model.graph.name}_{number}_{axis}"
+    return opened
+
+
+def _numbers(tensor: TensorProto) -> list[int]:
+    array = numpy_helper.to_array(tensor)
+    values = np.abs(array).ravel().tolist() if array.dtype == np.int64 else []
+    return [*tensor.dims, *map(int, values)]
+
+
+def with_known_sizes(model: ModelProto) -> ModelProto:
+    """Returns a model of `with_open_sizes` with the sizes that its dims are named after."""
+    known = ModelProto()
+    known.CopyFrom(model)
+    for value in known.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param.startswith(_OPEN):
+                dim.dim_value = int(dim.dim_param.removeprefix(_OPEN))
+    return known
 
 
 def with_symbols(case: OpCase) -> ModelProto | None:

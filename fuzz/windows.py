@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from fuzz import elementwise, movement, reducing
 from fuzz.builder import FLOATS, Shape
-from fuzz.graphs import Family, apply, finish
+from fuzz.graphs import Family, finish, grow
 from fuzz.pool import MAX_ELEMENTS, MAX_RANK, Pool, Value, result
 
 _TYPES = ("f32", "f32", "f32", "f16", "f16", "bf16", "i8", "i32", "i64")
@@ -107,7 +107,7 @@ def concat(pool: Pool, x: Value, op: str) -> Value | None:
 
 def convolution(pool: Pool, x: Value, op: str) -> Value | None:
     """Convolves along one or two axes, with strides, dilations, pads and groups; the weights preserve the bound."""
-    window = _window(pool, x, is_padded=True)
+    window = window_of(pool, x, is_padded=True)
     if window is None or x.dtype not in FLOATS or _pads_maxima(pool):
         return None
     channels = x.shape[1]
@@ -128,7 +128,7 @@ def pooling(pool: Pool, x: Value, op: str) -> Value | None:
     pads_maxima = _pads_maxima(pool)
     if x.dtype not in FLOATS or (pads_maxima and op == "AveragePool"):
         return None
-    window = _window(pool, x, is_even=True, is_padded=pads_maxima or op == "AveragePool")
+    window = window_of(pool, x, is_even=True, is_padded=pads_maxima or op == "AveragePool")
     if window is None:
         return None
     counted = {"count_include_pad": int(pool.chance(0.5))} if op == "AveragePool" else {}
@@ -141,7 +141,7 @@ def _pads_maxima(pool: Pool) -> bool:
     return isinstance(pool, WindowPool) and pool.pads_maxima
 
 
-class _Window:
+class Window:
     """A window over the axes behind the first two."""
 
     def __init__(self, pool: Pool, axes: Shape, *, is_even: bool, is_padded: bool) -> None:
@@ -163,10 +163,10 @@ class _Window:
         ]
 
 
-def _window(pool: Pool, x: Value, *, is_padded: bool, is_even: bool = False) -> _Window | None:
+def window_of(pool: Pool, x: Value, *, is_padded: bool, is_even: bool = False) -> Window | None:
     if len(x.shape) not in (3, 4):
         return None
-    window = _Window(pool, x.shape[2:], is_even=is_even, is_padded=is_padded)
+    window = Window(pool, x.shape[2:], is_even=is_even, is_padded=is_padded)
     return window if min(window.sizes) > 0 else None
 
 
@@ -209,9 +209,5 @@ def random_windows(seed: int) -> ModelProto:
     pool = WindowPool(f"random_windows_{seed}", np.random.default_rng([seed, 3]))
     for _ in range(int(pool.rng.integers(1, 3))):
         pool.input(pool.pick(_TYPES))
-    weights = np.array([family.weight for family in FAMILIES], dtype=np.float64)
-    target = int(pool.rng.integers(2, _MOST_NODES + 1))
-    while len(pool.m.nodes) < target:
-        family = FAMILIES[int(pool.rng.choice(len(FAMILIES), p=weights / weights.sum()))]
-        apply(pool, pool.operand(), family, pool.pick(family.ops))
+    grow(pool, FAMILIES, int(pool.rng.integers(2, _MOST_NODES + 1)))
     return finish(pool)

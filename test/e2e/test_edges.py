@@ -80,7 +80,7 @@ def test_pads_have_what_they_are_filled_with(target: str, dtype: str) -> None:
 @pytest.mark.parametrize("target", _TARGETS)
 def test_random_pads_windows_and_masks_are_right(target: str, first: int) -> None:
     seeds = {f"g{seed}": seed for seed in range(first, first + GRAPHS_PER_MODULE)}
-    expected = {name: Expected.of(KINDS["windows"](seed), seed) for name, seed in seeds.items()}
+    expected = {name: Expected.of(KINDS["windows"].graph(seed), seed) for name, seed in seeds.items()}
     with compiled(merge({name: part.model for name, part in expected.items()}), target=target) as result:
         outputs = result.program(*(array for part in expected.values() for array in part.inputs))
         verdicts = compare(expected, outputs, result.program.metadata.report)

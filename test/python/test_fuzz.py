@@ -16,10 +16,10 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
-from tilewright.errors import SimulationError, TilewrightError
+from tilewright.errors import OutputError, SimulationError, TilewrightError
 from tilewright.ir.module import Module
 from tilewright.records.report import Report
-from tilewright.reference.oracle import float64_reference, random_inputs
+from tilewright.reference.oracle import float64_reference, ort_reference, random_inputs
 from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 from fuzz import command
@@ -35,6 +35,9 @@ from fuzz.kinds import KINDS
 from fuzz.merge import merge, part_of
 from fuzz.shrink import shrink
 from fuzz.summary import as_text, summarize
+from fuzz.symbols import with_known_sizes
+from fuzz.tally import add_to_tally
+from fuzz.wide import NEW
 
 
 def test_a_seed_is_one_graph() -> None:
@@ -56,7 +59,7 @@ def test_graphs_are_valid_and_hold_every_operator_in_every_type() -> None:
 def test_window_graphs_are_valid_and_hold_what_reads_at_edges() -> None:
     counts: Counter[str] = Counter()
     for seed in range(200):
-        model = KINDS["windows"](seed)
+        model = KINDS["windows"].graph(seed)
         if seed < 50:
             onnx.checker.check_model(model, full_check=True)
         counts += operators(model)
@@ -67,6 +70,68 @@ def test_window_graphs_are_valid_and_hold_what_reads_at_edges() -> None:
     assert [
         f"{op} {dtype}" for op, types in wanted.items() for dtype in types if not counts[f"{op} {dtype}"]
     ] == []
+
+
+def test_wide_graphs_are_valid_and_hold_every_operator() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(300):
+        model = KINDS["wide"].graph(seed)
+        if seed < 50:
+            onnx.checker.check_model(model, full_check=True)
+        counts += Counter(node.op_type for node in model.graph.node)
+    assert [op for family in NEW for op in family.ops if counts[op] < 2] == []
+
+
+def test_references_of_wide_graphs_are_those_of_onnx_runtime() -> None:
+    """ONNX Runtime computes in the graph's own types, and lacks some operators in some of them."""
+    compared = 0
+    for seed in range(60):
+        expected = Expectation.of(KINDS["wide"].graph(seed), seed, "wide")
+        try:
+            outputs = ort_reference(expected.model, expected.inputs)
+        except Exception:  # of many kinds, for what it lacks
+            continue
+        worst, limit = expected.judged(outputs)
+        assert worst <= limit, seed
+        compared += 1
+    assert compared > 20
+
+
+def test_special_inputs_hold_special_values() -> None:
+    m = ModelBuilder("special")
+    m.output(m.op("Neg", m.input((400,), "f32")), (400,), "f32")
+    m.output(m.op("Neg", m.input((400,), "i64")), (400,), "i64")
+    floats, integers = KINDS["special"].inputs(m.build(), 3)
+    assert np.isnan(floats).any() and np.isinf(floats).any() and np.signbit(floats[floats == 0]).any()
+    assert {np.iinfo(np.int64).min, np.iinfo(np.int64).max} <= set(integers.tolist())
+
+
+def test_open_dims_are_named_after_their_sizes() -> None:
+    opened = [KINDS["dynamic"].graph(seed) for seed in range(20)]
+    dims = [
+        dim for model in opened for value in model.graph.input for dim in value.type.tensor_type.shape.dim
+    ]
+    assert any(dim.dim_param for dim in dims)
+    for seed, model in enumerate(opened):
+        known = with_known_sizes(model).graph.input
+        for value, closed in zip(KINDS["wide"].graph(seed).graph.input, known, strict=True):
+            assert value.type.tensor_type.shape == closed.type.tensor_type.shape
+
+
+def test_twins_are_equal_in_float64() -> None:
+    for seed in range(40):
+        model = KINDS["twins"].graph(seed)
+        onnx.checker.check_model(model, full_check=True)
+        Expectation.of(model, seed, "twins")  # raises an error if they differ
+
+
+def test_a_reference_that_contradicts_itself_is_the_judges_failure() -> None:
+    m = ModelBuilder("twins")
+    x = m.input((3,), "f32")
+    for op in ("Neg", "Abs"):
+        m.output(m.op(op, x), (3,), "f32")
+    verdict = judge({"a": m.build()}, {"a": 1}, target="cpu", kind="twins")["a"]
+    assert (verdict.kind, "contradicts itself" in verdict.message) == ("oracle", True)
 
 
 def test_the_command_offers_every_kind_of_graph() -> None:
@@ -204,6 +269,48 @@ def test_what_fails_only_in_company_is_one_finding(tmp_path: Path, monkeypatch: 
     assert outcome.operators == {"Add f32": 3}
 
 
+def test_a_refused_graph_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that is refused is halved until the graph that causes it is alone."""
+    asked: list[list[int]] = []
+
+    def ask(self: Worker, header: dict[str, Any], blob: bytes = b"") -> tuple[dict[str, Any], bytes, str]:
+        seeds = header["seeds"]
+        asked.append(seeds)
+        verdict = Verdict(kind="refused" if 3 in seeds else "passed", message="no").to_json()
+        return {"verdicts": dict.fromkeys(seeds, verdict), "operators": {s: {} for s in seeds}}, b"", ""
+
+    monkeypatch.setattr(Worker, "ask", ask)
+    outcome = Judge(tmp_path, target="cpu").seeds([0, 1, 2, 3])
+    assert outcome.findings == []
+    assert {seed: verdict.kind for seed, verdict in outcome.verdicts.items()} == {
+        0: "passed",
+        1: "passed",
+        2: "passed",
+        3: "refused",
+    }
+    assert asked == [[0, 1, 2, 3], [0, 1], [2, 3], [2], [3]]
+
+
+def test_a_tally_adds_up_runs(tmp_path: Path) -> None:
+    refused = Verdict(kind="refused", message="the op 'x' is not supported")
+    outcome = Outcome({1: Verdict(kind="passed", taken=9, eligible=9), 2: refused})
+    summary = summarize(outcome, target="cpu", kind="wide", seconds=2.0)
+    file = tmp_path / "tally.json"
+    for _ in range(2):
+        together = add_to_tally(file, summary)
+    assert (together["graphs"], together["passed"], together["refused"]) == (4, 2, 2)
+    assert together["graphs_by_kind"] == {"wide": 4}
+    assert [run["seeds"] for run in json.loads(file.read_text())["runs"]] == [[1, 3], [1, 3]]
+
+
+def test_a_file_that_is_no_tally_stays(tmp_path: Path) -> None:
+    file = tmp_path / "tally.json"
+    file.write_text("{}")
+    with pytest.raises(OutputError, match="is no tally"):
+        add_to_tally(file, {})
+    assert file.read_text() == "{}"
+
+
 def test_the_summary_counts() -> None:
     good, little = Verdict(kind="passed", taken=9, eligible=9), Verdict(kind="passed", taken=1, eligible=3)
     bad = Verdict(kind="hang", message="took longer")
@@ -280,7 +387,9 @@ def test_the_command_judges_the_kind_that_it_is_given(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["kind"], summary["target"], summary["passed"]) == ("windows", "x86-64-avx2", 2)
-    assert set(summary["operators"]) == set(operators(KINDS["windows"](0)) + operators(KINDS["windows"](1)))
+    assert set(summary["operators"]) == set(
+        operators(KINDS["windows"].graph(0)) + operators(KINDS["windows"].graph(1))
+    )
 
 
 def test_a_planted_bug_leaves_a_small_model_and_the_command(

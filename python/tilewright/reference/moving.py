@@ -14,35 +14,37 @@ Array = np.ndarray[Any, Any]
 _COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-class Scan(_ForwardScan):  # type: ignore[misc]
+class Scan(_ForwardScan):
     """The op Scan, along any axes and in any directions; onnx's goes forward along the first ones."""
 
     op_domain = ""
 
     def __init__(self, onnx_node: Any, run_params: Any) -> None:
         OpRun.__init__(self, onnx_node, run_params)
-        inputs = int(self.num_scan_inputs)
-        self.input_names, self.output_names = self.body.input_names, self.body.output_names
+        given = vars(self)
+        inputs, body = int(given["num_scan_inputs"]), given["body"]
+        self.input_names, self.output_names = body.input_names, body.output_names
         outputs = len(self.output_names) - (len(self.input_names) - inputs)
         self._inputs = [
-            _padded(self.scan_input_axes, inputs),
-            _padded(self.scan_input_directions, inputs),
+            _padded(given["scan_input_axes"], inputs),
+            _padded(given["scan_input_directions"], inputs),
         ]
         self._outputs = [
-            _padded(self.scan_output_axes, outputs),
-            _padded(self.scan_output_directions, outputs),
+            _padded(given["scan_output_axes"], outputs),
+            _padded(given["scan_output_directions"], outputs),
         ]
         self.scan_input_axes = self.scan_input_directions = None
         self.scan_output_axes = self.scan_output_directions = None
         self.input_axes_ = [0] * inputs
+        self._states = len(self.input_names) - inputs
 
     def _run(self, *args: Array, **attributes: Any) -> tuple[Array, ...]:
-        states = len(args) - int(self.num_scan_inputs)
+        states = self._states
         moved = [
             np.flip(np.moveaxis(x, axis, 0), 0) if backwards else np.moveaxis(x, axis, 0)
             for x, axis, backwards in zip(args[states:], *self._inputs, strict=True)
         ]
-        results = super()._run(*args[:states], *moved, **attributes)
+        results: tuple[Array, ...] = super()._run(*args[:states], *moved, **attributes)  # type: ignore[no-untyped-call]
         stacked = [
             np.moveaxis(np.flip(y, 0) if backwards else y, 0, axis)
             for y, axis, backwards in zip(results[states:], *self._outputs, strict=True)
@@ -56,7 +58,7 @@ def _padded(values: Any, count: int) -> list[int]:
 
 def _positions(indices: Array, axis: int, size: int) -> tuple[Array, ...]:
     """Returns the index of the element that each entry of `indices` names, along every axis."""
-    grid = list(np.indices(indices.shape))
+    grid: list[Array] = list(np.indices(indices.shape))
     grid[axis] = np.where(indices < 0, indices + size, indices)
     return tuple(grid)
 
