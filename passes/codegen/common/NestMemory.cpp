@@ -75,8 +75,9 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
     if (kind == Lanes::contiguous)
       prefetchNextTile(load, memory, element);
     std::optional<Value> strided;
-    if (kind == Lanes::scattered && !lanesRead && !threads)
-      strided = loadStrided(memory, element, type, load.getMap());
+    if (kind == Lanes::scattered && !threads)
+      strided = lanesRead ? loadStridedWhere(lanesRead, memory, element, type, load.getMap())
+                          : loadStrided(memory, element, type, load.getMap());
     value = strided                     ? *strided
             : kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
                                         : gather(memory, element, type, load.getMap(), lanesRead);
@@ -181,12 +182,19 @@ Value NestMemory::loadContiguous(Value memory, Type element, AffineMap map, Valu
   return vector::MaskedLoadOp::create(builder, loc, type, memory, at, lanesRead, zeros(type));
 }
 
+std::optional<int64_t> NestMemory::smallStride(Type element, SliceType type, AffineMap map) {
+  std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
+  bool isSmall = stride && *stride >= 2 && *stride <= kMostStrided;
+  return isSmall && lanes % chunkOf(element) == 0 ? stride : std::nullopt;
+}
+
+int64_t NestMemory::chunkOf(Type element) { return std::min(lanes, shape.bytes / elementBytes(element)); }
+
 std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceType type, AffineMap map) {
-  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
-  std::optional<int64_t> stride = strideAlong(map, strides, vectorDim);
-  int64_t chunk = std::min(lanes, shape.bytes / elementBytes(element));
-  if (!stride || *stride < 2 || *stride > kMostStrided || lanes % chunk != 0)
+  std::optional<int64_t> stride = smallStride(element, type, map);
+  if (!stride)
     return std::nullopt;
+  SmallVector<int64_t> strides = denseStrides(type.getShape()), origin(map.getNumInputs(), 0);
   int64_t start = 0, last = 0;
   for (auto [index, distance] : llvm::zip(map.compose(origin), strides))
     start += index * distance;
@@ -203,23 +211,51 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
   if (start < 0 || last - before + *stride > type.getNumElements())
     return std::nullopt;
   SmallVector<Value> at = scalarIndices(map);
-  auto part = VectorType::get({chunk}, element);
-  auto load = [&](int64_t offset) -> Value {
+  auto part = VectorType::get({chunkOf(element)}, element);
+  return everyNth(element, *stride, before, [&](int64_t lane, int64_t number) -> Value {
     SmallVector<Value> here(at);
-    here.back() = add(here.back(), offset - before);
+    here.back() = add(here.back(), lane * *stride + number * part.getNumElements() - before);
     return vector::LoadOp::create(builder, loc, part, memory, here);
-  };
+  });
+}
+
+std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory, Type element, SliceType type,
+                                                  AffineMap map) {
+  std::optional<int64_t> stride = smallStride(element, type, map);
+  if (!stride)
+    return std::nullopt;
+  SmallVector<Value> at = scalarIndices(map);
+  int64_t chunk = chunkOf(element);
+  auto part = VectorType::get({chunk}, element), bits = VectorType::get({chunk}, builder.getI1Type());
+  return everyNth(element, *stride, /*before=*/0, [&](int64_t lane, int64_t number) -> Value {
+    Value own = lanesRead;
+    if (lanes != chunk)
+      own = vector::ExtractStridedSliceOp::create(builder, loc, own, lane, chunk, 1);
+    // Only what a lane reads is loaded: every stride-th element of the part.
+    SmallVector<int64_t> readers;
+    for (int64_t position = number * chunk; position < (number + 1) * chunk; ++position)
+      readers.push_back(position % *stride == 0 ? position / *stride : chunk);
+    Value read = vector::ShuffleOp::create(builder, loc, own, zeros(bits), readers);
+    SmallVector<Value> here(at);
+    here.back() = add(here.back(), lane * *stride + number * chunk);
+    return vector::MaskedLoadOp::create(builder, loc, part, memory, here, read, zeros(part));
+  });
+}
+
+Value NestMemory::everyNth(Type element, int64_t stride, int64_t before,
+                           llvm::function_ref<Value(int64_t lane, int64_t number)> loadPart) {
+  int64_t chunk = chunkOf(element);
   Value whole;
   for (int64_t lane = 0; lane < lanes; lane += chunk) {
-    Value taken = load(lane * *stride);
-    for (int64_t number = 1; number < *stride; ++number) {
+    Value taken = loadPart(lane, 0);
+    for (int64_t number = 1; number < stride; ++number) {
       SmallVector<int64_t> mask;
       for (int64_t i = 0; i < chunk; ++i) {
-        int64_t position = i * *stride + before - number * chunk;
+        int64_t position = i * stride + before - number * chunk;
         bool isHere = position >= 0 && position < chunk, isFirst = number == 1 && position < 0;
-        mask.push_back(isHere ? chunk + position : isFirst ? chunk + position : i);
+        mask.push_back(isHere || isFirst ? chunk + position : i);
       }
-      taken = vector::ShuffleOp::create(builder, loc, taken, load(lane * *stride + number * chunk), mask);
+      taken = vector::ShuffleOp::create(builder, loc, taken, loadPart(lane, number), mask);
     }
     if (lanes == chunk)
       return taken;

@@ -62,6 +62,17 @@ private:
   /// can share the loads.
   std::optional<mlir::Value> loadStrided(mlir::Value memory, mlir::Type element, tile::SliceType type,
                                          mlir::AffineMap map);
+  /// Does so for some lanes; the others are zero, and their elements are not touched.
+  std::optional<mlir::Value> loadStridedWhere(mlir::Value lanesRead, mlir::Value memory, mlir::Type element,
+                                              tile::SliceType type, mlir::AffineMap map);
+  /// Returns the distance of neighbouring lanes, if vectors of neighbouring elements are loaded for it.
+  std::optional<int64_t> smallStride(mlir::Type element, tile::SliceType type, mlir::AffineMap map);
+  /// Returns the elements of such a vector.
+  int64_t chunkOf(mlir::Type element);
+  /// Extracts every stride-th element, from the position `before` on, of parts: those for the lanes from `lane` on are
+  /// numbered.
+  mlir::Value everyNth(mlir::Type element, int64_t stride, int64_t before,
+                       llvm::function_ref<mlir::Value(int64_t lane, int64_t number)> loadPart);
   /// Returns the alignment of the vectors of threads, in bytes. The choice of their lanes guarantees it.
   int64_t vectorBytes(mlir::Type element) const;
   /// Returns true if every whole vector of the access starts at a multiple of the register's bytes, which non-temporal
