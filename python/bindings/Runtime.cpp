@@ -137,7 +137,7 @@ NB_MODULE(_runtime, m) {
            nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("input_bytes"), nb::arg("output_bytes"),
            nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"), nb::arg("local_bytes"),
            nb::arg("processor"), nb::arg("threads"))
-      .def("run", &run, nb::arg("arrays"))
-      .def("trace", &trace, nb::arg("arrays"))
+      .def("run", &run, nb::sig("def run(self, *arrays: object) -> list[Memory]"))
+      .def("trace", &trace, nb::sig("def trace(self, *arrays: object) -> list[list[tuple[float, float]]]"))
       .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));
 }

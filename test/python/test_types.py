@@ -1,4 +1,4 @@
-"""The type stubs of the extension module, which are hand-written for type checkers that see only the source."""
+"""The type stubs of the extension modules, which are hand-written for type checkers that see only the source."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import tilewright
 
 
@@ -19,16 +20,17 @@ def interface(stub: Path) -> list[str]:
     return [ast.unparse(node) for node in body if not isinstance(node, ast.Expr)]
 
 
-def test_the_stub_is_what_the_extension_module_says_of_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["_native", "_runtime"])
+def test_the_stub_is_what_the_extension_module_says_of_itself(name: str, tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
         "nanobind.stubgen",
         "-q",
         "-m",
-        "tilewright._native",
+        f"tilewright.{name}",
         "-O",
         str(tmp_path),
     ]
     subprocess.run(command, check=True)
-    assert interface(Path(tilewright.__path__[0]) / "_native.pyi") == interface(tmp_path / "_native.pyi")
+    assert interface(Path(tilewright.__path__[0]) / f"{name}.pyi") == interface(tmp_path / f"{name}.pyi")
