@@ -1,7 +1,10 @@
 #include "runtime/ThreadTeam.h"
 
 #include <chrono>
+#include <climits>
+#include <linux/futex.h>
 #include <map>
+#include <sys/syscall.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,29 +12,42 @@
 
 using namespace tilewright::runtime;
 
-namespace {
-/// Time after which a thread without work sleeps. Waking one takes some 5 to 50 us, so a wait of that order costs less
+/// Time after which a thread that waits sleeps. Waking one takes some 5 to 50 us, so a wait of that order costs less
 /// than it saves.
-constexpr std::chrono::microseconds kLongestSpin(50);
-/// Tests of a condition between two looks at the clock, and before a thread that waits lets others run: with fewer
-/// cores than threads, the thread that it waits for may be one of them.
-constexpr unsigned kTests = 256;
+static constexpr std::chrono::microseconds kLongestSpin(100);
+/// Tests of a count between two looks at the clock.
+static constexpr unsigned kTests = 64;
 
-void relax() {
+static void relax() {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
 }
 
-/// Waits until `isTrue` is; gives the core to others now and then.
-template <typename Condition> void spinUntil(Condition isTrue) {
-  for (unsigned test = 0; !isTrue(); ++test) {
-    relax();
-    if (test % kTests == kTests - 1)
-      std::this_thread::yield();
-  }
+static void callFutex(std::atomic<uint32_t> &word, int operation, uint32_t argument) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), operation | FUTEX_PRIVATE_FLAG, argument, nullptr, nullptr, 0);
 }
 
+void AwaitedCount::advance() {
+  ++value;
+  if (sleepers > 0)
+    callFutex(value, FUTEX_WAKE, INT_MAX);
+}
+
+void AwaitedCount::waitBeyond(uint32_t seen) {
+  auto start = std::chrono::steady_clock::now();
+  for (unsigned test = 0; value == seen; ++test) {
+    relax();
+    if (test % kTests == kTests - 1 && std::chrono::steady_clock::now() - start > kLongestSpin)
+      break;
+  }
+  ++sleepers; // before the kernel compares the count, so that the thread that advances it wakes this one
+  while (value == seen)
+    callFutex(value, FUTEX_WAIT, seen);
+  --sleepers;
+}
+
+namespace {
 /// Sets how the thread treats subnormals as IREE's workers do, so that both give the same numbers.
 class SubnormalsAreZero {
 public:
@@ -52,11 +68,8 @@ ThreadTeam::ThreadTeam(unsigned size) {
 }
 
 ThreadTeam::~ThreadTeam() {
-  {
-    std::lock_guard<std::mutex> lock(sleeping);
-    isOver = true;
-  }
-  wake.notify_all();
+  isOver = true;
+  rounds.advance();
   for (std::thread &thread : threads)
     thread.join();
 }
@@ -80,12 +93,7 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
     return;
   }
   work = &given;
-  arrived = 0;
-  ++round;
-  if (sleepers > 0) {
-    std::lock_guard<std::mutex> held(sleeping);
-    wake.notify_all();
-  }
+  rounds.advance();
   given(0);
   meet();
 }
@@ -93,35 +101,21 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
 void ThreadTeam::meet() {
   if (threads.empty())
     return;
-  uint64_t meeting = meetings;
+  uint32_t meeting = meetings.now();
   if (++arrived == size()) {
     arrived = 0;
-    ++meetings;
-    return;
+    meetings.advance();
+  } else {
+    meetings.waitBeyond(meeting);
   }
-  spinUntil([&] { return meetings != meeting; });
 }
 
 void ThreadTeam::serve(unsigned number) {
   SubnormalsAreZero mode;
-  uint64_t served = 0;
-  while (true) {
-    auto hasWork = [&] { return round != served || isOver; };
-    auto start = std::chrono::steady_clock::now();
-    for (unsigned test = 0; !hasWork(); ++test) {
-      relax();
-      if (test % kTests == kTests - 1 && std::chrono::steady_clock::now() - start > kLongestSpin)
-        break;
-    }
-    if (!hasWork()) {
-      std::unique_lock<std::mutex> lock(sleeping);
-      ++sleepers;
-      wake.wait(lock, hasWork);
-      --sleepers;
-    }
+  for (uint32_t served = 0;; ++served) {
+    rounds.waitBeyond(served);
     if (isOver)
       return;
-    ++served;
     (*work)(number);
     meet();
   }

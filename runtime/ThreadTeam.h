@@ -1,10 +1,8 @@
-// Threads that run a piece of work together and meet at barriers. They wait for work in a loop for a short time, since
-// the next call of a program often follows at once, and then sleep.
+// Threads that run a piece of work together and meet at barriers.
 #ifndef TILEWRIGHT_RUNTIME_THREADTEAM_H
 #define TILEWRIGHT_RUNTIME_THREADTEAM_H
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +10,19 @@
 #include <vector>
 
 namespace tilewright::runtime {
+
+/// A count that threads wait for. A thread first waits in a loop, since what it waits for often follows at once, and
+/// then sleeps, so that a core that has other work gets to it.
+class AwaitedCount {
+public:
+  uint32_t now() const { return value; }
+  void advance();
+  /// Waits until the count is another one than `seen`.
+  void waitBeyond(uint32_t seen);
+
+private:
+  std::atomic<uint32_t> value{0}, sleepers{0};
+};
 
 class ThreadTeam {
 public:
@@ -36,12 +47,10 @@ public:
 private:
   void serve(unsigned number);
 
-  std::mutex turn; ///< held during `run`
-  std::mutex sleeping;
-  std::condition_variable wake;
-  std::atomic<uint64_t> round{0}; ///< numbers the calls of `run`
-  std::atomic<unsigned> sleepers{0}, arrived{0};
-  std::atomic<uint64_t> meetings{0}; ///< numbers the barriers
+  std::mutex turn;              ///< held during `run`
+  AwaitedCount rounds;          ///< calls of `run`
+  AwaitedCount meetings;        ///< barriers that all threads have reached
+  std::atomic<unsigned> arrived{0};
   std::atomic<bool> isOver{false};
   const std::function<void(unsigned)> *work = nullptr;
   std::vector<std::thread> threads;
