@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/Base64.h"
@@ -116,8 +117,8 @@ private:
   void describeForeign(OpResult made, int64_t id, json::Object &tensor) {
     tensor["op"] = made.getOwner()->getName().getStringRef();
     tensor["loc"] = textOf(LocationAttr(made.getLoc()));
-    if (auto concat = dyn_cast<tensor::ConcatOp>(made.getOwner()); concat && !withFunctions)
-      tensor["concat"] = describeConcat(concat);
+    if (!withFunctions)
+      describeArrangement(made.getOwner(), tensor);
     if (!withFunctions || comesFromElsewhere(made))
       return; // its source is not known, or of no interest
     if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
@@ -126,13 +127,22 @@ private:
     }
   }
 
-  json::Object describeConcat(tensor::ConcatOp concat) {
+  /// Describes an op that only arranges elements, so that the arrangement of a constant can be computed at load.
+  void describeArrangement(Operation *op, json::Object &tensor) {
+    json::Object arranged;
+    if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+      arranged["axis"] = static_cast<int64_t>(concat.getDim());
+    else if (auto transpose = dyn_cast<linalg::TransposeOp>(op))
+      arranged["permutation"] = json::Array(transpose.getPermutation());
+    else
+      return;
+    ValueRange inputs = isa<linalg::TransposeOp>(op) ? op->getOperands().take_front() : op->getOperands();
     json::Array shapes;
-    for (Value input : concat.getInputs())
+    for (Value input : inputs)
       shapes.push_back(json::Array(cast<RankedTensorType>(input.getType()).getShape()));
-    return json::Object{{"axis", static_cast<int64_t>(concat.getDim())},
-                        {"inputs", idsOf(concat.getInputs())},
-                        {"shapes", std::move(shapes)}};
+    arranged["inputs"] = idsOf(inputs);
+    arranged["shapes"] = std::move(shapes);
+    tensor["arranged"] = std::move(arranged);
   }
 
   static void describe(DenseElementsAttr constant, json::Object &tensor) {

@@ -193,8 +193,10 @@ def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         program(_input())
 
 
-def test_a_whole_model_is_direct() -> None:
-    model = WORKLOADS["bert-small"].build()
+@pytest.mark.parametrize("name", ["bert-small", "nerf"])
+def test_a_whole_model_is_direct(name: str) -> None:
+    """Among their constants are biases that are concatenated for a kernel, and a weight that is transposed."""
+    model = WORKLOADS[name].build()
     program = tilewright.compile(model, threads=1)
     arrays = random_inputs(model, 3)
     assert program.runtime == "direct"

@@ -177,10 +177,12 @@ class _Constants:
     def get(self, number: int | str) -> Array:
         tensor = self._described[str(number)]
         shape, dtype = tuple(tensor["shape"]), element_dtype(tensor["element"])
-        if "concat" in tensor:
-            joined = tensor["concat"]
-            parts = zip(joined["inputs"], joined["shapes"], strict=True)
-            return np.concatenate([self.get(part).reshape(of) for part, of in parts], joined["axis"])
+        if arranged := tensor.get("arranged"):
+            pairs = zip(arranged["inputs"], arranged["shapes"], strict=True)
+            parts = [self.get(part).reshape(of) for part, of in pairs]
+            if "permutation" in arranged:
+                return parts[0].transpose(arranged["permutation"])
+            return np.concatenate(parts, arranged["axis"])
         parameter = parameter_of(tensor)
         if parameter is None:
             return constant_of(tensor, shape, dtype)

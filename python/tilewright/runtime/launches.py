@@ -75,11 +75,12 @@ class LaunchPlan:
     def _check_constant(self, tensor: Mapping[str, Any]) -> None:
         try:
             element_dtype(tensor["element"])
-            parts = tensor.get("concat", {"inputs": [], "shapes": [], "axis": 0})
-            sizes = [*tensor["shape"], parts["axis"], *(size for shape in parts["shapes"] for size in shape)]
+            parts = tensor.get("arranged", {"inputs": [], "shapes": []})
+            sizes = [*tensor["shape"], *(size for shape in parts["shapes"] for size in shape)]
+            sizes += [parts.get("axis", 0), *parts.get("permutation", ())]
             if not all(type(size) is int and size >= 0 for size in sizes):
                 raise ValueError("launches on a constant of no size")
-            is_known = "concat" in tensor or "base64" in tensor or parameter_of(tensor) is not None
+            is_known = parts["inputs"] or "base64" in tensor or parameter_of(tensor) is not None
             if not is_known or not {str(part) for part in parts["inputs"]} <= set(self.constants):
                 raise ValueError("launches on a constant of unknown origin")
         except (KeyError, TypeError, AttributeError) as error:
@@ -144,8 +145,8 @@ def _with_parts(
     while left:
         number = left.pop()
         tensor = tensors[number]
-        if "concat" in tensor:
-            left += tensor["concat"]["inputs"]
+        if "arranged" in tensor:
+            left += tensor["arranged"]["inputs"]
         elif "base64" not in tensor and parameter_of(tensor) is None:
             return None
         found[number] = tensor
