@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from tilewright.worker.process import keep_compilers
 
 from fuzz.judge import judge, operators
 from fuzz.kinds import KINDS
-
-# One compiler's process serves all requests; it starts anew after a crash.
-keep_compilers().__enter__()
 
 
 def judge_seeds(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:

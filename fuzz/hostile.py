@@ -15,6 +15,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,9 @@ from fuzz.hostile_onnx import hostile_model
 
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
+"""Bytes of address space that a compiler may reserve; libraries of LLVM and IREE alone reserve more than they use."""
+RESIDENT_BYTES = 2 << 30
+"""Bytes of memory that a compiler may use."""
 _MLIR_OPT = "/usr/lib/llvm-22/bin/mlir-opt"
 # Sanitizers end tilewright-opt with an exit status instead of a signal, so their message identifies the crash.
 _SANITIZER = re.compile(r"ERROR: (?:Address|Leak|Undefined)\w*Sanitizer|runtime error: ")
@@ -46,7 +50,7 @@ class Case:
     seed: int
     mutation: str
     outcome: str
-    """"accepted", "refused", "upstream", or the fault: "crash", "hang", "internal error", "several lines"."""
+    """"accepted", "refused", "upstream", or the fault: "crash", "hang", "memory", "internal error", "several lines"."""
     message: str
     data: bytes
     suffix: str
@@ -58,9 +62,9 @@ class Case:
         return self.outcome not in ("accepted", "refused", "upstream")
 
 
-def bound_memory() -> None:
+def bound_memory(limit: int = MEMORY_BYTES) -> None:
     """Limits the address space of this process and of those it starts."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -117,6 +121,7 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     from tilewright.frontends.onnx import parse
 
     bound_memory()
+    _forget_peaks()
     try:
         compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1, cache=False)
     except TilewrightError as error:
@@ -128,7 +133,30 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
         outcome, message = "internal error", f"{type(error).__name__}: {error}"
     else:
         outcome, message = "accepted", ""
+    if (peak := _peak_bytes()) > RESIDENT_BYTES:
+        outcome, message = "memory", f"took {peak / 2**30:.1f} GiB; {message}"
     return {"outcome": outcome, "message": message}, b""
+
+
+def _processes() -> list[Path]:
+    """Returns the folders in /proc of this process and of those that it started."""
+    own = Path(f"/proc/{os.getpid()}")
+    children = (own / "task" / own.name / "children").read_text().split()
+    return [own, *(Path("/proc") / child for child in children)]
+
+
+def _forget_peaks() -> None:
+    for process in _processes():
+        (process / "clear_refs").write_text("5")
+
+
+def _peak_bytes() -> int:
+    """Returns the most memory that one of the processes has used since `_forget_peaks`."""
+    found = []
+    for process in _processes():
+        line = re.search(r"^VmHWM:\s*(\d+) kB", (process / "status").read_text(), re.MULTILINE)
+        found.append(int(line[1]) * 1024 if line else 0)
+    return max(found)
 
 
 def feed_opt(seed: int, corpus: Path, folder: Path) -> Case:
@@ -168,7 +196,7 @@ def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
             cwd=folder,
             stdout=subprocess.DEVNULL,
             timeout=LIMIT_SECONDS,
-            preexec_fn=None if sanitized else bound_memory,
+            preexec_fn=None if sanitized else partial(bound_memory, RESIDENT_BYTES),
         )
     except subprocess.TimeoutExpired:
         return "hang", f"took longer than {LIMIT_SECONDS:g} s"

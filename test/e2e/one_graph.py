@@ -16,7 +16,7 @@ def one_graph(
     nodes: Sequence[onnx.NodeProto],
     inputs: Mapping[str, Array],
     constants: Mapping[str, Any],
-    output: tuple[int, tuple[int, ...]],
+    output: tuple[int, tuple[int | str, ...]],
     *,
     opset: int = 17,
 ) -> onnx.ModelProto:

@@ -93,6 +93,16 @@ def equal_to_itself() -> Evidence:
     return _onnx(nodes, {"x": _X}, {"r": np.isnan(_X)})
 
 
+def negative_integers() -> Evidence:
+    x = np.array([2**24 + 1, 2**31 - 1, 5], np.int32)
+    return _onnx([helper.make_node("Neg", ["x"], ["r"])], {"x": x}, {"r": -x})
+
+
+def powers_of_integers() -> Evidence:
+    x, e = np.array([-3, 2, -1], np.int32), np.array([3, 4, 5], np.int32)
+    return _onnx([helper.make_node("Pow", ["x", "e"], ["r"])], {"x": x, "e": e}, {"r": x**e})
+
+
 def gelu_by_tanh() -> Evidence:
     x = np.linspace(-4, 4, 65).astype(np.float32)
     wide = x.astype(np.float64)

@@ -171,7 +171,7 @@ Tests of our own cover Sign of integers; a rule rewrites that of floats."""
 CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
 """Ops with graphs, which `frontends.control_flow` imports."""
 UNVERIFIED = frozenset((
-    "Bernoulli", "ConcatFromSequence", "GlobalLpPool", "MaxRoiPool", "Multinomial", "NonMaxSuppression",
+    "Bernoulli", "ConcatFromSequence", "GlobalLpPool", "MaxRoiPool", "Multinomial",
     "Optional", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "SequenceAt",
     "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
     "SplitToSequence", "Unique", "Scatter", "Upsample",
