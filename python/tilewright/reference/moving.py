@@ -1,12 +1,14 @@
-"""Ops that onnx's ReferenceEvaluator computes in some forms only, in full: Scan, GatherElements, ScatterElements and
-GlobalMaxPool."""
+"""Ops that onnx's ReferenceEvaluator computes in some forms only, in full: Scan, Loop, GatherElements, ScatterElements,
+GlobalMaxPool and ConvTranspose."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_loop import Loop as _JoiningLoop
 from onnx.reference.ops.op_scan import Scan as _ForwardScan
 
 Array = np.ndarray[Any, Any]
@@ -54,6 +56,38 @@ class Scan(_ForwardScan):
 
 def _padded(values: Any, count: int) -> list[int]:
     return [*(int(value) for value in values or ())] or [0] * count
+
+
+class Loop(_JoiningLoop):
+    """The op Loop; onnx's joins the outputs of iterations along their first axis, instead of a new one."""
+
+    op_domain = ""
+
+    def _run(  # type: ignore[no-untyped-def, override]
+        self,
+        trips: Array | None,
+        condition: Array | None,
+        *states: Array,
+        context: Mapping[str, Array] | None = None,
+        bindings=None,  # noqa: ANN001
+        **_: Any,
+    ) -> tuple[Array, ...]:
+        body = vars(self)["body"]
+        counter, going, *names = body.input_names
+        stacked: list[list[Array]] = [[] for _ in range(len(body.output_names) - 1 - len(states))]
+        is_going, step = condition is None or bool(condition), 0
+        held = list(states)
+        while is_going and (trips is None or step < int(trips)):
+            inputs = {**(context or {}), **dict(zip(names, held, strict=True))}
+            inputs |= {counter: np.array(step, np.int64), going: np.array(is_going)}
+            after, *outputs = self._run_body(inputs, bindings=bindings)  # type: ignore[attr-defined]
+            is_going, step = bool(after), step + 1
+            held = outputs[: len(states)]
+            for rows, output in zip(stacked, outputs[len(states) :], strict=True):
+                rows.append(output)
+        if stacked and not step:
+            raise NotImplementedError("a Loop without iterations, whose outputs have no shape")
+        return (*held, *(np.stack(rows) for rows in stacked))
 
 
 def _positions(indices: Array, axis: int, size: int) -> tuple[Array, ...]:

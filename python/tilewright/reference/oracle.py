@@ -139,7 +139,7 @@ def _feeds(model: ModelProto, inputs: Sequence[Array]) -> dict[str, Array]:
 def _new_ops() -> list[Any]:
     """Returns the operators that replace onnx's own: these round to float32, ignore inputs, or fail."""
     recurrences = [recurrent.RNN, recurrent.GRU, recurrent.LSTM]
-    others: list[Any] = [moving.Scan, moving.GatherElements, moving.ScatterElements]
+    others: list[Any] = [moving.Scan, moving.Loop, moving.GatherElements, moving.ScatterElements]
     others += [moving.GlobalMaxPool, moving.ConvTranspose]
     return [Erf, Gelu, Softplus, HardSigmoid, Elu, *recurrences, *others]
 

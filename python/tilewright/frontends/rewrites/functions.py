@@ -15,9 +15,9 @@ from onnx import defs, helper, inliner
 
 from tilewright.errors import ModelError
 
-_MOST_NODES = 1_000_000
+_MOST_NODES = 131_072
 """Most nodes of a model after expansion. A few tens of functions that each call the next one twice would exceed any
-memory."""
+memory. An import takes 0.12 ms of a core of a Xeon for each node (2026-11-27), so at most 16 s."""
 
 _PREVIEW = "ai.onnx.preview"
 DEFINED = [
