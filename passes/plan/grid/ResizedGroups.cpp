@@ -27,12 +27,48 @@ static double secondsInBlocks(const GridContext &context, IterationSpace space, 
                             static_cast<double>(resident));
 }
 
+/// Returns the fastest block of each size and number of resident blocks, in the order of the candidates.
+static std::vector<BlockCandidate> quickestOfEachSize(ArrayRef<BlockCandidate> candidates) {
+  std::map<std::pair<int64_t, int64_t>, size_t> quickest;
+  for (auto [number, block] : llvm::enumerate(candidates)) {
+    auto [known, isNew] = quickest.try_emplace({block.threads, block.latency.residentBlocks}, number);
+    if (!isNew && block.latency.seconds < candidates[known->second].latency.seconds)
+      known->second = number;
+  }
+  auto numbers = llvm::to_vector(llvm::make_second_range(quickest));
+  llvm::sort(numbers);
+  std::vector<BlockCandidate> blocks;
+  for (size_t number : numbers)
+    blocks.push_back(candidates[number]);
+  return blocks;
+}
+
+namespace {
+/// The blocks of the first group with contractions that has a signature, whatever size is asked for.
+struct FirstBlocks {
+  std::vector<BlockCandidate> quickest;
+};
+} // namespace
+
+/// Returns the blocks from which to choose one of a size. `group` is the key of the group and its choices.
+static std::vector<BlockCandidate> blocksOfSizes(const GridContext &context, unsigned part, const MemoKey &group,
+                                                 int64_t most) {
+  const PlannedGroup &planned = context.part(part);
+  auto all = [&] { return blockCandidates(context.graph, planned.choice, context.target, planned.space); };
+  if (!context.contracts(part) || most > 0)
+    return all(); // they are timed again
+  const FirstBlocks *first = context.groups.memo().find<FirstBlocks>(group);
+  if (!first)
+    first = &context.groups.memo().keep<FirstBlocks>(group, {quickestOfEachSize(all())});
+  return first->quickest;
+}
+
 /// Returns the fastest block of this size. Blocks of contractions come with their times, which the evaluator cannot
 /// predict; other blocks are evaluated again.
-static std::optional<BlockCandidate> quickestBlock(const GridContext &context, unsigned part, int64_t threads,
-                                                   int64_t resident, int64_t most) {
+static std::optional<BlockCandidate> quickestBlock(const GridContext &context, unsigned part, const MemoKey &group,
+                                                   int64_t threads, int64_t resident, int64_t most) {
   const PlannedGroup &planned = context.part(part);
-  std::vector<BlockCandidate> blocks = blockCandidates(context.graph, planned.choice, context.target, planned.space);
+  std::vector<BlockCandidate> blocks = blocksOfSizes(context, part, group, most);
   llvm::erase_if(blocks, [&](const BlockCandidate &block) {
     return block.threads != threads || block.latency.residentBlocks < resident;
   });
@@ -66,10 +102,11 @@ std::optional<PlannedGroup> tilewright::resizedGroup(const GridContext &context,
   GroupFrame frame;
   MemoKey key = context.groups.signatureOf(group.choice.exprs, frame);
   appendChoices(key, frame, group);
+  MemoKey ofGroup = key;
   key.append({threads, resident, most});
   const FirstResized *first = context.groups.memo().find<FirstResized>(key);
   if (!first) {
-    std::optional<BlockCandidate> block = quickestBlock(context, part, threads, resident, most);
+    std::optional<BlockCandidate> block = quickestBlock(context, part, ofGroup, threads, resident, most);
     first = &context.groups.memo().keep<FirstResized>(std::move(key),
                                                       {frame, block ? inBlocks(context, part, *block) : std::nullopt});
   }

@@ -160,6 +160,12 @@ BlockContractions::ScratchBytes BlockContractions::scratchBytes(ArrayRef<GemmTil
   return bytes;
 }
 
+BlockContractions::TileFacts &BlockContractions::tileFacts() const {
+  if (facts.tiles != space.tiles)
+    facts = {space.tiles, {}, {}};
+  return facts;
+}
+
 std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t threads, int64_t kSlices) {
   if (threads > target.gpu.threadsPerBlock)
     return std::nullopt;
@@ -191,7 +197,10 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
   }
   block.work.registers += grown > 0 ? grown + GemmTiling::kLoopRegisters : 0;
   block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
-  int64_t buffers = llvm::alignTo(footprint(), isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
+  std::optional<int64_t> &bufferBytes = tileFacts().bufferBytes;
+  if (!bufferBytes)
+    bufferBytes = footprint();
+  int64_t buffers = llvm::alignTo(*bufferBytes, isOfWarpgroup(space.block) ? kWarpgroupAlignment : 1);
   ScratchBytes scratch = scratchBytes(block.tilings, threads);
   block.work.sharedBytes = buffers + scratch.sequential;
   block.prefetches = scratch.prefetching > 0 &&

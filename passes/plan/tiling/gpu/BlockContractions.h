@@ -5,6 +5,7 @@
 
 #include "passes/layout/GemmTiling.h"
 #include "passes/cost/ProductCost.h"
+#include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/target/Warpgroups.h"
 
@@ -97,6 +98,14 @@ private:
   /// of a walked dim that the contraction does not reduce.
   double timesOf(const BlockContraction &contraction) const;
   int64_t tileOf(int64_t place) const { return place < 0 ? 1 : space.tiles[place]; }
+  /// Facts about the present tiles that hold for any number of threads and any micro kernel. Each is computed when it is
+  /// first needed, and forgotten when the tiles change.
+  struct TileFacts {
+    std::vector<int64_t> tiles;
+    std::optional<int64_t> bufferBytes; ///< what `footprint` returns
+    std::optional<GroupWork> work;      ///< of which only operations besides the products are used
+  };
+  TileFacts &tileFacts() const;
   ProductWork workOf(const BlockContraction &contraction) const;
   /// Returns true if the first steps can be prefetched while the previous contraction is multiplied.
   bool canPrefetch(const BlockContraction &contraction) const;
@@ -150,6 +159,7 @@ private:
   bool reduces = false;      ///< true if a reduction does so
   int64_t combinedBytes = 4; ///< bytes per combined row; narrower results are rounded after combining
   std::string firstReason;
+  mutable TileFacts facts;
 };
 
 } // namespace tilewright

@@ -33,7 +33,10 @@ double BlockContractions::rhsStreamSeconds(const BlockContraction &contraction, 
 }
 
 double BlockContractions::otherSeconds(double threads) const {
-  GroupWork work = tilewright::workOf(graph, space, target);
+  std::optional<GroupWork> &known = tileFacts().work;
+  if (!known)
+    known = tilewright::workOf(graph, space, target);
+  const GroupWork &work = *known;
   const GpuCosts &costs = target.costs.gpu;
   double tiles = static_cast<double>(space.numTiles()), clock = target.gpu.clockHz;
   double light = work.elementwise / issuedLanes(threads, target);
