@@ -32,14 +32,16 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
     return block;
   }
 
-  void begin(ComputeOp contraction, Prefetch loads, const Target &machine) {
+  /// Prefetches for a contraction. `without` has the resources of a block that does not, and becomes those of one that
+  /// does.
+  void begin(ComputeOp contraction, Prefetch loads, const Target &machine, BlockResources &without) {
     auto program = contraction->getParentOfType<ProgramOp>();
-    BlockResources without = blockOf(program, machine);
     setPrefetch(contraction, loads);
     BlockResources with = blockOf(program, machine);
     int64_t sms = syncsAtGrid(program) ? machine.gpu.guaranteedSms : machine.cores;
     if (hasRoomForPrefetch(machine, without, with.sharedBytes, sms)) {
       ++numPipelined;
+      without = with;
       return;
     }
     setPrefetch(contraction, {});
@@ -67,14 +69,17 @@ struct PipelineLoads : tilewright::impl::PipelineLoadsBase<PipelineLoads> {
       if (compute.getMicroKernel())
         contractions.push_back(compute);
     });
+    std::optional<BlockResources> block;
     for (ComputeOp contraction : contractions) {
       Prefetch planned = plannedPrefetch(contraction);
       if (!planned.any())
         continue;
       std::string why = "nothing is computed before it, or its operands are not copied asynchronously";
       Prefetch loads = planned & possiblePrefetch(contraction, threads, *machine, &why);
+      if (loads.any() && !block)
+        block = blockOf(program, *machine);
       if (loads.any())
-        begin(contraction, loads, *machine);
+        begin(contraction, loads, *machine, *block);
       else
         decline(contraction, why);
     }

@@ -74,8 +74,8 @@ ComputeOp tilewright::contractionPrefetchedDuring(ComputeOp contraction) {
 }
 
 bool tilewright::isPrefetchedInBlockBefore(ComputeOp contraction) {
-  ComputeOp before = contractionBefore(contraction);
-  return before && prefetchOf(contraction).any() && inOrder(*contraction->getBlock()).front() == contraction;
+  return prefetchOf(contraction).any() && contractionBefore(contraction) &&
+         inOrder(*contraction->getBlock()).front() == contraction;
 }
 
 /// Returns true if nothing in the program writes the tensor, so that it is complete before the kernel starts.
