@@ -1,15 +1,17 @@
 // Compiles the kernel module to PTX in process: lowers NVVM ops that are inline assembly, translates to LLVM IR,
 // optimises and prints. It needs neither libdevice nor the CUDA toolkit. Math functions have been expanded before, so
-// any call that is left is an error here.
+// any call that is left is an error here. Kernels do not depend on each other, so they are compiled in parallel.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/common/LlvmBackend.h"
+#include "passes/codegen/gpu/JoinPtx.h"
 #include "passes/target/Warpgroups.h"
 
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
@@ -75,6 +77,43 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     return parts;
   }
 
+  /// Returns a module for each kernel, with all variables and with the functions that kernels call, which are inlined.
+  static SmallVector<OwningOpRef<gpu::GPUModuleOp>> splitByKernel(gpu::GPUModuleOp module) {
+    auto isKernel = [](Operation &op) { return isa<LLVM::LLVMFuncOp>(op) && op.hasAttr(kThreadsAttr); };
+    SmallVector<OwningOpRef<gpu::GPUModuleOp>> modules;
+    for (Operation &kernel : llvm::make_filter_range(*module.getBody(), isKernel)) {
+      modules.emplace_back(cast<gpu::GPUModuleOp>(module->cloneWithoutRegions()));
+      OpBuilder builder = OpBuilder::atBlockEnd(&modules.back()->getBodyRegion().emplaceBlock());
+      for (Operation &op : *module.getBody())
+        if (&op == &kernel || !isKernel(op))
+          if (auto called = dyn_cast<LLVM::LLVMFuncOp>(builder.clone(op)); called && &op != &kernel)
+            called.setAlwaysInline(!called.isExternal());
+    }
+    return modules;
+  }
+
+  /// Compiles a module to PTX. Each call has a code generator of its own, so several may run at once.
+  LogicalResult compile(gpu::GPUModuleOp module, const Target &machine, std::string &ptx) {
+    auto emitError = [&] { return mlir::emitError(getOperation().getLoc()); };
+    std::string reason;
+    std::unique_ptr<llvm::TargetMachine> generator = makeMachine(machine, reason);
+    if (!generator)
+      return emitError() << "no code generator for target '" << machine.name << "': " << reason;
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> translated = translateKernels(module, context, *generator);
+    if (!translated)
+      return emitError() << "the kernels could not be translated to LLVM IR";
+    optimise(*translated, *generator, tuning());
+    if (SmallVector<std::string> missing = undefinedFunctions(*translated); !missing.empty())
+      return emitError() << "the kernels call '" << llvm::join(missing, "', '")
+                         << "', which PTX lacks; leave the op that needs it out of the plan";
+    SmallVector<char> text;
+    if (!emitCode(*translated, *generator, llvm::CodeGenFileType::AssemblyFile, text))
+      return emitError() << "target '" << machine.name << "' cannot print PTX";
+    ptx.assign(text.begin(), text.end());
+    return success();
+  }
+
   void runOnOperation() override {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     auto module = kernels ? kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) : gpu::GPUModuleOp();
@@ -83,32 +122,22 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     llvm::Expected<Target> known = lookupTarget(target);
     if (!known)
       return fail(llvm::toString(known.takeError()));
-    std::string reason;
+    if (path.empty())
+      return fail("tile-emit-ptx needs a path for the PTX");
     known->features = llvm::join(without(known->features, ("+" + kWarpgroupFeature).str()), ",");
     if (isOfArchitecture(module))
       known->cpu = kWarpgroupFeature.str();
-    std::unique_ptr<llvm::TargetMachine> machine = makeMachine(*known, reason);
-    if (!machine)
-      return fail("no code generator for target '" + known->name + "': " + reason);
     OpPassManager lower(gpu::GPUModuleOp::getOperationName());
     lower.addPass(createConvertNVVMToLLVMPass());
     if (failed(runPipeline(lower, module)))
       return signalPassFailure();
-    llvm::LLVMContext context;
-    std::unique_ptr<llvm::Module> translated = translateKernels(module, context, *machine);
-    if (!translated)
-      return fail("the kernels could not be translated to LLVM IR");
-    optimise(*translated, *machine, tuning());
-    if (SmallVector<std::string> missing = undefinedFunctions(*translated); !missing.empty())
-      return fail("the kernels call '" + llvm::join(missing, "', '") +
-                  "', which PTX lacks; leave the op that needs it out of the plan");
-    SmallVector<char> ptx;
-    if (!emitCode(*translated, *machine, llvm::CodeGenFileType::AssemblyFile, ptx))
-      return fail("target '" + known->name + "' cannot print PTX");
-    if (path.empty())
-      return fail("tile-emit-ptx needs a path for the PTX");
-    StringRef text(ptx.data(), ptx.size());
-    for (auto [file, content] : {std::pair<std::string, std::string>{path, text.str()}, {manifest, describe(module)}})
+    SmallVector<OwningOpRef<gpu::GPUModuleOp>> modules = splitByKernel(module);
+    std::vector<std::string> texts(modules.size());
+    auto compileOne = [&](size_t number) { return compile(*modules[number], *known, texts[number]); };
+    if (failed(failableParallelForEachN(&getContext(), 0, modules.size(), compileOne)))
+      return signalPassFailure();
+    std::string ptx = joinPtx(texts);
+    for (auto [file, content] : {std::pair<std::string, std::string>{path, ptx}, {manifest, describe(module)}})
       if (!file.empty())
         if (llvm::Error error = writeFile(file, content))
           return fail("cannot write '" + file + "': " + llvm::toString(std::move(error)));
