@@ -320,22 +320,27 @@ private:
       return function.emitError("no plan by policy '") << policy << "': " << made.why().reason;
     if (failed(plan))
       return failure();
-    // The plan is written before it is verified, so that an illegal plan can be inspected.
-    if (!planOut.empty() && failed(writeJson(function, planOut, toJson(*plan))))
-      return failure();
-    if (plan->numerics != options.numerics)
-      return function.emitError("illegal plan: made with numerics '")
-             << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
-    if (std::string why = plan->verify(graph); !why.empty())
+    if (std::string why = whyIllegal(graph, planned, *plan, options.numerics); !why.empty()) {
+      // An illegal plan is written, too, so that it can be inspected.
+      if (!planOut.empty() && failed(writeJson(function, planOut, toJson(*plan))))
+        return failure();
       return function.emitError("illegal plan: ") << why;
-    if (std::string why = whyNotFor(*plan, graph, planned); !why.empty())
-      return function.emitError("illegal plan: ") << why;
-    followTiles(*plan);
-    if (std::string why = settle(graph, planned, *plan); !why.empty())
-      return function.emitError("illegal plan: ") << why;
-    if (std::string why = whyNotCoResident(*plan, graph, planned, gridSync); !why.empty())
-      return function.emitError("illegal plan: ") << why;
+    }
     return plan;
+  }
+
+  /// Returns why the plan cannot be carried out, or an empty string. Adds what the plan leaves open.
+  std::string whyIllegal(const TensorGraph &graph, const Target &planned, Plan &plan, NumericsMode mode) {
+    if (plan.numerics != mode)
+      return "made with numerics '" + stringify(plan.numerics).str() + "', carried out with '" + numerics + "'";
+    if (std::string why = plan.verify(graph); !why.empty())
+      return why;
+    if (std::string why = whyNotFor(plan, graph, planned); !why.empty())
+      return why;
+    followTiles(plan);
+    if (std::string why = settle(graph, planned, plan); !why.empty())
+      return why;
+    return whyNotCoResident(plan, graph, planned, gridSync);
   }
 
   /// Adds what the plan leaves open, so that the report states what code generation does, and remarks on what differs

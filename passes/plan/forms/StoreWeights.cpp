@@ -35,8 +35,10 @@ class ParameterGlobals {
 public:
   explicit ParameterGlobals(ModuleOp module) : module(module) {
     for (Operation &op : module.getOps())
-      if (auto name = propertiesOf(&op).getAs<StringAttr>("sym_name"))
+      if (auto name = propertiesOf(&op).getAs<StringAttr>("sym_name")) {
         symbols[name.getValue()] = &op;
+        countName(parameterOf(&op), 1);
+      }
     module.walk([&](Operation *op) { count(op, 1); });
   }
 
@@ -78,6 +80,7 @@ public:
     properties.set("initial_value", OpaqueAttr::get(builder.getStringAttr("stream"), parameter, type));
     Operation *global = build(builder, model, {}, properties);
     symbols[symbol] = global;
+    countName(parameterOf(global), 1);
     return global;
   }
 
@@ -107,12 +110,7 @@ public:
   }
 
   /// Returns true if a global is initialised with the parameter.
-  bool names(const ParameterRecipe &parameter) const {
-    return llvm::any_of(symbols, [&](const auto &entry) {
-      auto other = parameterOf(entry.second);
-      return other && other->scope == parameter.scope && other->name == parameter.name;
-    });
-  }
+  bool names(const ParameterRecipe &parameter) const { return named.lookup(keyOf(parameter)) > 0; }
 
 private:
   static Operation *build(OpBuilder &builder, Operation *model, TypeRange results, const NamedAttrList &properties) {
@@ -126,6 +124,15 @@ private:
       state.addAttributes(attributes.getValue());
     }
     return builder.create(state);
+  }
+
+  static std::string keyOf(const ParameterRecipe &parameter) {
+    return parameter.scope + std::string(1, '\0') + parameter.name;
+  }
+
+  void countName(const std::optional<ParameterRecipe> &parameter, int64_t sign) {
+    if (parameter)
+      named[keyOf(*parameter)] += sign;
   }
 
   void count(Operation *op, int64_t sign) {
@@ -144,6 +151,7 @@ private:
       return;
     ParameterRecipe parameter = *parameterOf(global);
     symbols.erase(propertiesOf(global).getAs<StringAttr>("sym_name").getValue());
+    countName(parameter, -1);
     global->erase();
     unused.push_back(std::move(parameter));
   }
@@ -157,6 +165,7 @@ private:
 
   ModuleOp module;
   llvm::StringMap<Operation *> symbols;
+  llvm::StringMap<int64_t> named;     ///< number of globals with a parameter, by scope and name
   DenseMap<StringAttr, int64_t> uses; ///< number of references, by symbol
 };
 

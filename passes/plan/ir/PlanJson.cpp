@@ -14,6 +14,7 @@ using namespace tilewright;
 namespace {
 template <typename T, typename Convert> json::Array list(const std::vector<T> &values, Convert convert) {
   json::Array array;
+  array.reserve(values.size()); // growing would copy values with everything in them
   for (const T &value : values)
     array.push_back(convert(value));
   return array;
