@@ -40,13 +40,23 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     for (unsigned predecessor : predecessors)
       successors[predecessor].push_back(i);
     group.push_back(i);
+    earlier.push_back(i);
     members.push_back({i});
   }
   for (const TensorExpr &expr : graph.exprs())
     opOf.push_back(index[expr.op]);
 }
 
+unsigned Partition::intervalOf(unsigned op) const {
+  while (earlier[op] != op)
+    op = earlier[op] = earlier[earlier[op]]; // shortens the way for the next call
+  return op;
+}
+
 bool Partition::search(unsigned from, unsigned to, bool indirectly) const {
+  unsigned last = intervalOf(to);
+  if (intervalOf(from) > last)
+    return false;
   llvm::BitVector seen(ops.size());
   std::vector<unsigned> stack = {from};
   seen.set(from);
@@ -61,7 +71,8 @@ bool Partition::search(unsigned from, unsigned to, bool indirectly) const {
         if (next == to || seen.test(next))
           continue;
         seen.set(next);
-        stack.push_back(next);
+        if (intervalOf(successor) <= last)
+          stack.push_back(next);
       }
   }
   return false;
@@ -77,6 +88,10 @@ bool Partition::reaches(unsigned from, unsigned to) const { return search(from, 
 unsigned Partition::merge(unsigned a, unsigned b) {
   if (a == b)
     return a;
+  unsigned first = std::min(intervalOf(a), intervalOf(b));
+  for (unsigned op : {a, b})
+    for (unsigned at = intervalOf(op); at > first; at = intervalOf(at))
+      earlier[at] = at - 1;
   for (unsigned op : members[b])
     group[op] = a;
   llvm::append_range(members[a], members[b]);

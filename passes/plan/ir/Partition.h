@@ -33,6 +33,9 @@ public:
 private:
   /// Returns true if a path leads from `from` to `to`; if `indirectly`, it must pass through another group.
   bool search(unsigned from, unsigned to, bool indirectly) const;
+  /// Returns the first op of the interval of program order in which an op lies. No group has ops in two intervals, so
+  /// no path leads from an interval to an earlier one.
+  unsigned intervalOf(unsigned op) const;
 
   std::vector<mlir::Operation *> ops;
   std::vector<unsigned> opOf;                    ///< op of each expression
@@ -40,6 +43,7 @@ private:
   std::vector<std::vector<unsigned>> members;    ///< ops of each group; empty for names not in use
   std::vector<std::vector<unsigned>> successors; ///< ops that depend on each op
   std::vector<bool> apart;                       ///< true for ops that share no group
+  mutable std::vector<unsigned> earlier; ///< an op of the same interval that is earlier, or the op itself if it is first
 };
 
 } // namespace tilewright
