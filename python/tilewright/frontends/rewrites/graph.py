@@ -1,10 +1,67 @@
-"""The types, shapes and constants of a graph, by name."""
+"""The types, shapes and constants of a graph, by name, and the walk over its nodes that replaces some of them."""
 
 from __future__ import annotations
 
-import onnx
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from tilewright.frontends.rewrites.rule import Constants, Shapes, Types
+import onnx
+from onnx import NodeProto
+
+from tilewright.frontends.rewrites.rule import Constants, Shapes, Types, subgraphs
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is known of the values that the nodes of a graph may read, those of the graphs around it included."""
+
+    shapes: Shapes = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
+    constants: Constants = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+    """Results of the nodes that hold the graph, and which of their graphs it is."""
+
+    def inside(self, graph: onnx.GraphProto, *steps: str) -> Scope:
+        """Returns the scope of a graph in this one."""
+        return Scope(
+            self.shapes | shapes_in(graph),
+            self.types | types_in(graph),
+            self.constants | constants_in(graph),
+            (*self.path, *steps),
+        )
+
+
+Replace = Callable[[NodeProto, Scope], list[NodeProto] | None]
+"""Returns the nodes that replace one, or None if it stays."""
+
+
+def replace_nodes(graph: onnx.GraphProto, replace: Replace) -> bool:
+    """Replaces nodes of a graph, in place, those of inner graphs before the node that holds them; returns True if any
+    was replaced."""
+    return _replace_nodes(graph, replace, Scope().inside(graph))
+
+
+def _replace_nodes(graph: onnx.GraphProto, replace: Replace, scope: Scope) -> bool:
+    nodes: list[NodeProto] = []
+    is_changed = False
+    for node in graph.node:
+        for number, inner in enumerate(subgraphs(node)):
+            is_changed |= _replace_nodes(inner, replace, scope.inside(inner, *node.output, str(number)))
+        made = replace(node, scope)
+        is_changed |= made is not None
+        nodes += [node] if made is None else made
+    if is_changed:
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return is_changed
+
+
+def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yields a graph and all graphs in its nodes."""
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from graphs_in(inner)
 
 
 def types_in(graph: onnx.GraphProto) -> Types:

@@ -18,16 +18,12 @@ from onnx import NodeProto, helper
 from tilewright.errors import ModelError
 from tilewright.frontends.rewrites import ops
 from tilewright.frontends.rewrites.functions import is_defined
-from tilewright.frontends.rewrites.graph import constants_in, shapes_in, types_in
+from tilewright.frontends.rewrites.graph import Scope, graphs_in, replace_nodes
 from tilewright.frontends.rewrites.rule import (
     OWN_DOMAIN,
-    Constants,
     Operation,
     Rule,
-    Shapes,
-    Types,
     UnknownType,
-    subgraphs,
 )
 from tilewright.frontends.rewrites.shapes import fold_shapes
 
@@ -74,15 +70,13 @@ def rewrite_without_types(model: onnx.ModelProto) -> None:
 
 def _refuse_other_domains(graph: onnx.GraphProto) -> None:
     """Raises `ModelError` for the first op that is not ONNX's."""
-    for node in graph.node:
+    for node in (node for each in graphs_in(graph) for node in each.node):
         if node.domain not in ("", "ai.onnx") and not is_defined(node):
             raise ModelError(
                 f"the op {node.domain}.{node.op_type} is not supported",
                 where=f"'{node.name}'",
                 hint="export the model with ONNX's own ops, or with a function that defines it",
             )
-        for inner in subgraphs(node):
-            _refuse_other_domains(inner)
 
 
 class _Run:
@@ -102,45 +96,19 @@ class _Run:
         """Replaces every op for which a rule applies; returns True if the model changed."""
         self.waiting = None
         self._rounds += 1
-        return self._rewrite(self._model.graph, (), {}, {}, {})
+        return replace_nodes(self._model.graph, self._replaced)
 
-    def _rewrite(
-        self,
-        graph: onnx.GraphProto,
-        path: tuple[str, ...],
-        shapes: Shapes,
-        types: Types,
-        constants: Constants,
-    ) -> bool:
-        shapes, types = shapes | shapes_in(graph), types | types_in(graph)
-        constants = constants | constants_in(graph)
-        nodes: list[NodeProto] = []
-        is_changed = False
-        for node in graph.node:
-            for number, inner in enumerate(subgraphs(node)):
-                inside = (*path, *node.output, str(number))
-                is_changed |= self._rewrite(inner, inside, shapes, types, constants)
-            made = self._replaced(node, path, shapes, types, constants)
-            is_changed |= made is not None
-            nodes += [node] if made is None else made
-        if is_changed:
-            del graph.node[:]
-            graph.node.extend(nodes)
-        return is_changed
-
-    def _replaced(
-        self, node: NodeProto, path: tuple[str, ...], shapes: Shapes, types: Types, constants: Constants
-    ) -> list[NodeProto] | None:
+    def _replaced(self, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         key = "" if node.domain == "ai.onnx" else node.domain, node.op_type
         rule = self._rules.get(key)
         first = next(filter(None, node.output), None)
-        if rule is None or first is None or (*path, first) in self._settled:
+        if rule is None or first is None or (*scope.path, first) in self._settled:
             return None
         operation = Operation(
             node,
-            shapes=shapes,
-            types=types,
-            constants=constants,
+            shapes=scope.shapes,
+            types=scope.types,
+            constants=scope.constants,
             opset=self._opset,
             inputs=self._inputs,
             tag=f"_{self._name}{self._rounds}",
@@ -153,5 +121,5 @@ class _Run:
             return None
         for made in operation.made:
             if (made.domain, made.op_type) == key:
-                self._settled.add((*path, next(filter(None, made.output))))
+                self._settled.add((*scope.path, next(filter(None, made.output))))
         return operation.made

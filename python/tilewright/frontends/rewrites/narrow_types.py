@@ -20,9 +20,9 @@ from tilewright.frontends.rewrites.codes import (
     encoded_floats,
     encoded_integers,
 )
-from tilewright.frontends.rewrites.graph import constants_in, shapes_in, types_in
+from tilewright.frontends.rewrites.graph import Scope, graphs_in, replace_nodes, types_in
 from tilewright.frontends.rewrites.ops.quantize import dequantised, quantised
-from tilewright.frontends.rewrites.rule import Constants, Operation, Shapes, Types, is_stub, subgraphs
+from tilewright.frontends.rewrites.rule import Operation, Types, is_stub
 
 # fmt: off
 _MOVING = frozenset((
@@ -38,43 +38,41 @@ def use_codes(model: onnx.ModelProto) -> bool:
     if not any(kind in NARROW_TYPES for kind in _kinds(model.graph)):
         return False
     opset = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
-    _rewrite(model.graph, opset, {}, {}, {})
+    replace_nodes(model.graph, lambda node, scope: _rewritten(node, scope, opset))
+    for graph in graphs_in(model.graph):
+        _declare_codes(graph)
     return True
 
 
 def _kinds(graph: onnx.GraphProto) -> Iterable[int]:
-    yield from types_in(graph).values()
-    for node in graph.node:
-        for attribute in node.attribute:
+    for each in graphs_in(graph):
+        yield from types_in(each).values()
+        for attribute in (attribute for node in each.node for attribute in node.attribute):
             if attribute.HasField("t"):
                 yield attribute.t.data_type
             if attribute.name in ("to", "output_dtype"):
                 yield attribute.i
-        for inner in subgraphs(node):
-            yield from _kinds(inner)
 
 
-def _rewrite(graph: onnx.GraphProto, opset: int, shapes: Shapes, types: Types, constants: Constants) -> None:
-    shapes, types = shapes | shapes_in(graph), types | types_in(graph)
-    constants = constants | constants_in(graph)
-    nodes: list[NodeProto] = []
-    for node in graph.node:
-        for inner in subgraphs(node):
-            _rewrite(inner, opset, shapes, types, constants)
-        kinds = {types.get(name) for name in [*node.input, *node.output] if name}
-        if node.op_type != "Constant" and kinds.isdisjoint(NARROW_TYPES):
-            nodes.append(node)
-            continue
-        operation = Operation(node, shapes=shapes, types=types, constants=constants, opset=opset)
-        if _replaced(operation, types):
-            nodes += operation.made
-            continue
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                attribute.t.CopyFrom(_in_codes(attribute.t))
-        nodes.append(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
+def _rewritten(node: NodeProto, scope: Scope, opset: int) -> list[NodeProto] | None:
+    kinds = {scope.types.get(name) for name in [*node.input, *node.output] if name}
+    if node.op_type != "Constant" and kinds.isdisjoint(NARROW_TYPES):
+        return None
+    operation = Operation(
+        node, shapes=scope.shapes, types=scope.types, constants=scope.constants, opset=opset
+    )
+    if _replaced(operation, scope.types):
+        return operation.made
+    moving = NodeProto()
+    moving.CopyFrom(node)
+    for attribute in moving.attribute:
+        if attribute.HasField("t"):
+            attribute.t.CopyFrom(_in_codes(attribute.t))
+    return [moving]
+
+
+def _declare_codes(graph: onnx.GraphProto) -> None:
+    """Gives initializers and declared values their codes' type."""
     for tensor in graph.initializer:
         tensor.CopyFrom(_in_codes(tensor))
     for value in (*graph.input, *graph.output, *graph.value_info):

@@ -9,9 +9,9 @@ as they are: a ReduceSum before a Div is rounded.
 from __future__ import annotations
 
 import onnx
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
 
-from tilewright.frontends.rewrites.graph import types_in
+from tilewright.frontends.rewrites.graph import Scope, replace_nodes
 from tilewright.frontends.rewrites.rule import Types
 
 _NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -48,26 +48,11 @@ Softmax, LayerNormalization, InstanceNormalization, BatchNormalization, matmuls 
 
 def sum_in_f32(model: onnx.ModelProto) -> bool:
     """Rewrites a model whose types have been inferred, in place; returns True if the model changed."""
-    return _rewrite_graph(model.graph, {})
 
+    def replace(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+        return _in_f32(node, scope.types) if _is_narrow_sum(node, scope.types) else None
 
-def _rewrite_graph(graph: GraphProto, outer: Types) -> bool:
-    types = outer | types_in(graph)
-    nodes: list[NodeProto] = []
-    is_changed = False
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                is_changed |= _rewrite_graph(attribute.g, types)
-        if _is_narrow_sum(node, types):
-            nodes += _in_f32(node, types)
-            is_changed = True
-        else:
-            nodes.append(node)
-    if is_changed:
-        del graph.node[:]
-        graph.node.extend(nodes)
-    return is_changed
+    return replace_nodes(model.graph, replace)
 
 
 def _is_narrow_sum(node: NodeProto, types: Types) -> bool:
