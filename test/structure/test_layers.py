@@ -27,7 +27,7 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("passes/plan/tiling/cpu", "passes/plan/tiling/gpu"),
     ("passes/plan/tiling",),
     ("passes/plan/scopes",),
-    ("passes/plan/grid",),
+    ("passes/plan/grid", "passes/plan/search"),
     ("passes/plan/fusion",),
     ("passes/plan/forms", "passes/plan/apply"),
     ("passes/program",),

@@ -6,8 +6,16 @@ using namespace mlir;
 using namespace tilewright;
 
 ArrayRef<Explorer> tilewright::explorers() {
-  static constexpr Explorer all[] = {
-      {"greedy", exploreGreedily}, {"unfused", exploreUnfused}, {"exhaustive", exploreExhaustively}};
+  static constexpr Explorer all[] = {{"greedy", exploreGreedily},
+                                     {"unfused", exploreUnfused},
+                                     {"xla", exploreByGroupingPolicy},
+                                     {"fusionstitching", exploreByGroupingPolicy},
+                                     {"welder", exploreByGroupingPolicy},
+                                     {"powerfusion", exploreByGroupingPolicy},
+                                     {"souffle", exploreByGroupingPolicy},
+                                     {"chimera", exploreByGroupingPolicy},
+                                     {"unified", exploreUnified},
+                                     {"exhaustive", exploreExhaustively}};
   return all;
 }
 

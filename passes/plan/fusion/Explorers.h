@@ -22,6 +22,12 @@ OrDeclined<Plan> exploreUnfused(const FusionProblem &problem);
 /// (FusionStitching 4.1) and joins kernels by grid barriers. It is deterministic and does not search.
 OrDeclined<Plan> exploreGreedily(const FusionProblem &problem);
 
+/// Plans by the algorithm of a paper (GroupingPolicy.h), which the options name.
+OrDeclined<Plan> exploreByGroupingPolicy(const FusionProblem &problem);
+
+/// Takes the best plan of all policies, and improves it by a search over all moves.
+OrDeclined<Plan> exploreUnified(const FusionProblem &problem);
+
 /// Finds the partition into groups, each a kernel of its own, that is predicted to take the least time. It tries all of
 /// them, for graphs of at most kMostExhaustive expressions that Tilewright may compute. It shares no move and no
 /// pruning with other explorers, so tests compare these with it.

@@ -19,6 +19,9 @@ struct PlanOptions {
   bool pack = true;
   /// Join kernels that depend on each other by grid barriers, if the target has them.
   bool gridSync = true;
+  /// Seconds that a search may take, about; it ends after a number of groups that the clock does not change. 0: it only
+  /// compares the plans that it would start from.
+  double planSeconds = 2;
 };
 
 /// Restrictions on a plan after passes have failed on kernels of an earlier plan.
@@ -30,8 +33,7 @@ struct PlanRestrictions {
   bool keepsApart(unsigned expr) const { return !fuse || unfused.contains(expr); }
 };
 
-/// Reasons that restrictions give for ops that are kept apart, or left to IREE.
-inline constexpr llvm::StringLiteral kUnfused = "kept apart, because a pass failed on a kernel that held it";
+/// The reason that restrictions give for ops that are left to IREE.
 inline constexpr llvm::StringLiteral kLeftByRestriction = "a pass failed on the kernel that held it";
 
 /// Returns why the target lacks something that every plan is made of, or an empty string.

@@ -4,21 +4,12 @@
 #include "passes/cost/Confidence.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
-
-#include "llvm/Support/FormatVariadic.h"
+#include "passes/plan/search/KernelLimits.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Upper bound on the estimated instructions of a merged kernel, and the estimate for a special function. The time of
-/// LLVM's register allocation grows with their square: 1 s for 100 exponentials, 3 s for 200, 15 s for 400.
-constexpr int64_t kMostInstructions = 2048, kInstructionsOfSpecial = 16;
-
-int64_t instructionsOf(const TensorExpr &expr) {
-  return expr.arithmetic() / std::max<int64_t>(1, expr.domainSize()) + kInstructionsOfSpecial * specialOps(expr);
-}
-
 /// Rounding error of two sums of the same seconds.
 constexpr double kRounding = 1e-9;
 
@@ -137,13 +128,8 @@ private:
     for (unsigned group : groups)
       llvm::append_range(exprs, decisions.parts[group]->choice.exprs);
     llvm::sort(exprs);
-    int64_t instructions = 0;
-    for (unsigned expr : exprs)
-      instructions += instructionsOf(graph.exprs()[expr]);
-    if (instructions > kMostInstructions) {
-      why = {llvm::formatv("one kernel would have some {0} instructions: more than {1} take long to compile",
-                           instructions, kMostInstructions),
-             "fewer ops in a row"};
+    if (std::optional<Declined> large = whyTooLarge(graph, exprs)) {
+      why = *large;
       return false;
     }
     OrDeclined<PlannedGroup> merged = planGroup(this->groups, exprs);

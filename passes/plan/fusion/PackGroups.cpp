@@ -2,7 +2,8 @@
 // packing), and puts kernels into launch order. Packing is greedy: a pair of kernels merges if one launch is predicted
 // to take less time than two.
 #include "passes/backend/Backend.h"
-#include "passes/plan/fusion/PlannerStep.h"
+#include "passes/plan/fusion/GroupingPolicy.h"
+#include "passes/plan/fusion/PatternReduction.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -41,6 +42,26 @@ public:
         llvm::append_range(decisions.kernels[a], decisions.kernels[b]);
         decisions.kernels.erase(decisions.kernels.begin() + b);
       }
+  }
+
+  /// Packs the kernels that PatternReduction puts together under a virtual producer of all of them, until no further set
+  /// of kernels takes less time in one launch.
+  void packRemotely() {
+    for (bool packed = true; packed;) {
+      packed = false;
+      size_t count = decisions.kernels.size();
+      std::vector<std::vector<FusionPattern>> own;
+      for (unsigned kernel = 0; kernel < count; ++kernel)
+        if (llvm::all_of(decisions.kernels[kernel], [&](unsigned group) { return isSmall(group) && !isApart(group); }))
+          own.push_back({{ExprSet(count, {kernel}), 0}});
+      std::vector<ArrayRef<FusionPattern>> consumers(own.begin(), own.end());
+      auto make = [&](const ExprSet &kernels) { return packing(kernels); };
+      std::vector<FusionPattern> best = reducePatterns(ExprSet(count), consumers, make);
+      if (!best.empty() && best.front().saved > 0) {
+        packTogether(best.front().set.members());
+        packed = true;
+      }
+    }
   }
 
   /// Orders kernels so that each follows those that it depends on.
@@ -93,6 +114,32 @@ private:
     return bytes;
   }
 
+  /// Returns a set of kernels with the seconds that packing them saves, or nothing if they may not be packed.
+  std::optional<FusionPattern> packing(const ExprSet &kernels) const {
+    SmallVector<unsigned> members = kernels.members(), groups;
+    for (unsigned kernel : members)
+      llvm::append_range(groups, decisions.kernels[kernel]);
+    if (countBindings(graph, decisions, groups, target) > target.maxBindings || !haveOneBlockSize(groups))
+      return std::nullopt;
+    for (unsigned a : members)
+      for (unsigned b : members)
+        if (a != b && partition.reaches(groupOf(decisions.kernels[a].front()), groupOf(decisions.kernels[b].front())))
+          return std::nullopt;
+    double bytes = bytesOf(groups), apart = 0;
+    for (unsigned kernel : members)
+      apart += secondsOf(decisions.kernels[kernel], bytes);
+    return FusionPattern{kernels, apart - secondsOf(groups, bytes)};
+  }
+
+  void packTogether(ArrayRef<unsigned> members) {
+    unsigned into = members.front();
+    for (unsigned kernel : llvm::reverse(members.drop_front())) {
+      partition.merge(groupOf(decisions.kernels[into].front()), groupOf(decisions.kernels[kernel].front()));
+      llvm::append_range(decisions.kernels[into], decisions.kernels[kernel]);
+      decisions.kernels.erase(decisions.kernels.begin() + kernel);
+    }
+  }
+
   bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
     if (!llvm::all_of(llvm::concat<const unsigned>(a, b),
                       [&](unsigned group) { return isSmall(group) && !isApart(group); }))
@@ -122,6 +169,12 @@ PlanDraft tilewright::makeKernels(const FusionProblem &problem, PlanDraft plan) 
 PlanDraft tilewright::packKernels(const FusionProblem &problem, PlanDraft plan) {
   if (problem.options.pack)
     GroupPacker(problem, plan).pack();
+  return plan;
+}
+
+PlanDraft tilewright::packRemotely(const FusionProblem &problem, PlanDraft plan) {
+  if (problem.options.pack)
+    GroupPacker(problem, plan).packRemotely();
   return plan;
 }
 

@@ -44,7 +44,7 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     members.push_back({i});
   }
   for (const TensorExpr &expr : graph.exprs())
-    opOf.push_back(index[expr.op]);
+    opOf_.push_back(index[expr.op]);
 }
 
 unsigned Partition::intervalOf(unsigned op) const {

@@ -14,13 +14,18 @@ public:
   /// Starts with each op in a group of its own.
   Partition(const TensorGraph &graph, mlir::Block &block);
 
-  unsigned groupOf(unsigned expr) const { return group[opOf[expr]]; }
+  unsigned groupOf(unsigned expr) const { return group[opOf_[expr]]; }
+  size_t numOps() const { return ops.size(); }
+  /// Returns the number of the expression's op in the block.
+  unsigned opOf(unsigned expr) const { return opOf_[expr]; }
+  /// Returns the numbers of the ops that depend on an op directly, or must follow it because of their effects.
+  llvm::ArrayRef<unsigned> dependents(unsigned op) const { return successors[op]; }
   /// Returns true if the contracted graph stays acyclic when the two groups become one: no path between them passes
   /// through a third group, and neither holds an expression that is kept apart. Requires that the graph is acyclic now.
   bool canMerge(unsigned a, unsigned b) const;
   /// Forbids that the expression shares a group with others.
-  void keepApart(unsigned expr) { apart[opOf[expr]] = true; }
-  bool isApart(unsigned expr) const { return apart[opOf[expr]]; }
+  void keepApart(unsigned expr) { apart[opOf_[expr]] = true; }
+  bool isApart(unsigned expr) const { return apart[opOf_[expr]]; }
   /// Returns true if some op of group `to` depends on an op of group `from`.
   bool reaches(unsigned from, unsigned to) const;
   /// Merges two groups and returns the merged group.
@@ -38,7 +43,7 @@ private:
   unsigned intervalOf(unsigned op) const;
 
   std::vector<mlir::Operation *> ops;
-  std::vector<unsigned> opOf;                    ///< op of each expression
+  std::vector<unsigned> opOf_;                   ///< op of each expression
   std::vector<unsigned> group;                   ///< group of each op, named by one of its ops
   std::vector<std::vector<unsigned>> members;    ///< ops of each group; empty for names not in use
   std::vector<std::vector<unsigned>> successors; ///< ops that depend on each op

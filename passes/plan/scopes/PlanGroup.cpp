@@ -26,13 +26,23 @@ struct FirstPlan {
 };
 } // namespace
 
+static const FirstPlan &firstPlan(const GroupProblem &problem, ArrayRef<unsigned> exprs, const MemoKey &signature,
+                                  const GroupFrame &frame) {
+  const FirstPlan *first = problem.memo().find<FirstPlan>(signature);
+  return first ? *first : problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem, exprs)});
+}
+
 OrDeclined<PlannedGroup> tilewright::planGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
   GroupFrame frame;
   MemoKey signature = problem.signatureOf(exprs, frame);
-  const FirstPlan *first = problem.memo().find<FirstPlan>(signature);
-  if (!first)
-    first = &problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem, exprs)});
-  if (!first->planned)
-    return first->planned.why();
-  return rebase(*first->planned, first->frame, frame);
+  const FirstPlan &first = firstPlan(problem, exprs, signature, frame);
+  if (!first.planned)
+    return first.planned.why();
+  return rebase(*first.planned, first.frame, frame);
+}
+
+EqualGroup tilewright::planEqualGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+  GroupFrame frame;
+  MemoKey signature = problem.signatureOf(exprs, frame);
+  return {firstPlan(problem, exprs, signature, frame).planned, problem.memo().numberOf(signature)};
 }

@@ -33,6 +33,16 @@ private:
 /// (planGroupAnew). Declines if no group is possible.
 OrDeclined<PlannedGroup> planGroup(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
 
+/// The plan of the first group that equals another one, with the expressions and tensors of the first group, and a
+/// number that equal groups share.
+struct EqualGroup {
+  const OrDeclined<PlannedGroup> &planned;
+  int64_t signature;
+};
+
+/// Plans the expressions, or finds the plan of an equal group. It stays valid as long as the memo.
+EqualGroup planEqualGroup(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
+
 } // namespace tilewright
 
 #endif

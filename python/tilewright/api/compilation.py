@@ -79,7 +79,9 @@ def compile(
         numerics: "default" leaves out roundings to bf16 and f16, accumulates these types in f32 and divides by
             multiplying with reciprocals; "strict" rounds, accumulates and divides as the model says.
         policy: How the plan is made: "greedy" grows fusion groups as long as predictions improve, "unfused" gives every
-            op a kernel of its own, and "exhaustive" tries every partition of a model of at most ten ops.
+            op a kernel of its own, and "exhaustive" tries every partition of a model of at most ten ops. "xla",
+            "fusionstitching", "welder", "powerfusion", "souffle" and "chimera" plan as these systems do, and "unified"
+            improves the best of all their plans by a search; see docs/design/planner.md.
         grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
             device for themselves while they run; see docs/guide/gpu.md.
         tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which

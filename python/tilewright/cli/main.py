@@ -83,8 +83,8 @@ def _compiling(command: Command) -> Command:
             type=click.Choice(get_args(Policy)),
             default="greedy",
             show_default=True,
-            help="How the plan is made; unfused: every op in a kernel of its own; exhaustive: the best partition of "
-            "at most ten ops.",
+            help="How the plan is made; unfused: every op in a kernel of its own; unified: a search from the plans of "
+            "all others; exhaustive: the best partition of at most ten ops.",
         ),
         click.option(
             "--no-grid-sync",

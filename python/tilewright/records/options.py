@@ -23,9 +23,21 @@ NumericsMode: TypeAlias = Literal["default", "strict", "tf32"]
 """How freely kernels may compute: "strict" rounds, accumulates and divides exactly as in the model; "tf32" allows tf32
 for f32 matmuls on GPUs."""
 
-Policy: TypeAlias = Literal["greedy", "unfused", "exhaustive"]
+Policy: TypeAlias = Literal[
+    "greedy",
+    "unfused",
+    "xla",
+    "fusionstitching",
+    "welder",
+    "powerfusion",
+    "souffle",
+    "chimera",
+    "unified",
+    "exhaustive",
+]
 """How plans are made: "greedy" grows fusion groups as long as predictions improve; "unfused" gives every op a kernel of
-its own; "exhaustive" tries every partition of at most ten ops into kernels."""
+its own; "xla" to "chimera" are the algorithms of the systems of these names; "unified" takes the best of all these
+plans and improves it by a search; "exhaustive" tries every partition of at most ten ops into kernels."""
 
 Stage: TypeAlias = Literal["normalized", "planned", "programs"]
 """A point of our pipelines at which passes of the user run: before planning, on the planned module before its plan is
@@ -104,5 +116,6 @@ class CompileOptions:
             )
         if self.policy not in get_args(Policy):
             raise CompileError(
-                f"policy='{self.policy}' is unknown", hint="choose 'greedy', 'unfused' or 'exhaustive'"
+                f"policy='{self.policy}' is unknown",
+                hint=f"choose one of {', '.join(map(repr, get_args(Policy)))}",
             )

@@ -1,0 +1,131 @@
+#include "passes/plan/fusion/GroupingPolicy.h"
+
+#include "passes/plan/fusion/Explorers.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+static SmallVector<unsigned> startedIn(const PlanDraft &draft) {
+  SmallVector<unsigned> exprs;
+  for (auto [expr, group] : llvm::enumerate(draft.decisions.partOf))
+    if (group >= 0)
+      exprs.push_back(expr);
+  return exprs;
+}
+
+GroupSearch::GroupSearch(const FusionProblem &problem)
+    : problem(problem), start(runSteps(problem, {{"startGroups", startGroups}})),
+      space(problem.groups, start.partition, startedIn(start),
+            [&problem](unsigned expr) { return problem.restrictions.keepsApart(expr); }) {}
+
+Grouping GroupSearch::groupingOf(const PlanDraft &draft) {
+  Grouping grouping(space);
+  for (const std::optional<PlannedGroup> &group : draft.decisions.parts)
+    if (group && group->choice.exprs.size() > 1) {
+      SmallVector<unsigned> names;
+      for (unsigned expr : group->choice.exprs)
+        names.push_back(grouping.nameOf(expr));
+      grouping.merge(names);
+    }
+  return grouping;
+}
+
+PlanDraft GroupSearch::draftOf(const Grouping &grouping, WhyApart whyApart) const {
+  PlanDraft draft = start;
+  Decisions &decisions = draft.decisions;
+  decisions.parts.clear();
+  for (unsigned name : grouping.inOrder()) {
+    const CostedGroup &group = grouping.group(name);
+    for (unsigned expr : group.exprs) {
+      decisions.partOf[expr] = group.isView ? -1 : static_cast<int64_t>(decisions.parts.size());
+      decisions.reasons[expr] = group.isView ? kBorderView.str() : "";
+    }
+    if (!group.isView)
+      decisions.parts.push_back(std::move(*planGroup(problem.groups, group.exprs)));
+  }
+  for (const TensorEdge &edge : problem.graph.edges()) {
+    int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
+    if (from < 0 || to < 0 || from == to)
+      continue;
+    auto [why, isNew] = decisions.declined.try_emplace({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+    if (isNew)
+      why->second = whyApart ? whyApart(grouping, grouping.nameOf(edge.producer), grouping.nameOf(edge.consumer))
+                             : Declined{"the policy '" + problem.options.policy + "' gives each a kernel of its own",
+                                        "another policy"};
+  }
+  return draft;
+}
+
+ScoredPlan GroupSearch::scored(Plan plan) const {
+  PlanScore score = scoreOf(problem, plan, space.exprs);
+  return {std::move(plan), score};
+}
+
+ScoredPlan tilewright::finish(GroupSearch &search, const Grouping &grouping, ArrayRef<PlanStep> steps,
+                              WhyApart whyApart) {
+  const FusionProblem &problem = search.problem;
+  PlanDraft draft = runSteps(problem, search.draftOf(grouping, whyApart), steps);
+  return search.scored(writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics,
+                                 draft.decisions));
+}
+
+ScoredPlan tilewright::planOf(GroupSearch &search, ArrayRef<Grouping> groupings, ArrayRef<PlanStep> steps) {
+  std::optional<ScoredPlan> best;
+  for (const Grouping &grouping : groupings) {
+    ScoredPlan made = finish(search, grouping, steps);
+    if (!best || made.score.isBetterThan(best->score))
+      best = std::move(made);
+  }
+  return std::move(*best);
+}
+
+/// Steps of policies that make a kernel of each group.
+static ArrayRef<PlanStep> plainSteps() {
+  static constexpr PlanStep steps[] = {{"trimViews", trimViews},
+                                       {"dropSlowGroups", dropSlowGroups},
+                                       {"makeKernels", makeKernels},
+                                       {"dropLoneKernels", dropLoneKernels},
+                                       {"orderKernels", orderKernels}};
+  return steps;
+}
+
+static ArrayRef<PlanStep> packingSteps() {
+  static constexpr PlanStep steps[] = {
+      {"trimViews", trimViews},     {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
+      {"packKernels", packKernels}, {"dropLoneKernels", dropLoneKernels}, {"orderKernels", orderKernels}};
+  return steps;
+}
+
+static ArrayRef<PlanStep> remoteSteps() {
+  static constexpr PlanStep steps[] = {
+      {"trimViews", trimViews},       {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
+      {"packRemotely", packRemotely}, {"dropLoneKernels", dropLoneKernels}, {"orderKernels", orderKernels}};
+  return steps;
+}
+
+static ArrayRef<PlanStep> subprogramSteps() {
+  static constexpr PlanStep steps[] = {{"trimViews", trimViews},
+                                       {"dropSlowGroups", dropSlowGroups},
+                                       {"makeKernels", makeKernels},
+                                       {"orderKernels", orderKernels},
+                                       {"fillSubprograms", fillSubprograms},
+                                       {"dropLoneKernels", dropLoneKernels}};
+  return steps;
+}
+
+ArrayRef<GroupingPolicy> tilewright::groupingPolicies() {
+  static constexpr GroupingPolicy policies[] = {{"xla", groupByXla, packingSteps},
+                                                {"fusionstitching", groupByFusionStitching, remoteSteps},
+                                                {"welder", groupByWelder, plainSteps},
+                                                {"powerfusion", groupByPowerFusion, plainSteps},
+                                                {"souffle", groupBySouffle, subprogramSteps},
+                                                {"chimera", groupByChimera, plainSteps}};
+  return policies;
+}
+
+OrDeclined<Plan> tilewright::exploreByGroupingPolicy(const FusionProblem &problem) {
+  const GroupingPolicy *policy =
+      llvm::find_if(groupingPolicies(), [&](const GroupingPolicy &own) { return own.name == problem.options.policy; });
+  GroupSearch search(problem);
+  return planOf(search, policy->group(search.space), policy->steps()).plan;
+}

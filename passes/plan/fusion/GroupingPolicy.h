@@ -1,0 +1,73 @@
+// Policies that choose a grouping of the expressions and leave the rest to steps that all planners share. Each is the
+// algorithm of a paper over the moves of passes/plan/search.
+#ifndef TILEWRIGHT_PLAN_FUSION_GROUPINGPOLICY_H
+#define TILEWRIGHT_PLAN_FUSION_GROUPINGPOLICY_H
+
+#include "passes/plan/fusion/PlanScore.h"
+#include "passes/plan/fusion/PlannerStep.h"
+#include "passes/plan/search/Grouping.h"
+
+namespace tilewright {
+
+/// A plan and its score.
+struct ScoredPlan {
+  Plan plan;
+  PlanScore score;
+};
+
+/// Says why two groups of a grouping, the first of which produces what the second reads, are not one; null if the policy
+/// alone is the reason.
+using WhyApart = Declined (*)(const Grouping &grouping, unsigned producer, unsigned reader);
+
+/// A problem with the space that searches share, and conversions between their states and drafts.
+class GroupSearch {
+public:
+  explicit GroupSearch(const FusionProblem &problem);
+
+  const FusionProblem &problem;
+  const PlanDraft start; ///< each expression that Tilewright may compute in a group of its own
+  SearchSpace space;
+
+  Grouping groupingOf(const PlanDraft &draft);
+  /// Returns a draft with these groups. Groups of reshapes are left as the borders of kernels.
+  PlanDraft draftOf(const Grouping &grouping, WhyApart whyApart) const;
+  ScoredPlan scored(Plan plan) const;
+};
+
+struct GroupingPolicy {
+  llvm::StringLiteral name;
+  /// Returns the groupings from which the one with the best plan is taken.
+  std::vector<Grouping> (*group)(SearchSpace &space);
+  /// The steps that make kernels of the groups of a draft and order them.
+  llvm::ArrayRef<PlanStep> (*steps)();
+};
+
+/// Returns the policies of the papers.
+llvm::ArrayRef<GroupingPolicy> groupingPolicies();
+
+/// Returns the plan that the steps make of a grouping.
+ScoredPlan finish(GroupSearch &search, const Grouping &grouping, llvm::ArrayRef<PlanStep> steps,
+                  WhyApart whyApart = nullptr);
+/// Returns the best plan that the steps make of one of the groupings.
+ScoredPlan planOf(GroupSearch &search, llvm::ArrayRef<Grouping> groupings, llvm::ArrayRef<PlanStep> steps);
+
+/// Steps that grow groups greedily, and those that make kernels of groups and join them.
+llvm::ArrayRef<PlanStep> greedyGroupSteps();
+llvm::ArrayRef<PlanStep> kernelSteps();
+
+std::vector<Grouping> groupByXla(SearchSpace &space);
+std::vector<Grouping> groupByFusionStitching(SearchSpace &space);
+std::vector<Grouping> groupByWelder(SearchSpace &space);
+std::vector<Grouping> groupByPowerFusion(SearchSpace &space);
+std::vector<Grouping> groupBySouffle(SearchSpace &space);
+std::vector<Grouping> groupByChimera(SearchSpace &space);
+
+/// Packs kernels that do not depend on each other by PatternReduction under a virtual producer of all of them
+/// (FusionStitching 5.2: remote fusion).
+PlanDraft packRemotely(const FusionProblem &problem, PlanDraft plan);
+/// Joins kernels in launch order by barriers of the grid for as long as all blocks can be resident (Souffle 5.4).
+PlanDraft fillSubprograms(const FusionProblem &problem, PlanDraft plan);
+
+} // namespace tilewright
+
+#endif

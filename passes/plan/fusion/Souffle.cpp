@@ -1,0 +1,120 @@
+// The policy `souffle`: Souffle's transformation of a whole program of tensor expressions (sections 5.3 to 6.4). Breadth
+// first, every compute-intensive expression starts a group; a memory-intensive one takes over the schedule of a producer,
+// which is the vertical transformation, and independent ones that read a tensor in common become one, which is the
+// horizontal transformation. Kernels then take in one group after another, with barriers of the grid between them, until
+// the blocks of some group could not all be resident (5.4). The rules look at no prediction of time.
+#include "passes/plan/fusion/GroupingPolicy.h"
+#include "passes/plan/grid/PlannedKernel.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Arithmetic operations per element read or written from which an expression counts as compute-intensive (5.3).
+static constexpr double kComputeIntensive = 3;
+
+static double elementsOf(Value tensor) {
+  return static_cast<double>(cast<RankedTensorType>(tensor.getType()).getNumElements());
+}
+
+static bool isComputeIntensive(const TensorExpr &expr) {
+  double elements = 0;
+  for (const TensorAccess &access : expr.inputs)
+    elements += elementsOf(access.tensor);
+  for (Value result : expr.op->getResults())
+    elements += elementsOf(result);
+  return !expr.oneReliesOnOne() && static_cast<double>(expr.arithmetic()) >= kComputeIntensive * elements;
+}
+
+/// Returns the expressions by the length of the longest path to each, in program order where that is equal.
+static SmallVector<unsigned> breadthFirst(const SearchSpace &space) {
+  llvm::DenseMap<unsigned, unsigned> depth;
+  for (unsigned expr : space.exprs) {
+    depth[expr] = 0;
+    for (unsigned producer : space.producersOf(expr))
+      depth[expr] = std::max(depth[expr], depth[producer] + 1);
+  }
+  SmallVector<unsigned> order(space.exprs);
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) { return depth[a] < depth[b]; });
+  return order;
+}
+
+namespace {
+class Transformer {
+public:
+  explicit Transformer(SearchSpace &space) : space(space), grouping(space) {}
+
+  Grouping run() {
+    SmallVector<unsigned> order = breadthFirst(space);
+    for (unsigned expr : order)
+      if (!isComputeIntensive(at(expr)))
+        takeSchedule(expr);
+    for (unsigned expr : order)
+      for (unsigned sibling : space.siblingsOf(expr))
+        if (!isComputeIntensive(at(expr)) && !isComputeIntensive(at(sibling)) &&
+            grouping.nameOf(expr) != grouping.nameOf(sibling))
+          grouping.tryMerge({grouping.nameOf(expr), grouping.nameOf(sibling)});
+    return std::move(grouping);
+  }
+
+private:
+  const TensorExpr &at(unsigned expr) const { return space.graph.exprs()[expr]; }
+
+  /// Joins the group of a producer, a compute-intensive one before others.
+  void takeSchedule(unsigned expr) {
+    SmallVector<unsigned> producers(space.producersOf(expr));
+    llvm::stable_sort(producers, [&](unsigned a, unsigned b) {
+      return grouping.group(grouping.nameOf(a)).contracts > grouping.group(grouping.nameOf(b)).contracts;
+    });
+    for (unsigned producer : producers)
+      if (grouping.nameOf(producer) != grouping.nameOf(expr))
+        grouping.tryMerge({grouping.nameOf(producer), grouping.nameOf(expr)});
+  }
+
+  SearchSpace &space;
+  Grouping grouping;
+};
+
+/// Fills subprograms with kernels, breadth first, as long as all blocks can be resident.
+class SubprogramFiller : PlannerStep {
+public:
+  SubprogramFiller(const FusionProblem &problem, PlanDraft &plan)
+      : PlannerStep(problem, plan),
+        context{groups, graph, target, decisions, problem.options.gridSync && target.hasGridBarriers()} {}
+
+  void run() {
+    if (!context.allowed)
+      return;
+    for (size_t kernel = 0; kernel + 1 < decisions.kernels.size();)
+      if (!takeNext(kernel))
+        ++kernel;
+  }
+
+private:
+  bool takeNext(size_t kernel) {
+    SmallVector<unsigned> both(decisions.kernels[kernel]), &next = decisions.kernels[kernel + 1];
+    unsigned own = groupOf(both.front()), other = groupOf(next.front());
+    llvm::append_range(both, next);
+    if (!partition.canMerge(own, other) || countBindings(graph, decisions, both, target) > target.maxBindings)
+      return false;
+    OrDeclined<PlannedKernel> joined = planKernel(context, both, std::numeric_limits<double>::infinity());
+    if (!joined)
+      return false;
+    for (unsigned producer : decisions.kernels[kernel])
+      for (unsigned reader : next)
+        decisions.barriers[{producer, reader}] = "the subprogram of the policy 'souffle' has room for both";
+    partition.merge(own, other);
+    decisions.kernels.erase(decisions.kernels.begin() + kernel + 1);
+    carryOut(*joined, kernel, decisions);
+    return true;
+  }
+
+  GridContext context;
+};
+} // namespace
+
+std::vector<Grouping> tilewright::groupBySouffle(SearchSpace &space) { return {Transformer(space).run()}; }
+
+PlanDraft tilewright::fillSubprograms(const FusionProblem &problem, PlanDraft plan) {
+  SubprogramFiller(problem, plan).run();
+  return plan;
+}
