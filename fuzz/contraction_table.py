@@ -44,7 +44,12 @@ _CONVOLUTIONS: tuple[tuple[str, Shape, Shape, dict[str, Attribute]], ...] = (
     ("dilated", (1, 5, 13, 11), (7, 5, 3, 3), {"dilations": [2, 2]}),
     ("depthwise", (1, 8, 9, 11), (8, 1, 3, 3), {"group": 8, "pads": [1] * 4}),
     ("depthwise-stride-2", (1, 8, 9, 11), (8, 1, 3, 3), {"group": 8, "strides": [2, 2]}),
-    ("depthwise-stride-2-padded", (1, 3, 19, 67), (3, 1, 3, 5), {"group": 3, "strides": [2, 2], "pads": [1, 2] * 2}),
+    (
+        "depthwise-stride-2-padded",
+        (1, 3, 19, 67),
+        (3, 1, 3, 5),
+        {"group": 3, "strides": [2, 2], "pads": [1, 2] * 2},
+    ),
     ("grouped", (1, 8, 9, 11), (12, 4, 3, 3), {"group": 2, "pads": [1] * 4}),
     ("1d-stride-2", (1, 6, 27), (10, 6, 3), {"strides": [2]}),
     ("3d", (1, 4, 5, 7, 9), (6, 4, 3, 3, 3), {}),

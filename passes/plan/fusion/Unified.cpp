@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Expressions in groups that are planned in a second, on one core of a Zen 4 server (2026-11-27, bert-small). A group on
+/// Expressions in groups that are planned in a second, on one core of an Intel Xeon with AVX-512 (2026-11-27, bert-small). A group on
 /// a GPU asks for the time of some hundred blocks.
 static constexpr double kPlannedPerSecond = 4000, kGpuPlannedPerSecond = 2500;
 /// Number of groupings of which kernels are made.
