@@ -9,7 +9,7 @@
 // ABSENT: error: cannot open input file '{{.*}}absent.json'
 // UNWRITABLE: error: cannot open output file '{{.*}}plan.json'
 // TARGET: error: unknown target 'z80'; known targets: cpu, x86-64-v2, x86-64-avx2
-// POLICY: error: unknown policy 'magic'; known policies: greedy, unfused, exhaustive
+// POLICY: error: unknown policy 'magic'; known policies: greedy, unfused, xla, fusionstitching, welder, powerfusion, souffle, chimera, unified, exhaustive
 
 // expected-error @+1 {{illegal plan: kernel 'second' part 0: dim 0 is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because no expression reduces it}}
 func.func @center(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
