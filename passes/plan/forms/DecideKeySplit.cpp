@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastKeys = 64; ///< least number of keys in a part
+constexpr int64_t kLeastKeys = 64; ///< least number of keys in a part that is tried, chosen by hand
 
 /// Predicts a group in a function of its own.
 class GroupTrial {

@@ -14,7 +14,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kFewestParts = 16, kMostParts = 16384; ///< bounds on the number of parts of a reduction
+/// Bounds on the number of parts of a reduction that are tried, chosen by hand.
+constexpr int64_t kFewestParts = 16, kMostParts = 16384;
 /// Least number of parts of a contraction, whose blocks have more work, and least K of a part, below which a block
 /// spends its time on prologue and epilogue.
 constexpr int64_t kFewestOfProducts = 2, kLeastK = 128;

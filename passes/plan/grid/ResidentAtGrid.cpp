@@ -4,13 +4,14 @@
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/grid/ResizedGroups.h"
 #include "passes/plan/tiling/TileSizes.h"
+#include "passes/support/BestFit.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
 /// Alignment of a resident tile in bytes, which also keeps the tensor's alignment modulo a vector.
-constexpr int64_t kResidentTilePadding = 64;
+constexpr int64_t kResidentTilePadding = kBufferAlignment;
 
 /// Two groups of a kernel, and the inputs that blocks of the first may keep resident for the second.
 struct ReusingPair {

@@ -49,7 +49,8 @@ public:
 
 private:
   using Nests = llvm::SmallSet<unsigned, 4>;
-  static constexpr int64_t kSmall = 8; ///< a value is small if the largest nest has this many times its points
+  /// A value is small if the largest nest has this many times its points. Chosen by hand.
+  static constexpr int64_t kSmall = 8;
 
   void chooseFor(unsigned expr) {
     Nests readers;

@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLongRow = 3; ///< vectors per row from which idle lanes at its end hardly matter
+/// Vectors per row from which idle lanes at its end hardly matter: they are a sixth of the row on average, or fewer.
+constexpr int64_t kLongRow = 3;
 
 /// Equivalence classes of the roots' dims. A class never has two dims of one root.
 class DimClasses {

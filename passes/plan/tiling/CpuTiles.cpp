@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-constexpr size_t kWeighed = 12; ///< number of tilings, the fastest by arithmetic and traffic, whose movement is counted
+/// Number of tilings, the fastest by arithmetic and traffic, whose movement is counted: a bound of the search.
+constexpr size_t kWeighed = 12;
 
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
 static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kVectorTileUnit) {

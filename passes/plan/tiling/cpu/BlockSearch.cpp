@@ -40,6 +40,7 @@ OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &spa
 }
 
 namespace {
+// Bounds of the search, chosen by hand; they describe no machine.
 constexpr double kCombinations = 2500; ///< number of tilings tried for each order before refinement
 constexpr double kSlack = 1.03;        ///< upper bound on the gain of refinement
 

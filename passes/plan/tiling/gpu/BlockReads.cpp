@@ -4,12 +4,13 @@
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/space/Work.h"
+#include "passes/support/BestFit.h"
 #include "passes/target/AccessBytes.h"
 
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kCopyPadding = 64; ///< padding of a copied tile in bytes, at most
+static constexpr int64_t kCopyPadding = kBufferAlignment; ///< padding of a copied tile in bytes, at most
 
 BlockReads::BlockReads(const TensorGraph &graph, const IterationSpace &space, const Target &target)
     : space(space), hardlyRepeated(target.costs.gpu.hardlyRepeated),

@@ -8,11 +8,13 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kMostTile = 256, kLeastN = 16;
-constexpr int64_t kMostKSlices = 8, kFewM = 64;
-constexpr int64_t kThreads[] = {256, 128, 64, 512};
-constexpr int64_t kMostThreads = 256; ///< threads per block, unless rows must be whole in a block
-constexpr size_t kMostTiles = 96;     ///< number of tiles whose time is predicted
+// Bounds of the search, chosen by hand. They keep planning short and are the same on every GPU; which of the blocks
+// within them is taken follows from predictions.
+constexpr int64_t kMostTile = 256, kLeastN = 16;    ///< elements of a tile along M or N
+constexpr int64_t kMostKSlices = 8, kFewM = 64;     ///< slices of K; rows up to which K is sliced in any case
+constexpr int64_t kThreads[] = {256, 128, 64, 512}; ///< threads per block; earlier ones win ties
+constexpr int64_t kMostThreads = 256;               ///< threads per block, unless rows must be whole in a block
+constexpr size_t kMostTiles = 96;                   ///< number of tiles whose time is predicted
 
 class BlockChooser {
 public:

@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kWarpLanes = 32;
-constexpr int64_t kMostTurns = 32; ///< vectors that a thread computes one after another, at most
+/// Vectors that a thread computes one after another, at most: a bound of the search, on every GPU.
+constexpr int64_t kMostTurns = 32;
 
 /// The work of a nest at each of its points.
 struct NestPoints {
@@ -123,7 +123,7 @@ private:
 
   /// Returns the shared memory in which several warps combine their parts of a row or a column.
   int64_t scratchBytes() const {
-    if (!reduces() || (space.group > 0 && space.group <= kWarpLanes))
+    if (!reduces() || (space.group > 0 && space.group <= target.gpu.warpLanes))
       return 0;
     return space.threads * target.costs.gpu.typicalElementBytes * (space.group > 0 ? 1 : lanes);
   }
@@ -209,7 +209,7 @@ private:
   void considerRows() {
     int64_t group = space.group;
     consider(group == 1            ? Composition::thread
-             : group <= kWarpLanes ? Composition::warp
+             : group <= target.gpu.warpLanes ? Composition::warp
                                    : Composition::block,
              [&](const NestPoints &nest) {
                int64_t vectors = std::ceil(pointsOf(nest, /*inGrid=*/false) / lanes);
@@ -328,7 +328,7 @@ private:
     work.registers =
         target.costs.gpu.baseRegisters + 2 * lanes * static_cast<int64_t>(space.inputs.size() + space.outputs.size());
     work.registers = std::min<int64_t>(work.registers, target.gpu.registersPerThread);
-    work.warpPrivate = space.group > 0 && space.group <= kWarpLanes;
+    work.warpPrivate = space.group > 0 && space.group <= target.gpu.warpLanes;
     work.accessBytes = lanes * widest;
     work.bytes = reads.globalBytes();
     work.movedBytes = movedBytes(now.cluster);
@@ -341,7 +341,7 @@ private:
       own.sharedPasses = share.passes.shared;
       own.accumulators = nest.accumulators * static_cast<int64_t>(share.combined);
       if (nest.accumulators > 0) {
-        own.combinedLanes = std::clamp<int64_t>(kWarpLanes / share.distance, 1, share.sharing);
+        own.combinedLanes = std::clamp<int64_t>(target.gpu.warpLanes / share.distance, 1, share.sharing);
         own.combinedWarps = share.sharing / own.combinedLanes;
       }
       work.nests.push_back(own);
