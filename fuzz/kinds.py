@@ -31,7 +31,7 @@ class Kind:
     def inputs(self, model: ModelProto, seed: int) -> list[Array]:
         """Returns inputs of a graph with known sizes."""
         drawn = random_inputs(model, seed)
-        return special_inputs(drawn, seed) if self.is_special else drawn
+        return special_inputs(model, drawn, seed) if self.is_special else drawn
 
 
 KINDS: Mapping[str, Kind] = {

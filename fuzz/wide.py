@@ -13,6 +13,7 @@ from onnx import ModelProto
 
 from fuzz import contracting, indexing, quantized, recurring, windows
 from fuzz.builder import Array, Shape
+from fuzz.elementwise import COMPARISONS
 from fuzz.graphs import FAMILIES, Family, begin, finish, grow
 from fuzz.pool import Pool
 from fuzz.symbols import with_open_sizes
@@ -99,19 +100,27 @@ def random_special(seed: int) -> ModelProto:
     return finish(pool)
 
 
-def special_inputs(arrays: list[Array], seed: int) -> list[Array]:
-    """Returns the arrays with special values at a fifth of their elements."""
+# These tell a subnormal number from zero, which programs on CPUs do not (docs/reference/numerics-edges.md).
+_TELL_SUBNORMALS = frozenset((*COMPARISONS, "Floor", "Ceil", "Sign"))
+
+
+def special_inputs(model: ModelProto, arrays: list[Array], seed: int) -> list[Array]:
+    """Returns inputs of a model with special values at a fifth of their elements."""
     rng = np.random.default_rng([seed, 11])
-    return [_special(array, rng) for array in arrays]
+    is_told = any(node.op_type in _TELL_SUBNORMALS for node in model.graph.node)
+    return [_special(array, rng, is_told=is_told) for array in arrays]
 
 
-def _special(array: Array, rng: np.random.Generator) -> Array:
+def _special(array: Array, rng: np.random.Generator, *, is_told: bool) -> Array:
     if array.dtype == np.bool_:
         return array
     if np.issubdtype(array.dtype, np.integer):
         ends = np.iinfo(array.dtype)
         values = np.array([ends.min, ends.max, ends.min + 1, 0, -1], array.dtype)
     else:
-        tiny = np.finfo(np.float32).smallest_subnormal if array.dtype != np.float16 else 2.0**-24
+        narrow = np.finfo(np.float32)
+        tiny = float(narrow.smallest_normal if is_told else narrow.smallest_subnormal)
+        if array.dtype == np.float16:
+            tiny = 2.0**-24  # subnormal, but not in f32, in which programs compute
         values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, tiny, -tiny]).astype(array.dtype)
     return np.where(rng.random(array.shape) < 0.2, rng.choice(values, array.shape), array)
