@@ -131,6 +131,8 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
 
 void buildNormalized(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
   manager.addPass(createImportIree());
+  if (!options.planIn.empty())
+    manager.addPass(createRequestForms({options.planIn}));
   backend.populateNormalize(manager, options);
   extend(manager, options.atNormalized);
 }

@@ -218,8 +218,11 @@ def _without_names(text: str) -> str:
 PROSE = ("reason", "wouldChange", "copies")
 """Fields of a plan that hold sentences for people."""
 
-ADDED = ("gemm",)
+ADDED = ("gemm", "forms")
 """Fields that older records of plans do not have. They are not compared; the code that follows from them is."""
+
+_PREDICTED = re.compile(r" \((?:[\d.]+ us predicted, one phase|\d+ parts:) .* us\)$")
+"""Predictions in names of forms, which older records of plans have instead of `forms`."""
 
 _SLICES = re.compile(r"^(\w+-\d+x\d+)k\d+$")
 """Names of micro kernels with slices of K, which older records of plans have instead of `gemm`."""
@@ -232,7 +235,9 @@ def _normalized(value: Any) -> Any:
         return {RENAMED.get(key, key): _normalized(member) for key, member in members.items()}
     if isinstance(value, list):
         return [_normalized(member) for member in value]
-    return RENAMED.get(value, _SLICES.sub(r"\1", value)) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return RENAMED.get(value, _PREDICTED.sub("", _SLICES.sub(r"\1", value)))
+    return value
 
 
 def _sorted_json(text: str) -> str:

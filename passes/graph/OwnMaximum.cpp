@@ -23,6 +23,13 @@ OpOperand *tilewright::inputOf(linalg::LinalgOp op, Value element) {
   return isInput ? op.getDpsInputOperand(argument.getArgNumber()) : nullptr;
 }
 
+linalg::GenericOp tilewright::elementwiseOp(Value value) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  bool plain = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
+               generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
+  return plain ? generic : linalg::GenericOp();
+}
+
 /// Returns true if `op` is the maximum, over some dims, of its only input, which it reads in place.
 static bool isMaximum(linalg::LinalgOp op) {
   if (!op || op.getNumDpsInputs() != 1 || op->getNumResults() != 1 || op.getNumReductionLoops() == 0 ||

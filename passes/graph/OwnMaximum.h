@@ -13,6 +13,9 @@ mlir::Value behindViews(mlir::Value value);
 /// Returns the operand that a value of the body is an element of, or null.
 mlir::OpOperand *inputOf(mlir::linalg::LinalgOp op, mlir::Value element);
 
+/// Returns the generic that computes each element of `value`, its only result, from inputs, or null.
+mlir::linalg::GenericOp elementwiseOp(mlir::Value value);
+
 /// Returns true if `difference`, in the body of `op`, is x - m, where m is the maximum of that same x over some of its
 /// dims and both belong to the same point.
 bool isBelowOwnMaximum(mlir::linalg::LinalgOp op, mlir::arith::SubFOp difference);

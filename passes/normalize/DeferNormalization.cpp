@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Form.h"
+#include "passes/graph/FormPass.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/TensorExpr.h"
@@ -20,6 +21,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -50,14 +52,6 @@ struct Deferral {
   AffineMap divisorMap; ///< map from the contraction's result to the divisor
   std::optional<ZeroRows> zeros;
 };
-
-/// Returns the generic that computes each element of `value` from inputs at the same index or broadcast to it, or null.
-linalg::GenericOp elementwiseOp(Value value) {
-  auto generic = value.getDefiningOp<linalg::GenericOp>();
-  bool plain = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
-               generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
-  return plain ? generic : linalg::GenericOp();
-}
 
 Value yielded(linalg::GenericOp generic) { return generic.getBody()->getTerminator()->getOperand(0); }
 
@@ -239,8 +233,7 @@ std::optional<Deferral> match(const TensorExpr &contraction, const TensorAccess 
   bool variesAlongK = llvm::any_of(contraction.reductions, [&](int64_t dim) {
     return map.isFunctionOfDim(dim) || (zeros && !zeros->test && zeros->map.isFunctionOfDim(dim));
   });
-  bool fewer = type.getNumElements() < cast<RankedTensorType>(divided->get().getType()).getNumElements();
-  if (variesAlongK || !fewer)
+  if (variesAlongK)
     return std::nullopt;
   auto ofResult = [&](AffineMap ofDomain) {
     return composeInDomain(ofDomain, contraction.pointOf(0), type.getShape());
@@ -248,6 +241,20 @@ std::optional<Deferral> match(const TensorExpr &contraction, const TensorAccess 
   if (zeros && !zeros->test)
     zeros->map = ofResult(zeros->map);
   return Deferral{cast<linalg::LinalgOp>(contraction.op), division, divided->get(), divisor, ofResult(map), zeros};
+}
+
+/// Decides by the number of divisions.
+FormChoice decideDeferral(const Deferral &what) {
+  auto elements = [](Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); };
+  int64_t before = elements(what.divided), after = elements(what.contraction->getResult(0));
+  FormChoice choice;
+  choice.form = kDeferredForm;
+  choice.taken = after < before;
+  choice.numerics.reassociates = true;
+  choice.reason = llvm::formatv("{0} divisions after the contraction, {1} before it", after, before);
+  if (!choice.taken)
+    choice.wouldChange = "a contraction with fewer results than exponentials";
+  return choice;
 }
 
 /// Returns the readers of a tensor and of its reshapes.
@@ -338,7 +345,7 @@ void defer(const Deferral &what) {
     markForBf16(what.divided);
 }
 
-class DeferNormalization : public impl::DeferNormalizationBase<DeferNormalization> {
+class DeferNormalization : public FormPass<impl::DeferNormalizationBase<DeferNormalization>> {
   void runOnOperation() override {
     SmallVector<linalg::LinalgOp> contractions;
     getOperation().walk([&](linalg::LinalgOp op) { contractions.push_back(op); });
@@ -346,12 +353,18 @@ class DeferNormalization : public impl::DeferNormalizationBase<DeferNormalizatio
       FailureOr<TensorExpr> expr = describe(op);
       if (failed(expr) || expr->kind != ExprKind::contraction || !whyNoSumOfProducts(*expr).empty())
         continue;
-      for (const TensorAccess &access : expr->inputs)
-        if (std::optional<Deferral> what = match(*expr, access)) {
-          defer(*what);
-          ++numDeferred;
-          break;
-        }
+      for (const TensorAccess &access : expr->inputs) {
+        std::optional<Deferral> what = match(*expr, access);
+        if (!what)
+          continue;
+        FailureOr<FormChoice> choice = settle(decideDeferral(*what), op.getOperation(), takesNoParameters);
+        if (failed(choice))
+          return;
+        if (!choice->taken)
+          continue;
+        defer(*what);
+        break;
+      }
     }
   }
 };

@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/graph/CausalBound.h"
 #include "passes/graph/Form.h"
+#include "passes/graph/FormPass.h"
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/ReducedWalk.h"
 #include "passes/graph/StartValue.h"
@@ -85,9 +86,24 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
   return isRowMaximum(expr, least) && reducesInnermost(expr) ? StringRef(kRunningMaximum) : "";
 }
 
-struct MarkOnlineSoftmax : impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax> {
-  using MarkOnlineSoftmaxBase::MarkOnlineSoftmaxBase;
+/// Permits the form, unless threads share a row: they would have to synchronise whenever the reference of the row
+/// changes.
+FormChoice decideOnline(StringRef form, bool isShared) {
+  FormChoice choice;
+  choice.form = form.str();
+  choice.numerics.reassociates = true;
+  choice.taken = !isShared;
+  choice.reason = isShared ? "threads share a row" : "the plan may compute maximum and sum in one pass";
+  if (isShared)
+    choice.wouldChange = "a machine without thread blocks";
+  return choice;
+}
 
+class MarkOnlineSoftmax : public FormPass<impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax>> {
+public:
+  using FormPass::FormPass;
+
+private:
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
@@ -97,17 +113,23 @@ struct MarkOnlineSoftmax : impl::MarkOnlineSoftmaxBase<MarkOnlineSoftmax> {
       TensorGraph graph = TensorGraph::build(block);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
-        // Threads that share a row would have to synchronise whenever the reference of the row changes.
-        bool isLeft = machine->traits.threadBlocks && form == kRunningMaximum;
-        if (form.empty() || isLeft)
+        if (form.empty())
           continue;
-        if (form == kMaximumOfBlocks)
-          if (std::optional<AffineExpr> end = endOfCounted(graph, id)) {
-            form = kMaximumOfCounted;
-            expr.op->setAttr(kCountedAttr, AffineMapAttr::get(AffineMap::get(expr.domain.size(), 0, *end)));
-          }
+        std::optional<AffineExpr> end = form == kMaximumOfBlocks ? endOfCounted(graph, id) : std::nullopt;
+        if (end)
+          form = kMaximumOfCounted;
+        bool isShared = machine->traits.threadBlocks && form == kRunningMaximum;
+        FailureOr<FormChoice> choice =
+            settle(decideOnline(form, isShared), expr.op, [&](const FormChoice &choice) {
+              return isShared ? "threads share a row" : takesNoParameters(choice);
+            });
+        if (failed(choice))
+          return;
+        if (!choice->taken)
+          continue;
         expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
-        ++numNamed;
+        if (end)
+          expr.op->setAttr(kCountedAttr, AffineMapAttr::get(AffineMap::get(expr.domain.size(), 0, *end)));
       }
     }
   }

@@ -9,6 +9,8 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Form.h"
+#include "passes/graph/FormPass.h"
+#include "passes/graph/OwnMaximum.h"
 #include "passes/graph/Rounding.h"
 #include "passes/graph/StartValue.h"
 #include "passes/normalize/TwoPhaseReduction.h"
@@ -21,6 +23,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -29,6 +32,7 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
+constexpr llvm::StringLiteral kTwoMomentForm = "two-moment variance";
 constexpr int64_t kLeastTile = 64; ///< least number of elements of a contiguous parallel dim in a tile
 constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so that its three sums are few beside x
 constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
@@ -47,22 +51,6 @@ template <typename Op> Op onlyOp(linalg::GenericOp generic) {
   Block &body = *generic.getBody();
   auto op = llvm::hasNItems(body, 2) ? dyn_cast<Op>(&body.front()) : Op();
   return op && body.getTerminator()->getOperands() == op->getResults() ? op : Op();
-}
-
-/// Returns the op that computes each element of a tensor, its only result, from elements of its inputs, or null.
-linalg::GenericOp elementwiseProducer(Value tensor) {
-  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
-  bool elementwise = generic && generic.getNumResults() == 1 && generic.getNumReductionLoops() == 0 &&
-                     generic.getMatchingIndexingMap(generic.getDpsInitOperand(0)).isIdentity();
-  return elementwise ? generic : linalg::GenericOp();
-}
-
-/// Returns the input that a value of the body is an element of, or null.
-OpOperand *inputOf(linalg::GenericOp generic, Value element) {
-  auto argument = dyn_cast<BlockArgument>(element);
-  if (!argument || argument.getOwner() != generic.getBody() || argument.getArgNumber() >= generic.getNumDpsInputs())
-    return nullptr;
-  return generic.getDpsInputOperand(argument.getArgNumber());
 }
 
 /// Returns the value that a body squares, or null.
@@ -89,7 +77,7 @@ Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
 /// Returns the tensor whose elements are extended to wider floats to give this one, or the tensor itself. Frontends
 /// extend narrow floats before they sum them.
 Value beforeExtension(Value tensor) {
-  linalg::GenericOp producer = elementwiseProducer(tensor);
+  linalg::GenericOp producer = elementwiseOp(tensor);
   auto extend = producer ? onlyOp<arith::ExtFOp>(producer) : arith::ExtFOp();
   Value narrow = extend ? tensorReadAtItsIndex(producer, extend.getIn()) : Value();
   return narrow ? narrow : tensor;
@@ -133,9 +121,9 @@ linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
 std::optional<SumOfSquares> match(linalg::GenericOp squares) {
   if (!isPlainSum(squares))
     return std::nullopt;
-  linalg::GenericOp square = elementwiseProducer(beforeExtension(squares.getDpsInputs()[0]));
+  linalg::GenericOp square = elementwiseOp(beforeExtension(squares.getDpsInputs()[0]));
   Value difference = square ? tensorReadAtItsIndex(square, squared(square)) : Value();
-  linalg::GenericOp subtraction = difference ? elementwiseProducer(beforeExtension(difference)) : linalg::GenericOp();
+  linalg::GenericOp subtraction = difference ? elementwiseOp(beforeExtension(difference)) : linalg::GenericOp();
   auto subtract = subtraction ? onlyOp<arith::SubFOp>(subtraction) : arith::SubFOp();
   if (!subtract)
     return std::nullopt;
@@ -169,9 +157,9 @@ double residentBytes(const SumOfSquares &what) {
   return contiguous ? bytes * static_cast<double>(std::min(kLeastTile, type.getShape().back())) : bytes;
 }
 
-int64_t countParts(const ReductionSplit &split) {
+int64_t countParts(ArrayRef<SplitDim> split) {
   int64_t parts = 1;
-  for (const SplitDim &dim : split.dims)
+  for (const SplitDim &dim : split)
     parts *= dim.parts;
   return parts;
 }
@@ -179,13 +167,13 @@ int64_t countParts(const ReductionSplit &split) {
 /// Cuts the last dim into as few parts as possible, if whole dims give many more parts than needed. The sums then read
 /// a view of x and cannot share a kernel with an op that computes x, so x must not be computed.
 void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
-  SplitDim &last = split.dims.back();
+  SplitDim &last = split.back();
   int64_t extent = last.parts, others = countParts(split) / extent;
   if (others * extent <= kSpareParts * least || what.x.getDefiningOp<linalg::LinalgOp>())
     return;
   for (last.parts = std::max<int64_t>(2, std::ceil(least / others)); extent % last.parts != 0;)
     ++last.parts;
-  if (!canCut(what.total, split.dims))
+  if (!canCut(what.total, split))
     last.parts = extent;
 }
 
@@ -206,7 +194,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
     ReductionSplit split;
     for (auto [bit, dim] : llvm::enumerate(reduced))
       if (chosen >> bit & 1)
-        split.dims.push_back({dim, extents[dim]});
+        split.push_back({dim, extents[dim]});
     if (int64_t parts = countParts(split); static_cast<double>(parts) >= least && parts < fewest) {
       fewest = parts;
       best = split;
@@ -217,12 +205,37 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
   return best;
 }
 
+/// Decides by the memory that x takes: one pass if a workgroup cannot keep x for a second one.
+FormChoice decideOnePass(const SumOfSquares &what, const Target &machine) {
+  FormChoice choice;
+  choice.form = kTwoMomentForm;
+  choice.numerics = numericsOfTwoPhases(what.total);
+  Type element = getElementTypeOrSelf(what.x.getType());
+  double bytes = residentBytes(what);
+  std::optional<ReductionSplit> split;
+  if (element.getIntOrFloatBitWidth() < 32 && !(isNarrowFloat(element) && machine.traits.narrowOnePass)) {
+    choice.reason = "one pass over narrow numbers was never timed on such a machine";
+    choice.wouldChange = "an input of f32, or another kind of machine";
+  } else if (bytes <= static_cast<double>(machine.blockBytes)) {
+    choice.reason = llvm::formatv("a workgroup keeps {0:f0} bytes of its input for a second pass", bytes);
+    choice.wouldChange = "an input that the memory of a workgroup cannot hold";
+  } else if (split = decideParts(what, machine); !split) {
+    choice.reason = "no dims divide its input into parts that a workgroup can hold";
+    choice.wouldChange = "other dims, or more memory of a workgroup";
+  } else {
+    choice.taken = true;
+    choice.reason = llvm::formatv("no workgroup can keep {0:f0} bytes of its input for a second pass", bytes);
+    setSplit(choice, *split);
+  }
+  return choice;
+}
+
 /// Rewrites a sum of squares as sums of parts, shifted by the mean of each part.
 class Shifter {
 public:
-  Shifter(const SumOfSquares &what, const ReductionSplit &split)
-      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total), split(split) {
-  }
+  Shifter(const SumOfSquares &what, ReductionSplit split)
+      : what(what), squares(what.squares), total(what.total), loc(squares.getLoc()), builder(what.total),
+        split(std::move(split)) {}
 
   void shift() {
     sumWithoutExtension();
@@ -270,7 +283,7 @@ private:
       extended.getDefiningOp()->erase();
   }
 
-  void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr("two-moment variance")); }
+  void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr(kTwoMomentForm)); }
 
   double countOfPart() { return static_cast<double>(count(total) / countParts(split)); }
 
@@ -353,39 +366,34 @@ private:
   linalg::GenericOp total; ///< sums x itself, once `shift` has begun
   Location loc;
   OpBuilder builder;
-  const ReductionSplit &split;
+  ReductionSplit split;
   Type element; ///< element type of the sums
   TwoPhases phases;
 };
 
-class OnePassVariance : public impl::OnePassVarianceBase<OnePassVariance> {
+class OnePassVariance : public FormPass<impl::OnePassVarianceBase<OnePassVariance>> {
 public:
-  using OnePassVarianceBase::OnePassVarianceBase;
+  using FormPass::FormPass;
 
 private:
-  /// CPUs keep two passes over narrow floats (MachineTraits::narrowOnePass), because one pass was never timed there.
-  static bool takes(Type element, const Target &machine) {
-    return element.getIntOrFloatBitWidth() >= 32 || (isNarrowFloat(element) && machine.traits.narrowOnePass);
-  }
-
-  static void shift(linalg::GenericOp sum, const Target &machine) {
-    std::optional<SumOfSquares> what = match(sum);
-    if (!what || !takes(getElementTypeOrSelf(what->x.getType()), machine) ||
-        residentBytes(*what) <= static_cast<double>(machine.blockBytes))
-      return;
-    std::optional<ReductionSplit> split = decideParts(*what, machine);
-    if (split && whyNotSplittable(what->total).empty())
-      Shifter(*what, *split).shift();
-  }
-
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
     SmallVector<linalg::GenericOp> sums;
     getOperation().walk([&](linalg::GenericOp op) { sums.push_back(op); });
-    for (linalg::GenericOp sum : sums)
-      shift(sum, *machine);
+    for (linalg::GenericOp sum : sums) {
+      std::optional<SumOfSquares> what = match(sum);
+      if (!what || !whyNotSplittable(what->total).empty())
+        continue;
+      FailureOr<FormChoice> choice =
+          settle(decideOnePass(*what, *machine), sum.getOperation(),
+                 [&](const FormChoice &choice) { return whyNotSplit(what->total, choice); });
+      if (failed(choice))
+        return;
+      if (choice->taken)
+        Shifter(*what, splitOf(*choice)).shift();
+    }
   }
 };
 } // namespace

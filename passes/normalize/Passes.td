@@ -147,11 +147,15 @@ def OnePassVariance : Pass<"tile-one-pass-variance", "::mlir::func::FuncOp"> {
     Parts are taken along whole dims. The last of these dims is cut if whole dims
     would give many more parts than needed, unless an op computes x. Sums of narrow
     floats are computed in f32 and rounded once; that the graph extends narrow floats
-    before it sums them makes no difference. The pass leaves alone inputs that no
-    dims divide into such parts, narrow floats on CPUs, and all other sums.
+    before it sums them makes no difference. The form is `two-moment variance`, with
+    the parameters `dims` and `parts`. It is declined for inputs that fit or that no
+    dims divide into such parts, and for narrow floats on CPUs. The pass leaves all
+    other sums alone.
     See test/passes/normalize/one-pass-variance.mlir and one-pass-variance-narrow.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
+  let statistics = [Statistic<"numTaken", "shifted", "sums of squares in one pass">,
+                    Statistic<"numDeclined", "declined", "sums of squares in two passes, each with a missed remark">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -162,8 +166,9 @@ def DeferNormalization : Pass<"tile-defer-normalization", "::mlir::func::FuncOp"
     Input: any function. Output: a contraction that reads exponentials divided by
     their own sum (a softmax) reads the exponentials instead, and its result is
     divided. This requires that the quotients are only rounded and moved before the
-    contraction, that the contraction alone reads them, and that its result is
-    smaller than they are. A multiplication by the reciprocal of the sum counts as a
+    contraction, and that the contraction alone reads them. The form `division after
+    its contraction` is declined if the result is no smaller than the quotients. A
+    multiplication by the reciprocal of the sum counts as a
     division. If a select afterwards makes whole rows zero (by a condition of the
     row, or because they are NaN), the select moves behind the contraction, too.
 
@@ -178,7 +183,8 @@ def DeferNormalization : Pass<"tile-defer-normalization", "::mlir::func::FuncOp"
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
-  let statistics = [Statistic<"numDeferred", "deferred", "divisions moved behind their contraction">];
+  let statistics = [Statistic<"numTaken", "deferred", "divisions moved behind their contraction">,
+                    Statistic<"numDeclined", "declined", "divisions that could move and stay, each with a missed remark">];
 }
 
 def MarkOnlineSoftmax : Pass<"tile-mark-online-softmax", "::mlir::func::FuncOp"> {
@@ -200,7 +206,58 @@ def MarkOnlineSoftmax : Pass<"tile-mark-online-softmax", "::mlir::func::FuncOp">
     See test/passes/normalize/mark-online-softmax.mlir and mark-online-softmax-counted.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">];
-  let statistics = [Statistic<"numNamed", "named", "maxima marked with a form">];
+  let statistics = [Statistic<"numTaken", "named", "maxima marked with a form">,
+                    Statistic<"numDeclined", "declined", "maxima without the form they could have, each with a missed remark">];
+}
+
+def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> {
+  let summary = "Merge independent contractions that share an input into one with concatenated weights";
+  let description = [{
+    Input: expressions as the front end produces them. Output: contractions that
+    multiply the same tensor with weights or constants, and differ at most in their
+    number of columns, become one (Souffle 6.1: horizontal transformation). The
+    columns are split into heads, slots and width; the slots are one dim, of which
+    each contraction has one or several, so that a tile contains the same columns of
+    every contraction. Elementwise ops that follow all of them alike, such as biases,
+    are merged as well. Readers get their part as a slice. The order of summation
+    does not change.
+
+    Contractions stay apart if their weights are computed in each call, if their
+    dims, layouts or types differ, which a missed remark says. All others are offered
+    the form `merged contractions`, with the parameters `heads` and `width`. It is
+    declined if padding the columns to whole register blocks of `target` costs more
+    than a launch.
+    See test/passes/normalize/merge-contractions.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
+  let statistics = [Statistic<"numTaken", "merged", "merges of several contractions">,
+                    Statistic<"numDeclined", "declined", "contractions that share an input and stay apart">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
+}
+
+def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
+  let summary = "Lay out constant operands of contractions in the order in which the micro kernel reads them";
+  let description = [{
+    Input: expressions as the front end produces them. Output: every contraction
+    that a register block can compute, and whose rhs depends only on weights and
+    constants, reads that operand in packed form (Chimera 5: packing): blocks of
+    lanes one after another, each with K outside and the lanes inside, padded with
+    zeros. If a step of the micro kernel covers several elements of K, those of a
+    lane are contiguous. The kernel then reads the weights sequentially, whatever
+    their original layout.
+
+    If any other rhs is not contiguous along the lanes (such as the keys of an
+    attention), the contraction reads a transposed copy of it, which the planner
+    places.
+    See test/passes/normalize/pack-weights.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
+    Option<"numerics", "numerics", "std::string", "\"default\"", "default, or strict, which has fewer micro kernels">];
+  let statistics = [Statistic<"packed", "packed", "operands packed">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::arith::ArithDialect"];
 }
 
 #endif

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -30,6 +29,16 @@ static Operation *combinerOf(linalg::GenericOp op, unsigned i) {
 
 static BlockArgument accumulatorOf(linalg::GenericOp op, unsigned i) {
   return op.getBody()->getArgument(op.getNumDpsInputs() + i);
+}
+
+static bool sumsOrMultiplies(linalg::GenericOp op, unsigned i) {
+  return isa<arith::AddFOp, arith::MulFOp>(combinerOf(op, i));
+}
+
+/// Returns the type of partial results: f32 for sums of narrow floats, which would lose precision in their own type.
+static Type accumulatorType(linalg::GenericOp op, unsigned i) {
+  Type element = getElementTypeOrSelf(op.getResult(i).getType());
+  return sumsOrMultiplies(op, i) && isNarrowFloat(element) ? Float32Type::get(op.getContext()) : element;
 }
 
 bool tilewright::multiplies(linalg::GenericOp op) {
@@ -68,9 +77,9 @@ bool tilewright::isCuttable(linalg::GenericOp op, unsigned dim) {
   return true;
 }
 
-bool tilewright::canCut(linalg::GenericOp op, ArrayRef<SplitDim> dims) {
+bool tilewright::canCut(linalg::GenericOp op, ArrayRef<SplitDim> split) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  return llvm::all_of(dims, [&](const SplitDim &own) {
+  return llvm::all_of(split, [&](const SplitDim &own) {
     return own.parts == extents[own.dim] || (extents[own.dim] % own.parts == 0 && isCuttable(op, own.dim));
   });
 }
@@ -83,15 +92,14 @@ namespace {
 /// Builds the two phases of a split reduction.
 class TwoPhaseBuilder {
 public:
-  TwoPhaseBuilder(OpBuilder &builder, linalg::GenericOp op, const ReductionSplit &split, SplitViews &views)
-      : builder(builder), op(op), loc(op.getLoc()), views(views), form(split.form()),
-        extents(op.getStaticLoopRanges()) {
+  TwoPhaseBuilder(OpBuilder &builder, linalg::GenericOp op, ArrayRef<SplitDim> split, SplitViews &views)
+      : builder(builder), op(op), loc(op.getLoc()), views(views), extents(op.getStaticLoopRanges()) {
     parts.resize(extents.size(), 1);
-    for (const SplitDim &dim : split.dims)
+    for (const SplitDim &dim : split)
       parts[dim.dim] = dim.parts;
     assignDims();
     for (unsigned i = 0; i < op.getNumResults(); ++i)
-      accumulators.push_back(accumulatorType(i));
+      accumulators.push_back(accumulatorType(op, i));
   }
 
   TwoPhases build() {
@@ -124,13 +132,6 @@ private:
 
   AffineExpr newDim(unsigned position) const { return getAffineDimExpr(position, builder.getContext()); }
 
-  /// Returns the type of partial results: f32 for sums of narrow floats, which would lose precision in their own type.
-  Type accumulatorType(unsigned i) {
-    Type element = getElementTypeOrSelf(op.getResult(i).getType());
-    bool sums = isa<arith::AddFOp, arith::MulFOp>(combinerOf(op, i));
-    return sums && isNarrowFloat(element) ? builder.getF32Type() : element;
-  }
-
   /// Returns the view of an input that the first phase reads, and its map.
   std::pair<Value, AffineMap> viewOf(OpOperand *input) {
     AffineMap map = op.getMatchingIndexingMap(input);
@@ -143,31 +144,13 @@ private:
       indices.push_back(map.getResult(position).replaceDims(renamed));
       if (!dim || !isCut(dim.getPosition()))
         continue;
-      tensor = cutView(tensor, position, parts[dim.getPosition()]);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfterValue(tensor);
+      tensor = cutView(builder, loc, tensor, position, parts[dim.getPosition()], views);
       indices.push_back(newDim(innerDims[dim.getPosition()] - 1));
     }
     std::reverse(indices.begin(), indices.end());
     return {tensor, AffineMap::get(iterators.size(), 0, indices, builder.getContext())};
-  }
-
-  Value cutView(Value tensor, int64_t position, int64_t count) {
-    Value &view = views[{tensor.getAsOpaquePointer(), position, count}];
-    if (view)
-      return view;
-    auto type = cast<RankedTensorType>(tensor.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape[position] /= count;
-    shape.insert(shape.begin() + position, count);
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
-      groups.push_back({next++});
-      if (dim == position)
-        groups.back().push_back(next++);
-    }
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointAfterValue(tensor);
-    view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
-    return view;
   }
 
   TypedAttr neutral(unsigned i) {
@@ -227,7 +210,7 @@ private:
         linalg::GenericOp::create(builder, loc, TypeRange(ValueRange(inits)), inputs, inits, maps, iterators,
                                   [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, values); });
     Attribute before = op->getAttr(kFormAttr); // an earlier form says more
-    partial->setAttr(kFormAttr, before ? before : builder.getStringAttr(form));
+    partial->setAttr(kFormAttr, before ? before : builder.getStringAttr(kTwoPhaseForm));
     return partial;
   }
 
@@ -301,7 +284,7 @@ private:
                                                 }
                                                 linalg::YieldOp::create(at, loc, yields);
                                               });
-    combined->setAttr(kFormAttr, builder.getStringAttr(form));
+    combined->setAttr(kFormAttr, builder.getStringAttr(kTwoPhaseForm));
     return combined;
   }
 
@@ -311,7 +294,6 @@ private:
   linalg::GenericOp op;
   Location loc;
   SplitViews &views;
-  std::string form;
   SmallVector<int64_t> extents, parts; ///< by dim of the reduction: its extent and the number of its parts
   SmallVector<unsigned> innerDims;     ///< by dim of the reduction: its dim in the first phase, within a part
   SmallVector<unsigned> partDims;      ///< dims of the first phase that run over parts
@@ -319,6 +301,24 @@ private:
   SmallVector<Type> accumulators;
 };
 } // namespace
+
+Value tilewright::cutView(OpBuilder &builder, Location loc, Value tensor, int64_t position, int64_t parts,
+                          SplitViews &views) {
+  Value &view = views[{tensor.getAsOpaquePointer(), position, parts}];
+  if (view)
+    return view;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[position] /= parts;
+  shape.insert(shape.begin() + position, parts);
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
+    groups.push_back({next++});
+    if (dim == position)
+      groups.back().push_back(next++);
+  }
+  return view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
+}
 
 Value tilewright::roundedTo(OpBuilder &builder, Value tensor, RankedTensorType type) {
   if (tensor.getType() == type)
@@ -335,33 +335,59 @@ Value tilewright::roundedTo(OpBuilder &builder, Value tensor, RankedTensorType t
   return round.getResult(0);
 }
 
-TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduction, const ReductionSplit &split,
+TwoPhases tilewright::buildTwoPhases(OpBuilder &builder, linalg::GenericOp reduction, ArrayRef<SplitDim> split,
                                      SplitViews &views) {
   return TwoPhaseBuilder(builder, reduction, split, views).build();
 }
 
-std::string ReductionSplit::verify(ArrayRef<int64_t> domain) const {
-  for (const SplitDim &own : dims) {
-    if (own.dim >= domain.size())
-      return llvm::formatv("dim {0} does not exist", own.dim);
-    if (own.parts < 2 || domain[own.dim] % own.parts != 0)
-      return llvm::formatv("{0} parts do not divide dim {1} of {2} elements", own.parts, own.dim, domain[own.dim]);
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+void tilewright::setSplit(FormChoice &choice, ArrayRef<SplitDim> split) {
+  choice.parameters.clear();
+  for (const SplitDim &own : split) {
+    choice.parameters["dims"].push_back(own.dim);
+    choice.parameters["parts"].push_back(own.parts);
   }
+}
+
+ReductionSplit tilewright::splitOf(const FormChoice &choice) {
+  return llvm::map_to_vector(llvm::zip_equal(choice.values("dims"), choice.values("parts")), [](auto own) {
+    return SplitDim{static_cast<unsigned>(std::get<0>(own)), std::get<1>(own)};
+  });
+}
+
+std::string tilewright::whyNotSplit(linalg::GenericOp op, const FormChoice &choice) {
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  ArrayRef<int64_t> dims = choice.values("dims"), parts = choice.values("parts");
+  if (choice.parameters.size() != 2 || dims.empty() || dims.size() != parts.size())
+    return "its parameters must be dims and as many parts";
+  if (llvm::adjacent_find(dims, std::greater_equal<>()) != dims.end())
+    return "its dims must ascend";
+  for (auto [dim, count] : llvm::zip_equal(dims, parts)) {
+    if (dim < 0 || dim >= static_cast<int64_t>(extents.size()) || !isReduced(op, dim))
+      return llvm::formatv("dim {0} is not reduced", dim);
+    if (count < 2 || extents[dim] % count != 0)
+      return llvm::formatv("{0} parts do not divide dim {1} of {2} elements", count, dim, extents[dim]);
+  }
+  if (!canCut(op, splitOf(choice)))
+    return "an input has one of its dims in an index that no view can split";
+  auto isLeft = [&](int64_t dim) {
+    auto own = llvm::find(dims, dim);
+    return isReduced(op, dim) && extents[dim] > (own == dims.end() ? 1 : parts[own - dims.begin()]);
+  };
+  if (llvm::none_of(llvm::seq<int64_t>(0, extents.size()), isLeft))
+    return "no part would have several elements to reduce";
   return "";
 }
 
-std::string ReductionSplit::form() const {
-  return llvm::formatv("{0} ({1:f1} us predicted, one phase {2:f1} us)", kTwoPhaseForm, twoSeconds * 1e6,
-                       oneSeconds * 1e6);
-}
-
-void ReductionSplit::print(llvm::raw_ostream &os) const {
-  if (dims.empty()) {
-    os << "one phase: " << reason;
-  } else {
-    os << "two phases: ";
-    llvm::interleaveComma(dims, os, [&](const SplitDim &own) { os << "dim " << own.dim << " in " << own.parts; });
+Numerics tilewright::numericsOfTwoPhases(linalg::GenericOp op) {
+  Numerics numerics;
+  llvm::raw_string_ostream os(numerics.accumulation);
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    os << (i > 0 ? ", " : "") << accumulatorType(op, i);
+    numerics.reassociates |= sumsOrMultiplies(op, i);
   }
-  if (oneSeconds > 0)
-    os << llvm::format(" (one phase %.3g us, two %.3g us)", oneSeconds * 1e6, twoSeconds * 1e6);
+  return numerics;
 }

@@ -4,8 +4,9 @@
 #ifndef TILEWRIGHT_NORMALIZE_TWOPHASEREDUCTION_H
 #define TILEWRIGHT_NORMALIZE_TWOPHASEREDUCTION_H
 
+#include "passes/graph/FormChoice.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include <map>
 
 namespace tilewright {
 
@@ -18,19 +19,18 @@ struct SplitDim {
   int64_t parts;
 };
 
-/// The decision how a reduction is split, and the predictions that it is based on.
-struct ReductionSplit {
-  llvm::SmallVector<SplitDim> dims;      ///< empty: one phase
-  double oneSeconds = 0, twoSeconds = 0; ///< predicted seconds in one phase and in two
-  std::string reason;                    ///< why the reduction stays in one phase
+/// How a reduction is split, in the order of the dims.
+using ReductionSplit = llvm::SmallVector<SplitDim>;
 
-  /// Returns the form of both phases, which plans report.
-  std::string form() const;
+/// Writes a split to the parameters `dims` and `parts` of a choice, and reads it from them.
+void setSplit(FormChoice &choice, llvm::ArrayRef<SplitDim> split);
+ReductionSplit splitOf(const FormChoice &choice);
 
-  /// Returns why the split does not fit a reduction over `domain`, or an empty string if it does.
-  std::string verify(llvm::ArrayRef<int64_t> domain) const;
-  void print(llvm::raw_ostream &os) const;
-};
+/// Returns why the parameters of a choice split the reduction in no way that can be built, or an empty string.
+std::string whyNotSplit(mlir::linalg::GenericOp reduction, const FormChoice &choice);
+
+/// Returns what two phases do to the numbers of a reduction.
+Numerics numericsOfTwoPhases(mlir::linalg::GenericOp reduction);
 
 /// Returns true if the op is a contraction.
 bool multiplies(mlir::linalg::GenericOp reduction);
@@ -46,11 +46,15 @@ bool isReduced(mlir::linalg::GenericOp reduction, unsigned dim);
 bool isCuttable(mlir::linalg::GenericOp reduction, unsigned dim);
 
 /// Returns true if every dim can be cut into its number of parts.
-bool canCut(mlir::linalg::GenericOp reduction, llvm::ArrayRef<SplitDim> dims);
+bool canCut(mlir::linalg::GenericOp reduction, llvm::ArrayRef<SplitDim> split);
 
 /// Views of tensors with one dim split into two, by tensor, dim and number of parts. Each view is created once, so that
 /// ops that read the same tensor can share a kernel and read it once.
 using SplitViews = std::map<std::tuple<const void *, int64_t, int64_t>, mlir::Value>;
+
+/// Returns the view of a tensor in which dim `position` is split into parts and the index within a part.
+mlir::Value cutView(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value tensor, int64_t position, int64_t parts,
+                    SplitViews &views);
 
 /// Rounds a tensor to the narrower float type, or returns it if it already has that type.
 mlir::Value roundedTo(mlir::OpBuilder &builder, mlir::Value tensor, mlir::RankedTensorType type);
@@ -62,7 +66,7 @@ struct TwoPhases {
 };
 
 /// Builds both phases next to the reduction, which it does not replace.
-TwoPhases buildTwoPhases(mlir::OpBuilder &builder, mlir::linalg::GenericOp reduction, const ReductionSplit &split,
+TwoPhases buildTwoPhases(mlir::OpBuilder &builder, mlir::linalg::GenericOp reduction, llvm::ArrayRef<SplitDim> split,
                          SplitViews &views);
 
 } // namespace tilewright

@@ -277,6 +277,14 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         ),
         "cannot keep input 0 of part 0 for part 3",
     ),
+    "a form that nothing offers": (
+        _do(lambda p: p["forms"].append({"form": "hello", "number": 0, "taken": True})),
+        "names form 'hello' 0",
+    ),
+    "a form without a choice": (
+        _do(lambda p: p["forms"].insert(0, {"form": "hello", "number": 0})),
+        r"missing value at plan.forms\[0\].taken",
+    ),
     "an edge that is not there": (_do(lambda p: p["edges"][0].update(input=7)), "input 7 does not exist"),
     "an edge from elsewhere": (_do(lambda p: p["edges"][0].update(result=3)), "the input is result 0 of op"),
     "a missing edge": (_do(lambda p: p["edges"].pop()), "is missing"),

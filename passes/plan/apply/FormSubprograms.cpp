@@ -18,13 +18,11 @@
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/JsonFile.h"
-#include "passes/support/ParseJson.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -289,18 +287,32 @@ private:
     return functions;
   }
 
-  FailureOr<Plan> readPlan(Operation *op) {
-    std::string message;
-    std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(planIn, &message);
-    if (!buffer)
-      return op->emitError(message);
-    llvm::Expected<llvm::json::Value> value = parseJson(buffer->getBuffer());
-    if (!value)
-      return op->emitError("plan '") << planIn << "': " << llvm::toString(value.takeError());
-    llvm::Expected<Plan> plan = planFromJson(*value);
+  FailureOr<Plan> readPlanFor(func::FuncOp function, const FusionProblem &problem) {
+    llvm::Expected<Plan> plan = readPlan(planIn);
     if (!plan)
-      return op->emitError("plan '") << planIn << "': " << llvm::toString(plan.takeError());
-    return *plan;
+      return function.emitError(llvm::toString(plan.takeError()));
+    if (plan->numerics != problem.options.numerics)
+      return function.emitError("illegal plan: made with numerics '")
+             << stringify(plan->numerics) << "', carried out with '" << numerics << "'";
+    return std::move(*plan);
+  }
+
+  /// Returns the plan of the file, or the policy's if there is no file or if it states forms only.
+  FailureOr<Plan> obtain(func::FuncOp function, const FusionProblem &problem) {
+    if (!planIn.empty()) {
+      FailureOr<Plan> given = readPlanFor(function, problem);
+      if (failed(given) || !given->statesFormsOnly())
+        return given;
+      std::string why = whyNotRecorded(given->forms, problem.forms);
+      if (why.empty())
+        why = whyNotFor(*given, problem.graph, problem.machine);
+      if (!why.empty())
+        return function.emitError("illegal plan: ") << why;
+    }
+    OrDeclined<Plan> made = solve(problem);
+    if (!made)
+      return function.emitError("no plan by policy '") << policy << "': " << made.why().reason;
+    return std::move(*made);
   }
 
   FailureOr<Plan> decide(func::FuncOp function, const TensorGraph &graph, const Target &planned) {
@@ -311,16 +323,11 @@ private:
     options.gridSync = gridSync;
     options.numerics = *symbolizeNumericsMode(numerics);
     PlanRestrictions restrictions{fuse, {unfused.begin(), unfused.end()}, {left.begin(), left.end()}};
-    FailureOr<Plan> plan = failure();
-    if (!planIn.empty())
-      plan = readPlan(function);
-    else if (OrDeclined<Plan> made = solve(FusionProblem(graph, planned, options, restrictions)))
-      plan = std::move(*made);
-    else
-      return function.emitError("no plan by policy '") << policy << "': " << made.why().reason;
+    FusionProblem problem(graph, planned, options, restrictions);
+    FailureOr<Plan> plan = obtain(function, problem);
     if (failed(plan))
       return failure();
-    if (std::string why = whyIllegal(graph, planned, *plan, options.numerics); !why.empty()) {
+    if (std::string why = whyIllegal(problem, *plan); !why.empty()) {
       // An illegal plan is written, too, so that it can be inspected.
       if (!planOut.empty() && failed(writeJson(function, planOut, toJson(*plan))))
         return failure();
@@ -330,11 +337,12 @@ private:
   }
 
   /// Returns why the plan cannot be carried out, or an empty string. Adds what the plan leaves open.
-  std::string whyIllegal(const TensorGraph &graph, const Target &planned, Plan &plan, NumericsMode mode) {
-    if (plan.numerics != mode)
-      return "made with numerics '" + stringify(plan.numerics).str() + "', carried out with '" + numerics + "'";
+  std::string whyIllegal(const FusionProblem &problem, Plan &plan) {
+    const TensorGraph &graph = problem.graph;
+    const Target &planned = problem.machine;
     if (std::string why = plan.verify(graph); !why.empty())
       return why;
+    plan.forms = problem.forms; // those of a file have no locations
     if (std::string why = whyNotFor(plan, graph, planned); !why.empty())
       return why;
     followTiles(plan);
@@ -405,6 +413,7 @@ private:
       explain(graph, *plan);
       if (failed(carryOut(graph, *plan, function.getBody().front())))
         return failure();
+      dropRequestedForms(function);
     }
     return success();
   }
@@ -425,7 +434,7 @@ private:
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.getBody().hasOneBlock() && block == &none)
         block = &function.getBody().front();
-    Plan plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}};
+    Plan plan{target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}, {}};
     TensorGraph graph = TensorGraph::build(*block);
     explain(graph, plan);
     return write(getOperation(), graph, plan);

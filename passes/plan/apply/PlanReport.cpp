@@ -59,12 +59,16 @@ public:
                                   {"bytes", bytesOf(opaque.op)},
                                   {"operations", 0}, // not known
                                   {"dispatch", !isa_and_nonnull<tensor::TensorDialect>(opaque.op->getDialect())}});
+    json::Array forms;
+    for (const FormChoice &form : plan.forms)
+      forms.push_back(json::Object{{"choice", toJson(form)}, {"locations", json::Array(form.locations)}});
     return json::Object{{"target", plan.target},
                         {"policy", plan.policy},
                         {"numerics", stringify(plan.numerics)},
                         {"kernels", std::move(kernels)},
                         {"edges_at_launch", std::move(launches)},
                         {"left_to_iree", std::move(left)},
+                        {"forms", std::move(forms)},
                         {"coverage", coverage()}};
   }
 

@@ -493,4 +493,7 @@ private:
 };
 } // namespace
 
-std::string Plan::verify(const TensorGraph &graph) const { return Verifier(*this, graph).run(); }
+std::string Plan::verify(const TensorGraph &graph) const {
+  std::string why = whyNotRecorded(forms, recordedForms(graph));
+  return why.empty() ? Verifier(*this, graph).run() : why;
+}

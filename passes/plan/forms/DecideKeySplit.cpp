@@ -1,7 +1,7 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 
 #include "passes/cost/Confidence.h"
-#include "passes/plan/forms/SplitKeys.h"
+#include "passes/normalize/SplitKeys.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/support/EraseUnused.h"
 
@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -47,7 +46,7 @@ public:
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
       if (!group.reason.empty())
         return Declined{group.reason, "another group"};
-      splitKeys(graph, group, parts, kPartsOfRowsForm);
+      splitKeys(graph, group, parts);
       eraseUnused(*body);
     }
     TensorGraph graph = TensorGraph::build(*body);
@@ -87,47 +86,44 @@ private:
 };
 } // namespace
 
-KeySplit tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &group, const Target &target,
-                                    bool gridSync) {
-  KeySplit best;
-  if (best.reason = group.reason; !best.reason.empty())
-    return best;
+FormChoice tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &group, const Target &target,
+                                      bool gridSync) {
+  FormChoice best;
+  best.form = kPartsOfRowsForm;
+  best.numerics.reassociates = true;
   const TensorExpr &maximum = graph.exprs()[group.maximum];
   if (maximum.domainSize() / group.keys > 2 * target.cores) {
     best.reason = "its rows fill the device";
+    best.wouldChange = "fewer rows, or a device with more cores";
     return best;
   }
   OrDeclined<double> one = GroupTrial(graph, group).seconds(target, 1, gridSync);
   if (!one) {
-    best.reason = one.why().reason;
+    std::tie(best.reason, best.wouldChange) = std::tie(one.why().reason, one.why().wouldChange);
     return best;
   }
-  best.oneSeconds = best.twoSeconds = *one;
+  best.otherwiseSeconds = best.seconds = *one;
+  best.reason = "no split of its keys is predicted to take clearly less time";
+  best.wouldChange = "more keys, or a device for which parts are predicted to take clearly less time";
   for (int64_t parts = 2; group.keys / parts >= kLeastKeys; parts *= 2) {
     if (group.keys % parts != 0)
       break;
     OrDeclined<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
     // The prediction is of the whole group, so its error is smaller than that of a reduction alone.
-    if (seconds && *seconds < best.twoSeconds && isFaster(*seconds, *one, target.costs.confidence.barriers)) {
-      best.parts = parts;
-      best.twoSeconds = *seconds;
+    if (seconds && *seconds < best.seconds && isFaster(*seconds, *one, target.costs.confidence.barriers)) {
+      best.taken = true;
+      best.parameters["parts"] = {parts};
+      best.seconds = *seconds;
+      best.reason = "parts of the keys are predicted to take clearly less time";
+      best.wouldChange.clear();
     }
   }
-  if (best.parts == 1)
-    best.reason = "no split of its keys is predicted to take clearly less time";
   return best;
 }
 
-std::string KeySplit::form() const {
-  return llvm::formatv("{0} ({1} parts: {2:f1} us predicted, one: {3:f1} us)", kPartsOfRowsForm, parts,
-                       twoSeconds * 1e6, oneSeconds * 1e6);
-}
-
-void KeySplit::print(llvm::raw_ostream &os) const {
-  if (parts > 1)
-    os << "keys in " << parts << " parts";
-  else
-    os << "keys in one part: " << reason;
-  if (oneSeconds > 0)
-    os << llvm::format(" (one part %.3g us, several %.3g us)", oneSeconds * 1e6, twoSeconds * 1e6);
+std::string tilewright::whyNotSplitKeys(const KeyGroup &group, const FormChoice &choice) {
+  ArrayRef<int64_t> parts = choice.values("parts");
+  if (choice.parameters.size() != 1 || parts.size() != 1 || parts[0] < 2 || group.keys % parts[0] != 0)
+    return llvm::formatv("its parameter must be a number of parts that divides {0} keys", group.keys);
+  return "";
 }

@@ -63,9 +63,7 @@ public:
     auto whole = cast<linalg::GenericOp>(trial.front().back());
     builder.setInsertionPointToEnd(&trial.front());
     SplitViews views;
-    ReductionSplit split;
-    split.dims.assign(dims.begin(), dims.end());
-    func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, split, views).results);
+    func::ReturnOp::create(builder, whole.getLoc(), buildTwoPhases(builder, whole, dims, views).results);
     whole.erase();
     OrDeclined<double> seconds = plannedSeconds(TensorGraph::build(trial.front()), target, options());
     trial.erase();
@@ -104,15 +102,16 @@ SmallVector<int64_t> partCounts(int64_t extent, int64_t most) {
 }
 } // namespace
 
-ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &target, bool gridSync) {
-  ReductionSplit best;
-  if (best.reason = whyNotSplittable(op); !best.reason.empty())
-    return best;
+FormChoice tilewright::decideSplit(linalg::GenericOp op, const Target &target, bool gridSync) {
+  FormChoice best;
+  best.form = kTwoPhaseForm;
+  best.numerics = numericsOfTwoPhases(op);
+  best.wouldChange = "a reduction or a device for which two phases are predicted to take clearly less time";
   bool products = multiplies(op);
   Trial trial(op, target, gridSync);
-  best.oneSeconds = best.twoSeconds = trial.oneSeconds();
+  best.otherwiseSeconds = best.seconds = trial.oneSeconds();
   double least = (products ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
-  if (best.oneSeconds < target.launchSeconds + least) {
+  if (best.otherwiseSeconds < target.launchSeconds + least) {
     best.reason = "it takes too little time";
     return best;
   }
@@ -125,9 +124,10 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
       return;
     OrDeclined<double> seconds = trial.twoSeconds(dims);
     // The prediction is of the reduction alone: its neighbours may no longer share its kernel.
-    if (seconds && *seconds < best.twoSeconds && isFaster(*seconds, best.oneSeconds, target.costs.confidence.kernels)) {
-      best.twoSeconds = *seconds;
-      best.dims.assign(dims.begin(), dims.end());
+    if (seconds && *seconds < best.seconds &&
+        isFaster(*seconds, best.otherwiseSeconds, target.costs.confidence.kernels)) {
+      best.seconds = *seconds;
+      setSplit(best, dims);
     }
   };
   for (unsigned dim = 0; dim < extents.size() && count <= kMostParts; ++dim) {
@@ -147,7 +147,10 @@ ReductionSplit tilewright::decideSplit(linalg::GenericOp op, const Target &targe
     if (reducesMore)
       consider(outer, count);
   }
-  if (best.dims.empty())
-    best.reason = "no cut of its dims is predicted to take clearly less time";
+  best.taken = !best.parameters.empty();
+  best.reason = best.taken ? "two phases are predicted to take clearly less time"
+                           : "no cut of its dims is predicted to take clearly less time";
+  if (best.taken)
+    best.wouldChange.clear();
   return best;
 }

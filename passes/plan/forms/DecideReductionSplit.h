@@ -8,9 +8,9 @@
 
 namespace tilewright {
 
-/// Tries to cut the reduced dims, outermost first, into more and more parts. `gridSync` is true if a grid barrier may
-/// separate the phases.
-ReductionSplit decideSplit(mlir::linalg::GenericOp reduction, const Target &target, bool gridSync);
+/// Tries to cut the reduced dims of a reduction that can be split, outermost first, into more and more parts. `gridSync`
+/// is true if a grid barrier may separate the phases.
+FormChoice decideSplit(mlir::linalg::GenericOp reduction, const Target &target, bool gridSync);
 
 } // namespace tilewright
 

@@ -1,17 +1,31 @@
-// Passes of passes/plan/forms: forms of contractions and reductions, and layouts of weights, chosen for the target.
+// Passes of passes/plan/forms: forms that need a prediction of the planner, and layouts of weights that the plan chose.
 #ifndef TILEWRIGHT_PLAN_FORMS_PASSES_TD
 #define TILEWRIGHT_PLAN_FORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
+def RequestForms : Pass<"tile-request-forms", "::mlir::ModuleOp"> {
+  let summary = "Request the forms of a plan from a file";
+  let description = [{
+    Input: any module. Output: with `plan-in`, every function has the attribute
+    `tile.requested_forms` with the plan's choices of forms, which override the rules
+    of the passes that offer these forms. A choice that a pass cannot carry out is an
+    error there, and one that no pass offers is an error when the plan is carried
+    out. Each pass records its choices in `tile.forms`.
+    See test/passes/plan/forms/request-forms.mlir.
+  }];
+  let options = [Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan; without it, nothing is requested">];
+}
+
 def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
   let summary = "Reduce in two phases where there are too few results to fill the GPU";
   let description = [{
     Input: any function. A reduction with few results occupies few thread blocks.
-    Output: if two phases are predicted to take clearly less time, a reduction of
-    parts of the elements to partial results, which starts from neutral elements,
-    and a reduction of these to the results. Both have the form `two-phase
-    reduction`, with both predictions. The split changes the order of summation, and
+    Output: two phases are offered for it. If they are predicted to take clearly less
+    time, it becomes a reduction of parts of the elements to partial results, which
+    starts from neutral elements, and a reduction of these to the results. Both have
+    the form `two-phase reduction`. The choice has the parameters `dims` and `parts`,
+    and both predictions. The split changes the order of summation, and
     partial sums of f16 and bf16 are kept in f32.
 
     The planner predicts how many parts each dim is cut into, as it predicts
@@ -20,7 +34,8 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
 
     Sums of exponentials relative to a maximum along the same dim (a softmax and the
     contraction that reads it) are split together with the maximum and with the ops
-    that compute their exponents: each part is relative to its own maximum.
+    that compute their exponents: each part is relative to its own maximum. This is
+    the form `sums relative to maxima of parts`, with the parameter `parts`.
 
     Left alone are contractions that no micro kernel computes, reductions whose body
     is not a sum, product, extremum or bit operation for each result, inits that are
@@ -29,59 +44,11 @@ def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">];
-  let statistics = [Statistic<"numSplit", "split", "reductions split into two phases">,
+  let statistics = [Statistic<"numTaken", "split", "reductions split into two phases">,
                     Statistic<"numDeclined", "declined",
                               "reductions on GPUs that stay in one phase, each with a missed remark">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
-}
-
-def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> {
-  let summary = "Merge independent contractions that share an input into one with concatenated weights";
-  let description = [{
-    Input: expressions as the front end produces them. Output: contractions that
-    multiply the same tensor with weights or constants, and differ at most in their
-    number of columns, become one (Souffle 6.1: horizontal transformation). The
-    columns are split into heads, slots and width; the slots are one dim, of which
-    each contraction has one or several, so that a tile contains the same columns of
-    every contraction. Elementwise ops that follow all of them alike, such as biases,
-    are merged as well. Readers get their part as a slice. The order of summation
-    does not change.
-
-    Contractions stay apart if their weights are computed in each call, if their
-    dims, layouts or types differ, or if padding the columns to whole register blocks
-    of `target` costs more than a launch; a missed remark gives the reason.
-    See test/passes/plan/forms/merge-contractions.mlir.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">];
-  let statistics = [Statistic<"numMerged", "merged", "contractions that were merged into another one">,
-                    Statistic<"numDeclined", "declined", "pairs that share an input and stay apart">];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::arith::ArithDialect"];
-}
-
-def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
-  let summary = "Lay out constant operands of contractions in the order in which the micro kernel reads them";
-  let description = [{
-    Input: expressions as the front end produces them. Output: every contraction
-    that a register block can compute, and whose rhs depends only on weights and
-    constants, reads that operand in packed form (Chimera 5: packing): blocks of
-    lanes one after another, each with K outside and the lanes inside, padded with
-    zeros. If a step of the micro kernel covers several elements of K, those of a
-    lane are contiguous. The kernel then reads the weights sequentially, whatever
-    their original layout.
-
-    If any other rhs is not contiguous along the lanes (such as the keys of an
-    attention), the contraction reads a transposed copy of it, which the planner
-    places.
-    See test/passes/plan/forms/pack-weights.mlir.
-  }];
-  let options = [
-    Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
-    Option<"numerics", "numerics", "std::string", "\"default\"", "default, or strict, which has fewer micro kernels">];
-  let statistics = [Statistic<"packed", "packed", "operands packed">];
-  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::arith::ArithDialect"];
 }
 
 def SwizzleWeights : Pass<"tile-swizzle-weights", "::mlir::func::FuncOp"> {

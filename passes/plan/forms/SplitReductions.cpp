@@ -6,10 +6,11 @@
 // softmax, a norm): the block keeps the row, while parts would be read again behind a barrier.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/graph/FormPass.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/plan/forms/DecideKeySplit.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
-#include "passes/plan/forms/SplitKeys.h"
+#include "passes/normalize/SplitKeys.h"
 #include "passes/plan/fusion/FusionProblem.h"
 #include "passes/support/EraseUnused.h"
 #include "passes/target/TargetOrError.h"
@@ -18,7 +19,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -34,9 +34,9 @@ namespace {
 /// therefore must not count as kept by a block.
 constexpr int64_t kBesideRows = 2048;
 
-class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
+class SplitReductions : public FormPass<impl::SplitReductionsBase<SplitReductions>> {
 public:
-  using SplitReductionsBase::SplitReductionsBase;
+  using FormPass::FormPass;
 
 private:
   /// Returns a key that is equal for reductions that are split alike: the domain and, for contractions, also the maps
@@ -131,39 +131,29 @@ private:
     return "";
   }
 
-  ReductionSplit decide(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
-    ReductionSplit split;
-    if (split.reason = whyNotSplittable(op); !split.reason.empty())
-      return split;
-    if (split.reason = multiplies(op) ? "" : whyResident(named, op, machine); !split.reason.empty())
-      return split;
+  /// Decides for a reduction that can be split.
+  FormChoice decide(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
+    FormChoice whole;
+    whole.reason = multiplies(op) ? "" : whyResident(named, op, machine);
+    if (!whole.reason.empty()) {
+      whole.form = kTwoPhaseForm;
+      whole.numerics = numericsOfTwoPhases(op);
+      whole.wouldChange = "rows that no block can keep";
+      return whole;
+    }
     std::string kind = kindOf(op);
     auto known = decided.find(kind);
-    if (known != decided.end() && canCut(op, known->second.dims))
+    if (known != decided.end() && canCut(op, splitOf(known->second)))
       return known->second;
-    split = decideSplit(op, machine, gridSync);
-    if (!split.dims.empty() || multiplies(op))
-      decided[kind] = split;
-    return split;
-  }
-
-  template <typename Split> void explain(Operation *op, bool isSplit, const Split &split) {
-    std::string text = "tile: ";
-    llvm::raw_string_ostream os(text);
-    split.print(os);
-    auto options = remark::RemarkOpts::name("two-phase").category("tile-split-reductions");
-    if (!isSplit) {
-      remark::missed(op->getLoc(), options) << text;
-      ++numDeclined;
-    } else {
-      remark::passed(op->getLoc(), options) << text;
-      ++numSplit;
-    }
+    FormChoice choice = decideSplit(op, machine, gridSync);
+    if (choice.taken || multiplies(op))
+      decided[kind] = choice;
+    return choice;
   }
 
   /// Splits the group of each maximum along a dim, one after another. The graph is built again only after a split, so
   /// that a model of many layers takes no longer for each.
-  void splitAlongKeys(Block &block, const Target &machine) {
+  LogicalResult splitAlongKeys(Block &block, const Target &machine) {
     SmallVector<Operation *> maxima;
     TensorGraph graph = TensorGraph::build(block);
     for (const TensorExpr &expr : graph.exprs())
@@ -171,17 +161,24 @@ private:
         maxima.push_back(expr.op);
     for (Operation *maximum : maxima) {
       KeyGroup group = findKeyGroup(graph, graph.indexOf(maximum));
+      if (!group.reason.empty()) {
+        leave(maximum, "keys in one part: " + group.reason);
+        continue;
+      }
       auto [known, isNew] = decidedKeys.try_emplace(kindOfGroup(graph, group));
       if (isNew)
         known->second = decideKeySplit(graph, group, machine, gridSync);
-      const KeySplit &split = known->second;
-      explain(maximum, split.parts > 1, split);
-      if (split.parts > 1) {
-        splitKeys(graph, group, split.parts, split.form());
+      FailureOr<FormChoice> choice = settle(
+          known->second, maximum, [&](const FormChoice &choice) { return whyNotSplitKeys(group, choice); });
+      if (failed(choice))
+        return failure();
+      if (choice->taken) {
+        splitKeys(graph, group, choice->values("parts").front());
         graph = TensorGraph::build(block);
       }
     }
     eraseUnused(block);
+    return success();
   }
 
   void runOnOperation() override {
@@ -197,7 +194,8 @@ private:
       return signalPassFailure();
     }
     for (Block &block : getOperation().getBody())
-      splitAlongKeys(block, *machine);
+      if (failed(splitAlongKeys(block, *machine)))
+        return;
     SmallVector<linalg::LinalgOp> reductions;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (isa<linalg::GenericOp, linalg::ContractionOpInterface>(op.getOperation()) && op.getNumReductionLoops() > 0 &&
@@ -208,22 +206,29 @@ private:
     SmallVector<Operation *> toErase;
     for (linalg::LinalgOp named : reductions) {
       linalg::GenericOp op = genericOf(named);
-      ReductionSplit split = decide(named, op, *machine);
-      explain(named, !split.dims.empty(), split);
       if (op != named)
         toErase.push_back(op);
-      if (split.dims.empty())
+      if (std::string why = whyNotSplittable(op); !why.empty()) {
+        leave(named, "one phase: " + why);
+        continue;
+      }
+      FailureOr<FormChoice> choice =
+          settle(decide(named, op, *machine), named.getOperation(),
+                 [&](const FormChoice &choice) { return whyNotSplit(op, choice); });
+      if (failed(choice))
+        return;
+      if (!choice->taken)
         continue;
       OpBuilder builder(op);
-      named->replaceAllUsesWith(buildTwoPhases(builder, op, split, views).results);
+      named->replaceAllUsesWith(buildTwoPhases(builder, op, splitOf(*choice), views).results);
       toErase.push_back(named);
     }
     for (Operation *op : toErase)
       op->erase();
   }
 
-  std::map<std::string, ReductionSplit> decided; ///< by kindOf()
-  std::map<std::string, KeySplit> decidedKeys;   ///< by kindOfGroup()
+  std::map<std::string, FormChoice> decided;     ///< by kindOf()
+  std::map<std::string, FormChoice> decidedKeys; ///< by kindOfGroup()
 };
 } // namespace
 } // namespace tilewright

@@ -37,13 +37,16 @@ OrDeclined<Plan> tilewright::solve(const FusionProblem &problem) {
     return Declined{why, "another policy"};
   if (std::optional<Declined> why = problem.check())
     return *why;
-  return explorerOf(problem.options.policy)->explore(problem);
+  OrDeclined<Plan> plan = explorerOf(problem.options.policy)->explore(problem);
+  if (plan)
+    plan->forms = problem.forms;
+  return plan;
 }
 
 OrDeclined<Plan> tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                                       const PlanRestrictions &restrictions) {
   if (graph.exprs().empty())
-    return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}};
+    return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}, {}};
   return solve(FusionProblem(graph, target, options, restrictions));
 }
 

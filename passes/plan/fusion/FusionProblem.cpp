@@ -8,12 +8,14 @@ using namespace tilewright;
 FusionProblem::FusionProblem(const TensorGraph &graph, const Target &target, PlanOptions options,
                              PlanRestrictions restrictions)
     : graph(graph), machine(target), options(std::move(options)),
-      restrictions(std::move(restrictions)), groups(graph, machine, this->options.numerics) {}
+      restrictions(std::move(restrictions)), groups(graph, machine, this->options.numerics),
+      forms(recordedForms(graph)) {}
 
 FusionProblem::FusionProblem(const TensorGraph &graph, const Target &target, PlanOptions options,
                              PlanRestrictions restrictions, GroupMemo &memo)
     : graph(graph), machine(target), options(std::move(options)),
-      restrictions(std::move(restrictions)), groups(graph, machine, this->options.numerics, memo) {}
+      restrictions(std::move(restrictions)), groups(graph, machine, this->options.numerics, memo),
+      forms(recordedForms(graph)) {}
 
 std::string tilewright::whyIncomplete(const Target &target) {
   if (!target.levels.empty() && target.cores >= 1 && target.vectorBytes >= 1 && target.blockBytes >= 1)

@@ -59,7 +59,8 @@ public:
   const Target machine; ///< the target
   const PlanOptions options;
   const PlanRestrictions restrictions;
-  const GroupProblem groups; ///< the graph, the machine and the numerics, for planGroup
+  const GroupProblem groups;           ///< the graph, the machine and the numerics, for planGroup
+  const std::vector<FormChoice> forms; ///< those that the graph has, and those that it could have had
 };
 
 } // namespace tilewright

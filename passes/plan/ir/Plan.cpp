@@ -76,6 +76,10 @@ void Plan::print(raw_ostream &os) const {
       os << "; would change: " << edge.wouldChange;
     os << "\n";
   }
+  for (const FormChoice &form : forms) {
+    form.print(os);
+    os << "\n";
+  }
   for (const LeftOp &op : left)
     os << "left op" << op.id << " " << op.op << ": " << op.reason << "\n";
 }

@@ -5,6 +5,7 @@
 
 #include "dialects/tile/TileDialect.h"
 #include "passes/cost/CostTerm.h"
+#include "passes/graph/FormChoice.h"
 #include "passes/graph/TensorGraph.h"
 #include "passes/layout/GemmChoice.h"
 #include "passes/target/NumericsMode.h"
@@ -32,14 +33,6 @@ struct TensorPlan {
   tile::Space space = tile::Space::global;
   std::string lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream" (stores that bypass the caches)
   std::vector<LayoutStep> layout; ///< empty: dense row-major
-};
-
-/// The changes to an op's numbers that come from fusing it and from its form.
-struct Numerics {
-  std::string accumulation;  ///< type of the accumulator, one per result ("f32, i64"); empty if nothing is reduced
-  bool reassociates = false; ///< true if sums and products are not computed in the order of the domain
-  int64_t roundingsRemoved =
-      0; ///< roundings to bf16 or f16 per result element that the graph has and the kernel leaves out
 };
 
 /// Traffic of a group's contractions between one level of memory and the next, in the loop order of their code.
@@ -122,12 +115,15 @@ struct Plan {
   std::vector<std::vector<unsigned>> streams; ///< indices into `kernels`; one stream today
   std::vector<EdgePlan> edges;
   std::vector<LeftOp> left;
+  std::vector<FormChoice> forms; ///< of the graph's ops, in the order in which passes chose them
 
+  /// Returns true for a plan that states forms and leaves everything else to the policy.
+  bool statesFormsOnly() const { return !forms.empty() && kernels.empty() && edges.empty() && left.empty(); }
   const EdgePlan *edge(unsigned consumer, unsigned input) const;
   /// Returns an empty string if the plan is legal for the graph, else the error and its place. It rejects unknown or
   /// repeated ops, missing edges, scopes that do not fit the partition (launch inside a kernel, block across kernels),
   /// a cyclic partition, tiles and dims that do not fit, a reduction with a thread out-edge, and block edges across
-  /// tiles of the grid.
+  /// tiles of the grid, and forms that the graph does not offer or that it does not have.
   std::string verify(const TensorGraph &graph) const;
   void print(llvm::raw_ostream &os) const;
 };
@@ -136,7 +132,11 @@ struct Plan {
 std::string resultName(const TensorGraph &graph, mlir::OpResult result);
 
 llvm::json::Value toJson(const Plan &plan);
+llvm::json::Value toJson(const FormChoice &form); ///< without locations
 llvm::Expected<Plan> planFromJson(const llvm::json::Value &value);
+
+/// Reads a plan from a JSON file. Errors name the file.
+llvm::Expected<Plan> readPlan(llvm::StringRef path);
 
 } // namespace tilewright
 

@@ -1,142 +1,205 @@
-// Converts the plan to JSON and back. Reading checks types, required fields and unknown fields, and an error names the
-// path of the field. verify() checks whether the plan is legal for a graph.
+// Converts the plan to JSON and back. The fields of each record are listed once, for both directions. Reading checks
+// types, required fields and unknown fields, and an error names the path of the field. verify() checks whether the plan
+// is legal for a graph.
 #include "passes/plan/ir/Plan.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "passes/support/ParseJson.h"
+
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 using namespace tilewright;
+
+//===----------------------------------------------------------------------===//
+// The fields
+//===----------------------------------------------------------------------===//
+
+namespace tilewright {
+template <typename Mapper> void mapFields(Mapper &map, CostTerm &record) {
+  map.required("name", record.name).required("unit", record.unit).required("value", record.value);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, LevelTiling &record) {
+  map.required("level", record.level).required("sizes", record.sizes).required("order", record.order);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, LevelMovement &record) {
+  map.required("level", record.level)
+      .required("bytes", record.bytes)
+      .optional("leastBytes", record.leastBytes)
+      .optional("seconds", record.seconds);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, LayoutStep &record) {
+  map.required("kind", record.kind).required("arguments", record.arguments);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, TensorPlan &record) {
+  map.required("tensor", record.tensor)
+      .required("space", record.space)
+      .required("lifetime", record.lifetime)
+      .optional("layout", record.layout);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, Numerics &record) {
+  map.optional("accumulation", record.accumulation)
+      .optional("reassociates", record.reassociates)
+      .optional("roundingsRemoved", record.roundingsRemoved);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, GemmChoice &record) {
+  map.required("m", record.m)
+      .required("n", record.n)
+      .required("kSlices", record.kSlices)
+      .required("step", record.step)
+      .required("stages", record.stages)
+      .required("lhs", record.lhs)
+      .required("prefetch", record.prefetch);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, OpPlan &record) {
+  map.required("id", record.id)
+      .optional("op", record.op)
+      .optional("form", record.form)
+      .optional("numerics", record.numerics)
+      .required("root", record.root)
+      .optional("dims", record.dims)
+      .optional("tilings", record.tilings)
+      .optional("microKernel", record.microKernel)
+      .optional("gemm", record.gemm)
+      .optional("copies", record.copies);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, GroupPlan &record) {
+  map.required("ops", record.ops)
+      .required("extents", record.extents)
+      .required("tiles", record.tiles)
+      .required("grid", record.grid)
+      .required("vector", record.vector)
+      .required("workgroups", record.workgroups)
+      .optional("threads", record.threads)
+      .optional("group", record.group)
+      .optional("steps", record.steps)
+      .optional("tensors", record.tensors)
+      .optional("movement", record.movement);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, ResidentTile &record) {
+  map.required("writer", record.writer)
+      .required("writerInput", record.writerInput)
+      .required("reader", record.reader)
+      .required("readerInput", record.readerInput)
+      .optional("bytes", record.bytes);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, KernelPlan &record) {
+  map.required("name", record.name)
+      .required("groups", record.groups)
+      .optional("residentTiles", record.residentTiles)
+      .optional("predicted", record.predicted)
+      .optional("bound", record.bound);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, EdgePlan &record) {
+  map.required("producer", record.producer)
+      .required("result", record.result)
+      .required("consumer", record.consumer)
+      .required("input", record.input)
+      .required("scope", record.scope)
+      .optional("recompute", record.recompute)
+      .optional("unrounded", record.unrounded)
+      .optional("reason", record.reason)
+      .optional("bytes", record.bytes)
+      .optional("seconds", record.seconds)
+      .optional("wouldChange", record.wouldChange);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, LeftOp &record) {
+  map.required("id", record.id).optional("op", record.op).optional("reason", record.reason);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, FormChoice &record) {
+  map.required("form", record.form)
+      .required("number", record.number)
+      .optional("ops", record.ops)
+      .required("taken", record.taken)
+      .optional("parameters", record.parameters)
+      .optional("numerics", record.numerics)
+      .optional("seconds", record.seconds)
+      .optional("otherwiseSeconds", record.otherwiseSeconds)
+      .optional("reason", record.reason)
+      .optional("wouldChange", record.wouldChange);
+}
+
+template <typename Mapper> void mapFields(Mapper &map, Plan &record) {
+  map.optional("target", record.target)
+      .optional("policy", record.policy)
+      .optional("numerics", record.numerics)
+      .required("kernels", record.kernels)
+      .optional("streams", record.streams)
+      .required("edges", record.edges)
+      .optional("left", record.left)
+      .optional("forms", record.forms);
+}
+} // namespace tilewright
 
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
 
 namespace {
-template <typename T, typename Convert> json::Array list(const std::vector<T> &values, Convert convert) {
+json::Value write(tile::Scope scope) { return tile::stringifyScope(scope); }
+json::Value write(tile::Space space) { return tile::stringifySpace(space); }
+json::Value write(tile::Residency residency) { return tile::stringifyResidency(residency); }
+json::Value write(tile::Operands operands) { return tile::stringifyOperands(operands); }
+json::Value write(NumericsMode mode) { return stringify(mode); }
+template <typename T> json::Value write(const T &value);
+template <typename T> json::Value write(const std::vector<T> &values);
+json::Value write(const std::map<std::string, std::vector<int64_t>> &values);
+json::Value write(const std::optional<GemmChoice> &gemm);
+
+/// Collects the fields of a record, whether they are required or not.
+struct ObjectWriter {
+  template <typename T> ObjectWriter &required(StringLiteral name, const T &value) {
+    object[name] = write(value);
+    return *this;
+  }
+  template <typename T> ObjectWriter &optional(StringLiteral name, const T &value) { return required(name, value); }
+
+  json::Object object;
+};
+
+template <typename T> json::Value write(const T &value) {
+  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    return value;
+  } else {
+    ObjectWriter writer;
+    mapFields(writer, const_cast<T &>(value)); // which the writer does not change
+    return std::move(writer.object);
+  }
+}
+
+template <typename T> json::Value write(const std::vector<T> &values) {
   json::Array array;
   array.reserve(values.size()); // growing would copy values with everything in them
   for (const T &value : values)
-    array.push_back(convert(value));
+    array.push_back(write(value));
   return array;
 }
 
-json::Array integers(const std::vector<int64_t> &values) { return json::Array(values); }
-
-json::Value write(const CostTerm &term) {
-  return json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}};
+json::Value write(const std::map<std::string, std::vector<int64_t>> &values) {
+  json::Object object;
+  for (const auto &[name, list] : values)
+    object[name] = write(list);
+  return object;
 }
 
-json::Value write(const LevelTiling &tiling) {
-  return json::Object{{"level", tile::stringifyScope(tiling.level)},
-                      {"sizes", integers(tiling.sizes)},
-                      {"order", integers(tiling.order)}};
-}
-
-json::Value write(const LayoutStep &step) {
-  return json::Object{{"kind", step.kind}, {"arguments", integers(step.arguments)}};
-}
-
-json::Value write(const TensorPlan &tensor) {
-  return json::Object{{"tensor", tensor.tensor},
-                      {"space", tile::stringifySpace(tensor.space)},
-                      {"lifetime", tensor.lifetime},
-                      {"layout", list(tensor.layout, [](const LayoutStep &step) { return write(step); })}};
-}
-
-json::Value write(const LevelMovement &movement) {
-  return json::Object{{"level", movement.level},
-                      {"bytes", movement.bytes},
-                      {"leastBytes", movement.leastBytes},
-                      {"seconds", movement.seconds}};
-}
-
-json::Value write(const Numerics &numerics) {
-  return json::Object{{"accumulation", numerics.accumulation},
-                      {"reassociates", numerics.reassociates},
-                      {"roundingsRemoved", numerics.roundingsRemoved}};
-}
-
-json::Value write(const GemmChoice &gemm) {
-  return json::Object{{"m", gemm.m},
-                      {"n", gemm.n},
-                      {"kSlices", gemm.kSlices},
-                      {"step", gemm.step},
-                      {"stages", gemm.stages},
-                      {"lhs", tile::stringifyResidency(gemm.lhs)},
-                      {"prefetch", tile::stringifyOperands(gemm.prefetch)}};
-}
-
-json::Value write(const OpPlan &op) {
-  return json::Object{{"id", op.id},
-                      {"op", op.op},
-                      {"form", op.form},
-                      {"numerics", write(op.numerics)},
-                      {"root", op.root},
-                      {"dims", integers(op.dims)},
-                      {"tilings", list(op.tilings, [](const LevelTiling &tiling) { return write(tiling); })},
-                      {"microKernel", op.microKernel},
-                      {"gemm", op.gemm ? write(*op.gemm) : json::Value(nullptr)},
-                      {"copies", op.copies}};
-}
-
-json::Value write(const GroupPlan &part) {
-  return json::Object{{"ops", list(part.ops, [](const OpPlan &op) { return write(op); })},
-                      {"extents", integers(part.extents)},
-                      {"tiles", integers(part.tiles)},
-                      {"grid", integers(part.grid)},
-                      {"vector", part.vector},
-                      {"workgroups", part.workgroups},
-                      {"threads", part.threads},
-                      {"group", part.group},
-                      {"steps", part.steps},
-                      {"tensors", list(part.tensors, [](const TensorPlan &tensor) { return write(tensor); })},
-                      {"movement", list(part.movement, [](const LevelMovement &level) { return write(level); })}};
-}
-
-json::Value write(const ResidentTile &resident) {
-  return json::Object{{"writer", resident.writer},
-                      {"writerInput", resident.writerInput},
-                      {"reader", resident.reader},
-                      {"readerInput", resident.readerInput},
-                      {"bytes", resident.bytes}};
-}
-
-json::Value write(const KernelPlan &kernel) {
-  return json::Object{
-      {"name", kernel.name},
-      {"groups", list(kernel.groups, [](const GroupPlan &part) { return write(part); })},
-      {"residentTiles", list(kernel.residentTiles, [](const ResidentTile &resident) { return write(resident); })},
-      {"predicted", list(kernel.predicted, [](const CostTerm &term) { return write(term); })},
-      {"bound", kernel.bound}};
-}
-
-json::Value write(const EdgePlan &edge) {
-  return json::Object{{"producer", edge.producer},
-                      {"result", edge.result},
-                      {"consumer", edge.consumer},
-                      {"input", edge.input},
-                      {"scope", tile::stringifyScope(edge.scope)},
-                      {"recompute", edge.recompute},
-                      {"unrounded", edge.unrounded},
-                      {"reason", edge.reason},
-                      {"bytes", edge.bytes},
-                      {"seconds", edge.seconds},
-                      {"wouldChange", edge.wouldChange}};
-}
-
-json::Value write(const LeftOp &op) { return json::Object{{"id", op.id}, {"op", op.op}, {"reason", op.reason}}; }
+json::Value write(const std::optional<GemmChoice> &gemm) { return gemm ? write(*gemm) : json::Value(nullptr); }
 } // namespace
 
-json::Value tilewright::toJson(const Plan &plan) {
-  return json::Object{
-      {"target", plan.target},
-      {"policy", plan.policy},
-      {"numerics", stringify(plan.numerics)},
-      {"kernels", list(plan.kernels, [](const KernelPlan &kernel) { return write(kernel); })},
-      {"streams", list(plan.streams, [](const std::vector<unsigned> &stream) { return json::Array(stream); })},
-      {"edges", list(plan.edges, [](const EdgePlan &edge) { return write(edge); })},
-      {"left", list(plan.left, [](const LeftOp &op) { return write(op); })}};
-}
+json::Value tilewright::toJson(const FormChoice &form) { return write(form); }
+json::Value tilewright::toJson(const Plan &plan) { return write(plan); }
 
 //===----------------------------------------------------------------------===//
 // Reading
@@ -236,211 +299,50 @@ private:
   bool ok;
   SmallVector<StringRef> known;
 };
+
+template <typename Enum>
+bool readEnum(const json::Value &value, Enum &out, json::Path path, std::optional<Enum> (*symbolize)(StringRef),
+              StringLiteral expected) {
+  auto text = value.getAsString();
+  std::optional<Enum> known = text ? symbolize(*text) : std::nullopt;
+  if (known)
+    out = *known;
+  else
+    path.report(expected);
+  return known.has_value();
+}
 } // namespace
 
 // llvm::json finds these functions by argument-dependent lookup, so each one is in the namespace of its type. LLVM
-// defines those for scalars and std::vector.
+// defines those for scalars, std::vector, std::map and std::optional.
 namespace tilewright::tile {
 static bool fromJSON(const json::Value &value, Scope &out, json::Path path) {
-  auto text = value.getAsString();
-  auto scope = text ? symbolizeScope(*text) : std::nullopt;
-  if (!scope) {
-    path.report("expected one of thread, warp, block, cluster, grid, launch, host");
-    return false;
-  }
-  out = *scope;
-  return true;
+  return readEnum(value, out, path, symbolizeScope,
+                  "expected one of thread, warp, block, cluster, grid, launch, host");
 }
 
 static bool fromJSON(const json::Value &value, Space &out, json::Path path) {
-  auto text = value.getAsString();
-  auto space = text ? symbolizeSpace(*text) : std::nullopt;
-  if (!space) {
-    path.report("expected one of register, block, cluster, global, host");
-    return false;
-  }
-  out = *space;
-  return true;
+  return readEnum(value, out, path, symbolizeSpace, "expected one of register, block, cluster, global, host");
 }
 
 static bool fromJSON(const json::Value &value, Residency &out, json::Path path) {
-  auto text = value.getAsString();
-  auto residency = text ? symbolizeResidency(*text) : std::nullopt;
-  if (!residency) {
-    path.report("expected step or walk");
-    return false;
-  }
-  out = *residency;
-  return true;
+  return readEnum(value, out, path, symbolizeResidency, "expected step or walk");
 }
 
 static bool fromJSON(const json::Value &value, Operands &out, json::Path path) {
-  auto text = value.getAsString();
-  auto operands = text ? symbolizeOperands(*text) : std::nullopt;
-  if (!operands) {
-    path.report("expected one of none, lhs, rhs, both");
-    return false;
-  }
-  out = *operands;
-  return true;
+  return readEnum(value, out, path, symbolizeOperands, "expected one of none, lhs, rhs, both");
 }
 } // namespace tilewright::tile
 
 namespace tilewright {
-static bool fromJSON(const json::Value &value, CostTerm &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("name", out.name)
-      .required("unit", out.unit)
-      .required("value", out.value)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, LevelTiling &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("level", out.level)
-      .required("sizes", out.sizes)
-      .required("order", out.order)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, LevelMovement &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("level", out.level)
-      .required("bytes", out.bytes)
-      .optional("leastBytes", out.leastBytes)
-      .optional("seconds", out.seconds)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, LayoutStep &out, json::Path path) {
-  return ObjectReader(value, path).required("kind", out.kind).required("arguments", out.arguments).finish();
-}
-
-static bool fromJSON(const json::Value &value, TensorPlan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("tensor", out.tensor)
-      .required("space", out.space)
-      .required("lifetime", out.lifetime)
-      .optional("layout", out.layout)
-      .finish();
-}
-
 static bool fromJSON(const json::Value &value, NumericsMode &out, json::Path path) {
-  auto text = value.getAsString();
-  auto mode = text ? symbolizeNumericsMode(*text) : std::nullopt;
-  if (!mode) {
-    path.report("expected one of default, strict, tf32");
-    return false;
-  }
-  out = *mode;
-  return true;
+  return readEnum(value, out, path, symbolizeNumericsMode, "expected one of default, strict, tf32");
 }
 
-static bool fromJSON(const json::Value &value, Numerics &out, json::Path path) {
-  return ObjectReader(value, path)
-      .optional("accumulation", out.accumulation)
-      .optional("reassociates", out.reassociates)
-      .optional("roundingsRemoved", out.roundingsRemoved)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, GemmChoice &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("m", out.m)
-      .required("n", out.n)
-      .required("kSlices", out.kSlices)
-      .required("step", out.step)
-      .required("stages", out.stages)
-      .required("lhs", out.lhs)
-      .required("prefetch", out.prefetch)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, OpPlan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("id", out.id)
-      .optional("op", out.op)
-      .optional("form", out.form)
-      .optional("numerics", out.numerics)
-      .required("root", out.root)
-      .optional("dims", out.dims)
-      .optional("tilings", out.tilings)
-      .optional("microKernel", out.microKernel)
-      .optional("gemm", out.gemm)
-      .optional("copies", out.copies)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, GroupPlan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("ops", out.ops)
-      .required("extents", out.extents)
-      .required("tiles", out.tiles)
-      .required("grid", out.grid)
-      .required("vector", out.vector)
-      .required("workgroups", out.workgroups)
-      .optional("threads", out.threads)
-      .optional("group", out.group)
-      .optional("steps", out.steps)
-      .optional("tensors", out.tensors)
-      .optional("movement", out.movement)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, ResidentTile &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("writer", out.writer)
-      .required("writerInput", out.writerInput)
-      .required("reader", out.reader)
-      .required("readerInput", out.readerInput)
-      .optional("bytes", out.bytes)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, KernelPlan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("name", out.name)
-      .required("groups", out.groups)
-      .optional("residentTiles", out.residentTiles)
-      .optional("predicted", out.predicted)
-      .optional("bound", out.bound)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, EdgePlan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("producer", out.producer)
-      .required("result", out.result)
-      .required("consumer", out.consumer)
-      .required("input", out.input)
-      .required("scope", out.scope)
-      .optional("recompute", out.recompute)
-      .optional("unrounded", out.unrounded)
-      .optional("reason", out.reason)
-      .optional("bytes", out.bytes)
-      .optional("seconds", out.seconds)
-      .optional("wouldChange", out.wouldChange)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, LeftOp &out, json::Path path) {
-  return ObjectReader(value, path)
-      .required("id", out.id)
-      .optional("op", out.op)
-      .optional("reason", out.reason)
-      .finish();
-}
-
-static bool fromJSON(const json::Value &value, Plan &out, json::Path path) {
-  return ObjectReader(value, path)
-      .optional("target", out.target)
-      .optional("policy", out.policy)
-      .optional("numerics", out.numerics)
-      .required("kernels", out.kernels)
-      .optional("streams", out.streams)
-      .required("edges", out.edges)
-      .optional("left", out.left)
-      .finish();
+template <typename Record> static bool fromJSON(const json::Value &value, Record &out, json::Path path) {
+  ObjectReader reader(value, path);
+  mapFields(reader, out);
+  return reader.finish();
 }
 } // namespace tilewright
 
@@ -449,5 +351,17 @@ Expected<Plan> tilewright::planFromJson(const json::Value &value) {
   Plan plan;
   if (!fromJSON(value, plan, root))
     return root.getError();
+  return plan;
+}
+
+Expected<Plan> tilewright::readPlan(StringRef path) {
+  std::string message;
+  std::unique_ptr<MemoryBuffer> buffer = mlir::openInputFile(path, &message);
+  if (!buffer)
+    return createStringError(message);
+  Expected<json::Value> value = parseJson(buffer->getBuffer());
+  Expected<Plan> plan = value ? planFromJson(*value) : value.takeError();
+  if (!plan)
+    return createStringError("plan '" + path + "': " + toString(plan.takeError()));
   return plan;
 }

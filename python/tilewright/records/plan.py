@@ -12,6 +12,7 @@ The compiler refuses a plan that breaks a rule (a cycle between kernels, a tile 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from dataclasses import dataclass, field
@@ -204,6 +205,38 @@ class LeftOp:
 
 
 @dataclass
+class FormChoice:
+    """A form that was offered for ops of the graph, such as a reduction in two phases, and whether it is taken."""
+
+    form: str
+    number: int
+    """Position among the offers of this form."""
+    ops: list[str] = field(default_factory=list)
+    """Names of the ops that the form would replace."""
+    taken: bool = False
+    parameters: dict[str, list[int]] = field(default_factory=dict)
+    """Integers by name, such as the `parts` of a split. Without any, a form that is taken has those of its rule."""
+    numerics: Numerics = field(default_factory=Numerics)
+    """What taking the form does to numbers."""
+    seconds: float = 0.0
+    """Predicted seconds of the ops with the form; 0: nothing is predicted."""
+    otherwise_seconds: float = 0.0
+    reason: str = ""
+    would_change: str = ""
+
+    def __str__(self) -> str:
+        values = [f"{name} {'x'.join(map(str, values))}" for name, values in self.parameters.items()]
+        choice = ", ".join([f"{self.form} taken", *values]) if self.taken else f"{self.form} declined"
+        predicted = (
+            f" ({self.seconds * 1e6:.1f} us predicted, otherwise {self.otherwise_seconds * 1e6:.1f} us)"
+            if self.otherwise_seconds
+            else ""
+        )
+        change = f"; would change: {self.would_change}" if self.would_change else ""
+        return f"{choice}: {self.reason}{predicted}{change}"
+
+
+@dataclass
 class Plan:
     """A plan for a whole program. It is plain data that can be changed freely; the compiler checks it."""
 
@@ -214,6 +247,12 @@ class Plan:
     streams: list[list[int]] = field(default_factory=list)
     edges: list[EdgePlan] = field(default_factory=list)
     left: list[LeftOp] = field(default_factory=list)
+    forms: list[FormChoice] = field(default_factory=list)
+    """Choices of forms, in the order in which they were made. Ops are numbered after the forms that are taken."""
+
+    def forms_only(self) -> Plan:
+        """Returns a plan that states the forms and leaves kernels to the policy, because they depend on the forms."""
+        return Plan(self.target, self.policy, self.numerics, forms=copy.deepcopy(self.forms))
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Plan:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.records.plan import CostTerm
+from tilewright.records.encoding import from_json
+from tilewright.records.plan import CostTerm, FormChoice
 
 
 @dataclass(frozen=True)
@@ -241,12 +242,22 @@ class LeftOp:
 
 
 @dataclass(frozen=True)
+class FormReport:
+    """A form that was offered for ops, such as a reduction in two phases, with the choice that the plan has for it."""
+
+    choice: FormChoice
+    locations: tuple[str, ...]
+    """Names of the ops in the model, where they are known."""
+
+
+@dataclass(frozen=True)
 class Report:
     """The compiler's report on a program; `raw` is the complete JSON."""
 
     kernels: tuple[Kernel, ...] = ()
     edges_at_launch: tuple[LaunchEdge, ...] = ()
     left_to_iree: tuple[LeftOp, ...] = ()
+    forms: tuple[FormReport, ...] = ()
     coverage: Mapping[str, int] = field(default_factory=dict)
     numerics: str = "default"
     """The numerics mode of the kernels."""
@@ -277,6 +288,10 @@ class Report:
                     id=op.get("id"),
                 )
                 for op in raw.get("left_to_iree", ())
+            ),
+            forms=tuple(
+                FormReport(from_json(FormChoice, form["choice"]), tuple(form["locations"]))
+                for form in raw.get("forms", ())
             ),
             coverage=raw.get("coverage", {}),
             numerics=raw.get("numerics", "default"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.encoding import to_json
 from tilewright.records.plan import CostTerm
-from tilewright.records.report import Kernel, LaunchEdge, NumericsReport
+from tilewright.records.report import FormReport, Kernel, LaunchEdge, NumericsReport
 from tilewright.runtime.processor import missing_features
 from tilewright.runtime.summary import (
     Boundary,
@@ -52,6 +52,7 @@ def explain_text(
         *_kernels(summary),
         *_boundaries(summary),
     ]
+    lines += _forms(report.forms)
     lines += _left(metadata, summary, verbose=verbose)
     if metadata.variants:
         lines += ["", _variants(metadata)]
@@ -103,6 +104,7 @@ def explain_json(
         "resources": to_json(metadata.resources),
         "edgesAtLaunch": to_json(report.edges_at_launch),
         "leftToIree": to_json(report.left_to_iree),
+        "forms": to_json(report.forms),
         "fallbacks": list(report.fallbacks),
         "plan": metadata.plan,
     }
@@ -174,6 +176,15 @@ def _boundaries(summary: Summary) -> list[str]:
         lines.append(f"  {_few(pairs)}  {size}  {writer} -> {reader}{others}")
         lines.append(f"      {reason}; would change: {would_change}")
     return lines
+
+
+def _forms(forms: Iterable[FormReport]) -> list[str]:
+    """Lists the forms that ops could have, those that are taken first."""
+    ordered = sorted(forms, key=lambda form: not form.choice.taken)
+    if not ordered:
+        return []
+    places = ((str(form.choice), next(filter(None, form.locations), "")) for form in ordered)
+    return ["", "forms that ops could have", *_grouped(places)]
 
 
 def _left(metadata: Metadata, summary: Summary, *, verbose: bool) -> list[str]:

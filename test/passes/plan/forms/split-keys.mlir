@@ -91,7 +91,7 @@ func.func @one_query(%q: tensor<8x128xf16>, %k: tensor<8x8192x128xf16>, %v: tens
 
 // Readers of the exponentials get them relative to the maximum of all.
 // CHECK-LABEL: func @exponentials_leave
-// CHECK-NOT: relative to maxima of parts
+// CHECK-NOT: tile.form = "sums relative
 // WHY: remark: {{.*}}keys in one part: an op outside the group reads exponentials
 func.func @exponentials_leave(%s: tensor<4x65536xf32>) -> (tensor<4xf32>, tensor<4x65536xf32>) {
   %c0 = arith.constant 0.0 : f32
@@ -129,8 +129,8 @@ func.func @exponentials_leave(%s: tensor<4x65536xf32>) -> (tensor<4xf32>, tensor
 
 // So many rows fill the device without a split.
 // CHECK-LABEL: func @many_rows
-// CHECK-NOT: relative to maxima of parts
-// WHY: remark: {{.*}}keys in one part: its rows fill the device
+// CHECK-NOT: tile.form = "sums relative
+// WHY: remark: {{.*}}is declined: its rows fill the device; would change: fewer rows
 func.func @many_rows(%s: tensor<1024x4096xf32>) -> tensor<1024xf32> {
   %c0 = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32

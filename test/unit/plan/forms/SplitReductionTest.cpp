@@ -37,26 +37,44 @@ func.func @few_columns(%a: tensor<1x16384xf32>, %b: tensor<16384x24xf32>) -> ten
 TEST_F(SplitReductionTest, phases_of_contractions_are_predicted_with_the_barrier_that_they_get) {
   linalg::GenericOp product = reductionOf(kFewColumns);
   Target h200 = *lookupTarget("cuda:h200");
-  ReductionSplit launches = decideSplit(product, h200, /*gridSync=*/false);
-  ReductionSplit barrier = decideSplit(product, h200, /*gridSync=*/true);
-  ASSERT_FALSE(launches.dims.empty());
-  ASSERT_FALSE(barrier.dims.empty());
-  EXPECT_LE(barrier.oneSeconds, launches.oneSeconds); // with a barrier, blocks may share tiles in one phase
-  EXPECT_LT(barrier.twoSeconds, launches.twoSeconds);
+  FormChoice launches = decideSplit(product, h200, /*gridSync=*/false);
+  FormChoice barrier = decideSplit(product, h200, /*gridSync=*/true);
+  ASSERT_TRUE(launches.taken);
+  ASSERT_TRUE(barrier.taken);
+  // With a barrier, blocks may share tiles in one phase.
+  EXPECT_LE(barrier.otherwiseSeconds, launches.otherwiseSeconds);
+  EXPECT_LT(barrier.seconds, launches.seconds);
 }
 
 // The decision uses the prediction that the plan of both phases contains.
 TEST_F(SplitReductionTest, the_prediction_is_that_of_the_plan) {
   linalg::GenericOp product = reductionOf(kFewColumns);
   Target h200 = *lookupTarget("cuda:h200");
-  ReductionSplit split = decideSplit(product, h200, /*gridSync=*/true);
+  FormChoice split = decideSplit(product, h200, /*gridSync=*/true);
   OpBuilder builder(product);
   SplitViews views;
-  product->replaceAllUsesWith(buildTwoPhases(builder, product, split, views).results);
+  product->replaceAllUsesWith(buildTwoPhases(builder, product, splitOf(split), views).results);
   product.erase();
   TensorGraph graph = TensorGraph::build((*module->getOps<func::FuncOp>().begin()).getBody().front());
   OrDeclined<double> planned = plannedSeconds(graph, h200, PlanOptions());
   ASSERT_TRUE(planned);
-  EXPECT_DOUBLE_EQ(*planned, split.twoSeconds);
+  EXPECT_DOUBLE_EQ(*planned, split.seconds);
+}
+
+// The parameters of a choice may be edited, so each way in which they can be wrong is refused.
+TEST_F(SplitReductionTest, parameters_that_do_not_fit_are_refused) {
+  linalg::GenericOp product = reductionOf(kFewColumns);
+  auto why = [&](std::vector<int64_t> dims, std::vector<int64_t> parts) {
+    FormChoice choice;
+    choice.parameters = {{"dims", dims}, {"parts", parts}};
+    return whyNotSplit(product, choice);
+  };
+  EXPECT_EQ(why({2}, {8}), "");
+  EXPECT_EQ(why({}, {}), "its parameters must be dims and as many parts");
+  EXPECT_EQ(why({2}, {8, 2}), "its parameters must be dims and as many parts");
+  EXPECT_EQ(why({2, 2}, {8, 8}), "its dims must ascend");
+  EXPECT_EQ(why({1}, {8}), "dim 1 is not reduced");
+  EXPECT_EQ(why({2}, {7}), "7 parts do not divide dim 2 of 16384 elements");
+  EXPECT_EQ(why({2}, {16384}), "no part would have several elements to reduce");
 }
 } // namespace

@@ -59,6 +59,29 @@ TEST_F(PlanTest, json_keeps_what_only_later_policies_fill) {
   EXPECT_EQ(json(plan), json(*again));
 }
 
+TEST_F(PlanTest, json_keeps_choices_of_forms) {
+  FormChoice split;
+  split.form = "split";
+  split.number = 2;
+  split.ops = {"linalg.matmul"};
+  split.taken = true;
+  split.parameters = {{"dims", {1}}, {"parts", {4}}};
+  split.numerics = {"f32", true, 0};
+  split.reason = "it is faster";
+  plan.forms = {split};
+  llvm::Expected<Plan> again = planFromJson(toJson(plan));
+  ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
+  ASSERT_EQ(again->forms.size(), 1u);
+  EXPECT_TRUE(split.isMetBy(again->forms[0]));
+  EXPECT_EQ(json(plan), json(*again));
+}
+
+TEST_F(PlanTest, refuses_forms_that_the_graph_does_not_offer) {
+  plan.forms.emplace_back();
+  plan.forms[0].form = "split";
+  expectIllegal("names form 'split' 0; the graph offers 0 of this form");
+}
+
 TEST_F(PlanTest, json_errors_name_the_field) {
   EXPECT_EQ(readError("[]"), "expected object when parsing plan");
   EXPECT_EQ(readError(R"({"edges": []})"), "missing value at plan.kernels");

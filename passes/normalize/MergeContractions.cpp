@@ -5,17 +5,16 @@
 #include "passes/Passes.h"
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Form.h"
+#include "passes/graph/FormPass.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/graph/ParameterRecipe.h"
-#include "passes/plan/forms/HorizontalMerge.h"
-#include "passes/plan/space/IterationSpace.h"
-#include "passes/plan/space/PlanNumerics.h"
+#include "passes/normalize/HorizontalMerge.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -226,33 +225,28 @@ private:
   OpBuilder builder;
 };
 
-class MergeContractions : public GraphPass<impl::MergeContractionsBase<MergeContractions>> {
+class MergeContractions : public GraphPass<FormPass<impl::MergeContractionsBase<MergeContractions>>> {
   using GraphPass::GraphPass;
 
   void run(const TensorGraph &graph, const Target &target) override {
-    HorizontalMerges merges = findHorizontalMerges(graph, target);
-    explain(graph, merges);
-    for (const HorizontalMerge &merge : merges.merges) {
-      assert(merge.verify(graph).empty() && "the decision fits its graph");
+    auto opOf = [&](unsigned id) { return graph.exprs()[id].op; };
+    auto [offers, apart] = findHorizontalMerges(graph, target);
+    for (const ApartContractions &pair : apart)
+      leave(opOf(pair.second), llvm::formatv("contractions {0} and {1} share an input and stay apart: {2}", pair.first,
+                                             pair.second, pair.reason)
+                                   .str());
+    std::vector<HorizontalMerge> taken;
+    for (HorizontalMerge &merge : offers) {
+      FailureOr<FormChoice> choice =
+          settle(merge.byRule(), llvm::map_to_vector(merge.contractions, opOf),
+                 [&](const FormChoice &choice) { return merge.layOut(graph, choice); });
+      if (failed(choice))
+        return;
+      if (choice->taken)
+        taken.push_back(std::move(merge));
+    }
+    for (const HorizontalMerge &merge : taken)
       Merger(graph, merge).apply();
-    }
-  }
-
-  void explain(const TensorGraph &graph, const HorizontalMerges &merges) {
-    auto options = [](StringRef name) { return remark::RemarkOpts::name(name).category("tile-merge-contractions"); };
-    for (const DeclinedMerge &pair : merges.declined)
-      remark::missed(graph.exprs()[pair.second].op->getLoc(), options("apart"))
-          << llvm::formatv("tile: contractions {0} and {1} share an input and stay apart: {2}", pair.first, pair.second,
-                           pair.reason)
-                 .str();
-    for (const HorizontalMerge &merge : merges.merges) {
-      remark::passed(graph.exprs()[merge.contractions.front()].op->getLoc(), options("merged"))
-          << llvm::formatv("tile: {0} contractions became one, with columns {1} and {2} epilogue steps",
-                           merge.contractions.size(), merge.columns.toString(), merge.epilogue.size())
-                 .str();
-      numMerged += merge.contractions.size();
-    }
-    numDeclined += merges.declined.size();
   }
 };
 } // namespace

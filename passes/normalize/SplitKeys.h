@@ -2,10 +2,10 @@
 // summed, the keys of an attention, is cut into parts, each with its own maximum and sums. The second phase multiplies
 // the sums of each part by exp(maximum of the part - maximum of all parts) and adds them up. If there are few rows, the
 // parts fill the GPU.
-#ifndef TILEWRIGHT_PLAN_FORMS_SPLITKEYS_H
-#define TILEWRIGHT_PLAN_FORMS_SPLITKEYS_H
+#ifndef TILEWRIGHT_NORMALIZE_SPLITKEYS_H
+#define TILEWRIGHT_NORMALIZE_SPLITKEYS_H
 
-#include "passes/plan/forms/KeyGroup.h"
+#include "passes/normalize/KeyGroup.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -14,7 +14,7 @@ namespace tilewright {
 inline constexpr llvm::StringLiteral kPartsOfRowsForm = "sums relative to maxima of parts";
 
 /// Splits the group into parts. The original ops are left without uses.
-void splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts, llvm::StringRef form);
+void splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts);
 
 } // namespace tilewright
 

@@ -2,8 +2,8 @@
 // the keys of an attention (SplitKeys.h): the maximum, the sums, and the ops that compute the exponents, back to a
 // contraction, so that each part is one kernel. The analysis reads bodies only (OnlineSoftmax.h), whatever they are
 // part of.
-#ifndef TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
-#define TILEWRIGHT_PLAN_FORMS_KEYGROUP_H
+#ifndef TILEWRIGHT_NORMALIZE_KEYGROUP_H
+#define TILEWRIGHT_NORMALIZE_KEYGROUP_H
 
 #include "passes/graph/TensorGraph.h"
 
@@ -29,7 +29,7 @@ struct KeyGroup {
 /// Finds the group of a maximum along one dim.
 KeyGroup findKeyGroup(const TensorGraph &graph, unsigned maximum);
 
-/// Returns a key that is equal for groups with equal predictions, such as those of repeated layers.
+/// Returns a key of a group that can be split, equal for groups with equal predictions, such as those of repeated layers.
 std::string kindOfGroup(const TensorGraph &graph, const KeyGroup &group);
 
 } // namespace tilewright

@@ -1,15 +1,16 @@
-#include "passes/plan/forms/HorizontalMerge.h"
+#include "passes/normalize/HorizontalMerge.h"
 
 #include "passes/graph/ConstantOperand.h"
+#include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/space/IterationSpace.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/OperationSupport.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
 using namespace mlir;
@@ -30,30 +31,35 @@ std::string ColumnLayout::toString() const {
   return text;
 }
 
-std::string HorizontalMerge::verify(const TensorGraph &graph) const {
-  if (contractions.size() < 2 || columns.slots.size() != contractions.size())
-    return "a merge needs two or more contractions, each with columns";
-  for (const std::vector<unsigned> &step : epilogue)
-    if (step.size() != contractions.size())
-      return "an epilogue step needs one expression for each contraction";
-  std::vector<bool> atLoad = computedAtLoad(graph);
-  for (auto [i, id] : llvm::enumerate(contractions)) {
-    std::optional<ContractionRoles> roles = blockRoles(graph, atLoad, id);
-    if (!roles || graph.exprs()[id].domain[roles->n] != columns.heads * columns.slots[i] * columns.width)
-      return "the number of columns of contraction " + std::to_string(i) + " is not its N";
+FormChoice HorizontalMerge::byRule() const {
+  FormChoice choice;
+  choice.form = "merged contractions";
+  choice.taken = savedSeconds > 0;
+  choice.parameters = {{"heads", {columns.heads}}, {"width", {columns.width}}};
+  std::string seconds = llvm::formatv("{0:f3} us", std::abs(savedSeconds) * 1e6);
+  if (choice.taken) {
+    choice.reason = "fewer launches and reads of the shared tensor save " + seconds;
+  } else {
+    choice.reason = "padding columns " + columns.toString() + " to whole register blocks costs " + seconds +
+                    " more than fewer launches save";
+    choice.wouldChange = "columns that fill register blocks";
   }
-  return "";
+  return choice;
 }
 
-void HorizontalMerges::print(raw_ostream &os) const {
-  for (const HorizontalMerge &merge : merges) {
-    os << "merge ";
-    llvm::interleaveComma(merge.contractions, os);
-    os << ": columns " << merge.columns.toString() << ", " << merge.epilogue.size() << " epilogue steps, saves "
-       << llvm::format("%.3g us", merge.savedSeconds * 1e6) << "\n";
+std::string HorizontalMerge::layOut(const TensorGraph &graph, const FormChoice &choice) {
+  ArrayRef<int64_t> heads = choice.values("heads"), width = choice.values("width");
+  if (choice.parameters.size() != 2 || heads.size() != 1 || width.size() != 1 || heads[0] < 1 || width[0] < 1)
+    return "its parameters must be a positive number of heads and their width";
+  columns = {heads[0], width[0], {}};
+  std::vector<bool> atLoad = computedAtLoad(graph);
+  for (unsigned id : contractions) {
+    int64_t n = graph.exprs()[id].domain[blockRoles(graph, atLoad, id)->n];
+    columns.slots.push_back(n / columns.heads / columns.width);
+    if (columns.heads * columns.slots.back() * columns.width != n)
+      return llvm::formatv("{0} columns are no {1} heads of whole slots of {2}", n, columns.heads, columns.width);
   }
-  for (const DeclinedMerge &pair : declined)
-    os << "keep " << pair.first << " and " << pair.second << " apart: " << pair.reason << "\n";
+  return "";
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,6 +91,10 @@ static bool sameBodies(Operation *a, Operation *b) {
                                                     OperationEquivalence::IgnoreLocations);
 }
 
+static double bytesOf(Value tensor) {
+  return static_cast<double>(cast<RankedTensorType>(tensor.getType()).getNumElements() * elementBytesOf(tensor));
+}
+
 static Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
 /// Returns the width of the innermost dim into which a reader splits dim `axis` of a tensor, such as into heads.
@@ -108,7 +118,7 @@ static int64_t headWidth(Value tensor, int64_t axis, unsigned steps) {
 }
 
 //===----------------------------------------------------------------------===//
-// The decision
+// The offers
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -137,7 +147,7 @@ public:
 private:
   static constexpr unsigned kStepsToHeads = 8; ///< most ops between a projection and the reshape into heads
 
-  /// Decides on the merge of the first candidate with those that go with it, and returns the others.
+  /// Offers the merge of the first candidate with those that go with it, and returns the others.
   std::vector<Candidate> takeGroup(ArrayRef<Candidate> candidates) {
     std::vector<Candidate> group = {candidates.front()}, rest;
     for (const Candidate &candidate : candidates.drop_front()) {
@@ -147,10 +157,10 @@ private:
       else
         rest.push_back(candidate);
       if (!why.empty())
-        found.declined.push_back({candidates.front().id, candidate.id, std::move(why)});
+        found.apart.push_back({candidates.front().id, candidate.id, std::move(why)});
     }
     if (group.size() > 1)
-      decide(group);
+      offer(group);
     return rest;
   }
 
@@ -194,29 +204,19 @@ private:
     return sizes;
   }
 
-  /// Adds the merge with the best layout if it saves time, and declines it otherwise.
-  void decide(ArrayRef<Candidate> group) {
+  /// Offers the merge with the best layout.
+  void offer(ArrayRef<Candidate> group) {
     HorizontalMerge merge;
     for (const Candidate &candidate : group)
       merge.contractions.push_back(candidate.id);
-    double best = -std::numeric_limits<double>::infinity();
+    merge.savedSeconds = -std::numeric_limits<double>::infinity();
     for (const ColumnLayout &layout : layoutsOf(group))
-      if (double saved = savedSeconds(group, layout); saved > best) {
-        best = saved;
+      if (double saved = savedSeconds(group, layout); saved > merge.savedSeconds) {
+        merge.savedSeconds = saved;
         merge.columns = layout;
       }
-    if (best <= 0) {
-      std::string more;
-      llvm::raw_string_ostream(more) << llvm::format("%.3g us", -best * 1e6);
-      for (const Candidate &candidate : group.drop_front())
-        found.declined.push_back({group.front().id, candidate.id,
-                                  "padding columns " + merge.columns.toString() + " to whole register blocks costs " +
-                                      more + " more than one launch less saves"});
-      return;
-    }
-    merge.savedSeconds = best;
     extendEpilogue(merge, group);
-    found.merges.push_back(std::move(merge));
+    found.offers.push_back(std::move(merge));
   }
 
   /// Returns the layouts to choose from: by heads if readers split the columns so, and by the greatest common divisor.
@@ -256,10 +256,10 @@ private:
     int64_t together = layout.heads * layout.allSlots() * llvm::alignTo(layout.width, block);
     double points = static_cast<double>(first.domainSize()) / columnsOf(group.front());
     TensorAccess weights = weightsOf(group.front());
-    double weightBytes = static_cast<double>(tensorBytes(weights.tensor)) / columnsOf(group.front());
+    double weightBytes = bytesOf(weights.tensor) / columnsOf(group.front());
     double bandwidth = target.level(tile::Space::global).bandwidth;
     double column = points * 2 / target.flopsPerSecond + weightBytes / bandwidth;
-    double shared = tensorBytes(first.inputs[group.front().roles.lhsInput].tensor) / bandwidth;
+    double shared = bytesOf(first.inputs[group.front().roles.lhsInput].tensor) / bandwidth;
     return (group.size() - 1) * (target.launchSeconds + shared) - (together - separate) * column;
   }
 

@@ -1,4 +1,4 @@
-#include "passes/plan/forms/KeyGroup.h"
+#include "passes/normalize/KeyGroup.h"
 
 #include "passes/graph/Contraction.h"
 #include "passes/graph/OnlineSoftmax.h"
@@ -244,7 +244,7 @@ KeyGroup tilewright::findKeyGroup(const TensorGraph &graph, unsigned maximum) {
 }
 
 std::string tilewright::kindOfGroup(const TensorGraph &graph, const KeyGroup &group) {
-  std::string kind = group.reason;
+  std::string kind;
   llvm::raw_string_ostream os(kind);
   for (const KeyMember &member : group.members) {
     auto op = cast<linalg::LinalgOp>(graph.exprs()[member.expr].op);

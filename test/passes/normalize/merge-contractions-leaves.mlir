@@ -4,7 +4,7 @@
 
 // REMARK: stay apart: the tensor that one of them multiplies it with is computed in each call
 // CHECK-LABEL: func @computed
-// CHECK-COUNT-2: linalg.matmul
+// CHECK-COUNT-2: = linalg.matmul
 func.func @computed(%x: tensor<9x64xf32>, %v: tensor<64x64xf32>) -> (tensor<9x64xf32>, tensor<9x64xf32>) {
   %w = arith.constant dense_resource<w> : tensor<64x64xf32>
   %z = arith.constant dense<0.0> : tensor<9x64xf32>
@@ -19,7 +19,7 @@ func.func @computed(%x: tensor<9x64xf32>, %v: tensor<64x64xf32>) -> (tensor<9x64
 // REMARK: stay apart: their element types differ
 // REMARK: stay apart: their bodies or inits differ
 // CHECK-LABEL: func @differ
-// CHECK-COUNT-4: linalg.matmul
+// CHECK-COUNT-4: = linalg.matmul
 #x = affine_map<(i, j, k) -> (i, k)>
 #w = affine_map<(i, j, k) -> (j, k)>
 #y = affine_map<(i, j, k) -> (i, j)>
@@ -39,9 +39,9 @@ func.func @differ(%x: tensor<9x64xbf16>) -> (tensor<9x64xf32>, tensor<9x64xf32>,
 // -----
 
 // gcd(70, 4100) = 10: a block of 64 lanes for every ten columns would cost much more than a launch.
-// REMARK: stay apart: padding columns 1 x (7 + 410) x 10 to whole register blocks costs {{.*}} us more than one launch less saves
+// REMARK: form 'merged contractions' 0 of linalg.matmul, linalg.matmul is declined, heads 1, width 10: padding columns 1 x (7 + 410) x 10 to whole register blocks costs {{.*}} us more than fewer launches save; would change: columns that fill register blocks
 // CHECK-LABEL: func @ragged
-// CHECK-COUNT-2: linalg.matmul
+// CHECK-COUNT-2: = linalg.matmul
 func.func @ragged(%x: tensor<99x640xf32>) -> (tensor<99x70xf32>, tensor<99x4100xf32>) {
   %v = arith.constant dense_resource<v> : tensor<640x70xf32>
   %w = arith.constant dense_resource<w> : tensor<640x4100xf32>
@@ -55,7 +55,7 @@ func.func @ragged(%x: tensor<99x640xf32>) -> (tensor<99x70xf32>, tensor<99x4100x
 // -----
 
 // Biases computed in each call cannot be concatenated, so the contractions are merged, but not the ops behind them.
-// REMARK: Passed] merged {{.*}}columns 1 x (1 + 1) x 64 and 0 epilogue steps
+// REMARK: Passed] form {{.*}}is taken, heads 1, width 64:
 // CHECK-LABEL: func @computed_bias
 // CHECK: tensor<9x2x64xf32>
 // CHECK-COUNT-2: arith.addf %{{.*}}, %{{.*}} : f32
@@ -88,7 +88,7 @@ func.func @computed_bias(%x: tensor<9x5xf32>, %b: tensor<64xf32>, %c: tensor<64x
 // One contraction reads the other's result, or another tensor: nothing is shared, and no remark is due.
 // REMARK-NOT: remark:
 // CHECK-LABEL: func @depends
-// CHECK-COUNT-3: linalg.matmul
+// CHECK-COUNT-3: = linalg.matmul
 func.func @depends(%x: tensor<9x64xf32>, %y: tensor<9x64xf32>) -> (tensor<9x64xf32>, tensor<9x64xf32>) {
   %v = arith.constant dense_resource<v> : tensor<64x64xf32>
   %w = arith.constant dense_resource<w> : tensor<64x64xf32>

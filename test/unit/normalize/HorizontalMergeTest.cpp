@@ -1,5 +1,5 @@
 // Tests which contractions are merged, and the layout of their columns.
-#include "passes/plan/forms/HorizontalMerge.h"
+#include "passes/normalize/HorizontalMerge.h"
 #include "test/unit/PlanFixture.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -30,45 +30,49 @@ protected:
 TEST_F(HorizontalMergeTest, equal_parts_have_a_slot_each) {
   for (int64_t columns : {70, 768}) {
     HorizontalMerges found = merges({columns, columns, columns});
-    ASSERT_EQ(found.merges.size(), 1u);
-    EXPECT_EQ(found.merges[0].contractions, (std::vector<unsigned>{0, 1, 2}));
-    EXPECT_EQ(found.merges[0].columns.toString(), "1 x (1 + 1 + 1) x " + std::to_string(columns));
-    EXPECT_GT(found.merges[0].savedSeconds, 0);
+    ASSERT_EQ(found.offers.size(), 1u);
+    EXPECT_EQ(found.offers[0].contractions, (std::vector<unsigned>{0, 1, 2}));
+    EXPECT_EQ(found.offers[0].columns.toString(), "1 x (1 + 1 + 1) x " + std::to_string(columns));
+    EXPECT_TRUE(found.offers[0].byRule().taken);
   }
 }
 
 TEST_F(HorizontalMergeTest, unequal_parts_share_their_greatest_common_divisor) {
   HorizontalMerges found = merges({512, 128});
-  ASSERT_EQ(found.merges.size(), 1u);
-  EXPECT_EQ(found.merges[0].columns.toString(), "1 x (4 + 1) x 128");
+  ASSERT_EQ(found.offers.size(), 1u);
+  EXPECT_EQ(found.offers[0].columns.toString(), "1 x (4 + 1) x 128");
 }
 
 TEST_F(HorizontalMergeTest, columns_that_only_fill_up_blocks_keep_parts_apart) {
   HorizontalMerges found = merges({4100, 70});
-  EXPECT_TRUE(found.merges.empty());
-  ASSERT_EQ(found.declined.size(), 1u);
-  EXPECT_NE(found.declined[0].reason.find("to whole register blocks"), std::string::npos);
+  ASSERT_EQ(found.offers.size(), 1u);
+  FormChoice choice = found.offers[0].byRule();
+  EXPECT_FALSE(choice.taken);
+  EXPECT_NE(choice.reason.find("to whole register blocks"), std::string::npos);
 }
 
 // The decision compares times: a launch that costs more is worth more padded columns.
 TEST_F(HorizontalMergeTest, a_dear_launch_is_worth_more_columns) {
   target.launchSeconds = 1;
-  EXPECT_EQ(merges({4100, 70}).merges.size(), 1u);
+  EXPECT_TRUE(merges({4100, 70}).offers.front().byRule().taken);
 }
 
-TEST_F(HorizontalMergeTest, every_merge_verifies_and_says_what_it_is) {
+// A choice can be edited: other columns are laid out if they are whole heads and slots, and refused otherwise.
+TEST_F(HorizontalMergeTest, the_columns_of_a_choice_are_laid_out_or_refused) {
   TensorGraph graph = products({128, 64, 64});
   HorizontalMerges found = findHorizontalMerges(graph, target);
-  ASSERT_EQ(found.merges.size(), 1u);
-  EXPECT_EQ(found.merges[0].verify(graph), "");
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  found.print(os);
-  EXPECT_EQ(text.substr(0, text.find(", saves")), "merge 0, 1, 2: columns 1 x (2 + 1 + 1) x 64, 0 epilogue steps");
-  found.merges[0].columns.width = 32;
-  EXPECT_NE(found.merges[0].verify(graph), "");
-  found.merges[0].contractions.pop_back();
-  EXPECT_NE(found.merges[0].verify(graph), "");
+  ASSERT_EQ(found.offers.size(), 1u);
+  HorizontalMerge &merge = found.offers[0];
+  FormChoice choice = merge.byRule();
+  EXPECT_EQ(merge.layOut(graph, choice), "");
+  EXPECT_EQ(merge.columns.toString(), "1 x (2 + 1 + 1) x 64");
+  choice.parameters = {{"heads", {2}}, {"width", {16}}};
+  EXPECT_EQ(merge.layOut(graph, choice), "");
+  EXPECT_EQ(merge.columns.toString(), "2 x (4 + 2 + 2) x 16");
+  choice.parameters["width"] = {24};
+  EXPECT_EQ(merge.layOut(graph, choice), "128 columns are no 2 heads of whole slots of 24");
+  choice.parameters = {{"heads", {0}}, {"width", {64}}};
+  EXPECT_EQ(merge.layOut(graph, choice), "its parameters must be a positive number of heads and their width");
 }
 
 } // namespace

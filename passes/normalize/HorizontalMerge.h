@@ -1,10 +1,11 @@
 // Decides which independent contractions are merged into one (Souffle 6.1): those that multiply the same tensor with
 // weights and agree in everything else. The columns of the merged contraction are divided into three dims, so that
-// every reader can address its own: heads, the slots of a head, and the columns of a slot. The decision is a pure
-// function of graph and target; MergeContractions carries it out.
-#ifndef TILEWRIGHT_PLAN_FORMS_HORIZONTALMERGE_H
-#define TILEWRIGHT_PLAN_FORMS_HORIZONTALMERGE_H
+// every reader can address its own: heads, the slots of a head, and the columns of a slot. The offers and the rule that
+// takes them are pure functions of graph and target; MergeContractions carries the choices out.
+#ifndef TILEWRIGHT_NORMALIZE_HORIZONTALMERGE_H
+#define TILEWRIGHT_NORMALIZE_HORIZONTALMERGE_H
 
+#include "passes/graph/FormChoice.h"
 #include "passes/graph/TensorGraph.h"
 #include "passes/target/Target.h"
 #include <vector>
@@ -21,7 +22,7 @@ struct ColumnLayout {
   std::string toString() const;
 };
 
-/// Contractions that are merged into one.
+/// Contractions that can be merged into one.
 struct HorizontalMerge {
   std::vector<unsigned> contractions; ///< expressions of the graph, in program order
   /// Elementwise expressions that follow all contractions alike and are merged, too: by step, one for each contraction.
@@ -29,24 +30,24 @@ struct HorizontalMerge {
   ColumnLayout columns;
   double savedSeconds = 0; ///< seconds of launches and reads of the shared tensor, minus those of padded columns
 
-  /// Returns why the merge cannot be carried out on the graph, or an empty string if it can.
-  std::string verify(const TensorGraph &graph) const;
+  /// Returns the choice that the prediction alone makes: merge if it saves time.
+  FormChoice byRule() const;
+  /// Sets the columns to the choice's. Returns why the merge cannot be carried out on the graph, or an empty string.
+  std::string layOut(const TensorGraph &graph, const FormChoice &choice);
 };
 
-/// Two contractions that share a tensor but are not merged.
-struct DeclinedMerge {
+/// Two contractions that share a tensor but cannot be merged.
+struct ApartContractions {
   unsigned first, second;
   std::string reason;
 };
 
 struct HorizontalMerges {
-  std::vector<HorizontalMerge> merges;
-  std::vector<DeclinedMerge> declined;
-
-  void print(llvm::raw_ostream &os) const;
+  std::vector<HorizontalMerge> offers;
+  std::vector<ApartContractions> apart;
 };
 
-/// Decides on the merges of a graph.
+/// Finds the merges of a graph, each with its best columns.
 HorizontalMerges findHorizontalMerges(const TensorGraph &graph, const Target &target);
 
 /// The operand with which an elementwise step reads the result of the step before.

@@ -1,16 +1,15 @@
-#include "passes/plan/forms/SplitKeys.h"
+#include "passes/normalize/SplitKeys.h"
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Form.h"
-#include "passes/plan/space/PlanNumerics.h"
+#include "passes/normalize/TwoPhaseReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include <map>
 
 using namespace mlir;
 using namespace tilewright;
@@ -18,9 +17,9 @@ using namespace tilewright;
 namespace {
 class KeySplitter {
 public:
-  KeySplitter(const TensorGraph &graph, const KeyGroup &group, int64_t parts, StringRef form)
+  KeySplitter(const TensorGraph &graph, const KeyGroup &group, int64_t parts)
       : graph(graph), group(group), parts(parts), last(graph.exprs()[group.members.back().expr].op),
-        builder(last->getContext()), form(builder.getStringAttr(form)) {
+        builder(last->getContext()), form(builder.getStringAttr(kPartsOfRowsForm)) {
     builder.setInsertionPointAfter(last);
   }
 
@@ -64,24 +63,6 @@ private:
       if (index.isFunctionOfDim(dim))
         return i;
     return -1;
-  }
-
-  /// Returns the view of a tensor whose dim at `position` is split into parts and keys of a part.
-  Value cut(Value tensor, int64_t position, Location loc) {
-    Value &view = views[{tensor.getAsOpaquePointer(), position}];
-    if (view)
-      return view;
-    auto type = cast<RankedTensorType>(tensor.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape[position] /= parts;
-    shape.insert(shape.begin() + position, parts);
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
-      groups.push_back({next++});
-      if (dim == position)
-        groups.back().push_back(next++);
-    }
-    return view = tensor::ExpandShapeOp::create(builder, loc, type.clone(shape), tensor, groups);
   }
 
   /// Builds the first phase of a member: its op for each part.
@@ -143,7 +124,8 @@ private:
         int64_t position = positionOf(read.map, member.dim);
         if (position < 0)
           return {read.tensor, indexInParts(read.map, -1, /*leads=*/false)};
-        return {cut(read.tensor, position, tensor.getLoc()), indexInParts(read.map, position, /*leads=*/false)};
+        return {cutView(builder, tensor.getLoc(), read.tensor, position, parts, views),
+                indexInParts(read.map, position, /*leads=*/false)};
       }
     return {tensor, map.shiftDims(1)}; // a scalar
   }
@@ -215,11 +197,11 @@ private:
   Operation *last;
   OpBuilder builder;
   StringAttr form;
-  llvm::DenseMap<Value, Value> partial;                    ///< by original result: that of the first phase
-  std::map<std::pair<const void *, int64_t>, Value> views; ///< by tensor and position of the split dim
+  llvm::DenseMap<Value, Value> partial; ///< by original result: that of the first phase
+  SplitViews views;
 };
 } // namespace
 
-void tilewright::splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts, StringRef form) {
-  KeySplitter(graph, group, parts, form).run();
+void tilewright::splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts) {
+  KeySplitter(graph, group, parts).run();
 }

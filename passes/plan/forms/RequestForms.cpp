@@ -1,0 +1,31 @@
+// Requests the forms of a plan from a file, so that the passes that offer them choose as the plan does.
+#include "passes/Passes.h"
+#include "passes/plan/ir/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace tilewright {
+#define GEN_PASS_DEF_REQUESTFORMS
+#include "passes/Passes.h.inc"
+
+namespace {
+struct RequestForms : impl::RequestFormsBase<RequestForms> {
+  using RequestFormsBase::RequestFormsBase;
+
+  void runOnOperation() override {
+    if (planIn.empty())
+      return;
+    llvm::Expected<Plan> plan = readPlan(planIn);
+    if (!plan) {
+      getOperation().emitError(llvm::toString(plan.takeError()));
+      return signalPassFailure();
+    }
+    if (!plan->forms.empty())
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        requestForms(function, plan->forms);
+  }
+};
+} // namespace
+} // namespace tilewright
