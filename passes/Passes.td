@@ -5,6 +5,7 @@
 
 include "passes/graph/Passes.td"
 include "passes/normalize/Passes.td"
+include "passes/normalize/forms/Passes.td"
 include "passes/plan/fusion/Passes.td"
 include "passes/plan/forms/Passes.td"
 include "passes/plan/apply/Passes.td"

@@ -16,7 +16,7 @@ PASS_PAGES = {
     "graph": ("Analyses of the graph", ("graph",)),
     "normalize": ("Normalization", ("normalize",)),
     "plan": ("Planning", ("plan/apply",)),
-    "forms": ("Forms and layouts", ("plan/forms",)),
+    "forms": ("Forms and layouts", ("normalize/forms", "plan/forms")),
     "program": ("Tile programs", ("program", "program/cpu", "program/movement")),
     "program-gpu": ("Tile programs for GPUs", ("program/gpu",)),
     "codegen": ("Code generation", ("codegen/common", "codegen/cpu", "codegen/gpu")),

@@ -21,6 +21,7 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("passes/graph",),
     ("passes/layout",),
     ("passes/normalize", "passes/cost"),
+    ("passes/normalize/forms",),
     ("passes/plan/ir",),
     ("passes/plan/space",),
     ("passes/backend",),

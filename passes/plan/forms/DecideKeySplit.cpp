@@ -1,7 +1,7 @@
 #include "passes/plan/forms/DecideKeySplit.h"
 
 #include "passes/cost/Confidence.h"
-#include "passes/normalize/SplitKeys.h"
+#include "passes/normalize/forms/SplitKeys.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/support/EraseUnused.h"
 

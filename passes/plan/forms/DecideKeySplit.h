@@ -4,7 +4,7 @@
 #define TILEWRIGHT_PLAN_FORMS_DECIDEKEYSPLIT_H
 
 #include "passes/graph/FormChoice.h"
-#include "passes/normalize/KeyGroup.h"
+#include "passes/normalize/forms/KeyGroup.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {

@@ -10,7 +10,7 @@
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/plan/forms/DecideKeySplit.h"
 #include "passes/plan/forms/DecideReductionSplit.h"
-#include "passes/normalize/SplitKeys.h"
+#include "passes/normalize/forms/SplitKeys.h"
 #include "passes/plan/fusion/FusionProblem.h"
 #include "passes/support/EraseUnused.h"
 #include "passes/target/TargetOrError.h"

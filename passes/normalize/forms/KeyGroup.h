@@ -2,8 +2,8 @@
 // the keys of an attention (SplitKeys.h): the maximum, the sums, and the ops that compute the exponents, back to a
 // contraction, so that each part is one kernel. The analysis reads bodies only (OnlineSoftmax.h), whatever they are
 // part of.
-#ifndef TILEWRIGHT_NORMALIZE_KEYGROUP_H
-#define TILEWRIGHT_NORMALIZE_KEYGROUP_H
+#ifndef TILEWRIGHT_NORMALIZE_FORMS_KEYGROUP_H
+#define TILEWRIGHT_NORMALIZE_FORMS_KEYGROUP_H
 
 #include "passes/graph/TensorGraph.h"
 

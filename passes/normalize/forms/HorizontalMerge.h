@@ -2,8 +2,8 @@
 // weights and agree in everything else. The columns of the merged contraction are divided into three dims, so that
 // every reader can address its own: heads, the slots of a head, and the columns of a slot. The offers and the rule that
 // takes them are pure functions of graph and target; MergeContractions carries the choices out.
-#ifndef TILEWRIGHT_NORMALIZE_HORIZONTALMERGE_H
-#define TILEWRIGHT_NORMALIZE_HORIZONTALMERGE_H
+#ifndef TILEWRIGHT_NORMALIZE_FORMS_HORIZONTALMERGE_H
+#define TILEWRIGHT_NORMALIZE_FORMS_HORIZONTALMERGE_H
 
 #include "passes/graph/FormChoice.h"
 #include "passes/graph/TensorGraph.h"

@@ -2,10 +2,10 @@
 // summed, the keys of an attention, is cut into parts, each with its own maximum and sums. The second phase multiplies
 // the sums of each part by exp(maximum of the part - maximum of all parts) and adds them up. If there are few rows, the
 // parts fill the GPU.
-#ifndef TILEWRIGHT_NORMALIZE_SPLITKEYS_H
-#define TILEWRIGHT_NORMALIZE_SPLITKEYS_H
+#ifndef TILEWRIGHT_NORMALIZE_FORMS_SPLITKEYS_H
+#define TILEWRIGHT_NORMALIZE_FORMS_SPLITKEYS_H
 
-#include "passes/normalize/KeyGroup.h"
+#include "passes/normalize/forms/KeyGroup.h"
 
 #include "mlir/IR/Builders.h"
 

@@ -1,5 +1,5 @@
 // Tests which contractions are merged, and the layout of their columns.
-#include "passes/normalize/HorizontalMerge.h"
+#include "passes/normalize/forms/HorizontalMerge.h"
 #include "test/unit/PlanFixture.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,4 +1,4 @@
-#include "passes/normalize/SplitKeys.h"
+#include "passes/normalize/forms/SplitKeys.h"
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Contraction.h"

@@ -1,4 +1,4 @@
-#include "passes/normalize/HorizontalMerge.h"
+#include "passes/normalize/forms/HorizontalMerge.h"
 
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/ElementBytes.h"

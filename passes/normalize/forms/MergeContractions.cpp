@@ -8,7 +8,7 @@
 #include "passes/graph/FormPass.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/graph/ParameterRecipe.h"
-#include "passes/normalize/HorizontalMerge.h"
+#include "passes/normalize/forms/HorizontalMerge.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,4 +1,4 @@
-#include "passes/normalize/KeyGroup.h"
+#include "passes/normalize/forms/KeyGroup.h"
 
 #include "passes/graph/Contraction.h"
 #include "passes/graph/OnlineSoftmax.h"
