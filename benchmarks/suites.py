@@ -15,6 +15,8 @@ SUITES: dict[str, tuple[str, ...]] = {
     "gemm-square": ("gemm-square",),
     "chains": ("chains",),
     "convolutions": ("convolutions",),
+    "networks": ("networks",),
+    "convs": ("convs",),
 }
 """The values of `Workload.suite` that each suite on the command line contains."""
 
@@ -32,6 +34,8 @@ _DTYPES_OF_SUITE = {
     "gemm-square": ("f16", "bf16"),
     "chains": DTYPES,
     "convolutions": DTYPES,
+    "networks": DTYPES,
+    "convs": DTYPES,
 }
 
 

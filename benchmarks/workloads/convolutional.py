@@ -100,6 +100,33 @@ def convolution(options: ConvolutionOptions) -> onnx.ModelProto:
     return g.build()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionChainOptions:
+    """Two convolutions in a row, with the names of Chimera's table V; `image` is the side of the first input."""
+
+    channels: int
+    image: int
+    filters: tuple[int, int]
+    strides: tuple[int, int]
+    kernels: tuple[int, int]
+    has_relu: bool = False
+    seed: int = 0
+
+
+def convolution_chain(options: ConvolutionChainOptions) -> onnx.ModelProto:
+    """Builds conv, relu if it has one, and conv, both padded by half of their kernels."""
+    o = options
+    g = GraphBuilder("convolution-chain", seed=o.seed)
+    x, channels, size = g.input("image", (1, o.channels, o.image, o.image)), o.channels, o.image
+    for number, (filters, stride, kernel) in enumerate(zip(o.filters, o.strides, o.kernels, strict=True)):
+        x = _conv(g, x, channels, filters, kernel=kernel, stride=stride)
+        if o.has_relu and number == 0:
+            x = g.op("Relu", x)
+        channels, size = filters, (size + kernel // 2 * 2 - kernel) // stride + 1
+    g.output(x, (1, channels, size, size))
+    return g.build()
+
+
 def pooling(op: str, channels: int, image: int, *, kernel: int, stride: int) -> onnx.ModelProto:
     """Builds a single MaxPool or AveragePool, or GlobalAveragePool, which has neither kernel nor stride."""
     g = GraphBuilder("pooling")
