@@ -70,8 +70,6 @@ static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::strin
 std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
   if (expr.inputs.size() != 2 || expr.op->getNumResults() != 1)
     return "it has an input besides the two that it multiplies";
-  if (llvm::any_of(expr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); }))
-    return "it reads its inputs under a guard";
   std::string reason;
   std::optional<SumOfProducts> found = matchBody(expr, &reason);
   if (!found)

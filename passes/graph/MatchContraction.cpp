@@ -8,13 +8,13 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Returns the unguarded load that an operand comes from, possibly widened after it.
-static LoadOp loadOf(Value operand) {
+/// Returns the load that an operand comes from, possibly widened after it.
+static LoadOp loadOf(Value operand, OperandGuards guards) {
   auto load = operand.getDefiningOp<LoadOp>();
-  return load && !load.getGuard() ? load : LoadOp();
+  return load && (guards == OperandGuards::allowed || !load.getGuard()) ? load : LoadOp();
 }
 
-std::optional<Contraction> tilewright::matchContraction(ComputeOp compute) {
+std::optional<Contraction> tilewright::matchContraction(ComputeOp compute, OperandGuards guards) {
   Block &body = compute.getBodyBlock();
   int64_t n = compute.getVector();
   if (compute.getAccs().size() != 1 || n < 0 || compute.isReduced(n) || compute.getReductions().empty())
@@ -23,7 +23,7 @@ std::optional<Contraction> tilewright::matchContraction(ComputeOp compute) {
       matchSumOfProducts(cast<YieldOp>(body.getTerminator()).getValues()[0], body.getArgument(0));
   if (!sum || !sum->product->hasOneUse() || !sum->sum->hasOneUse())
     return std::nullopt;
-  LoadOp loads[] = {loadOf(sum->operands[0]), loadOf(sum->operands[1])};
+  LoadOp loads[] = {loadOf(sum->operands[0], guards), loadOf(sum->operands[1], guards)};
   if (!loads[0] || !loads[1] || loads[0] == loads[1])
     return std::nullopt;
   // The body must do nothing else: no stores, no further results.

@@ -18,8 +18,11 @@ struct Contraction {
   mlir::Operation *lhsWidening, *rhsWidening; ///< null: none
 };
 
+/// Says if operands may be read under a guard, as padded images are. Elements outside of it are zeros.
+enum class OperandGuards { refused, allowed };
+
 /// Matches the nest, if its body does nothing else and exactly one operand varies along its vector dim.
-std::optional<Contraction> matchContraction(tile::ComputeOp compute);
+std::optional<Contraction> matchContraction(tile::ComputeOp compute, OperandGuards guards = OperandGuards::refused);
 
 } // namespace tilewright
 

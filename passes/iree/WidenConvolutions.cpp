@@ -41,14 +41,16 @@ bool readsWindows(linalg::LinalgOp op) {
   return false;
 }
 
-/// Returns true if an input is a strided slice, possibly reshaped. IREE moves such a slice into the product's kernel.
+/// Returns true if an input is a strided slice, or the windows of an image, possibly reshaped. IREE moves such movement
+/// into the product's kernel.
 bool readsSteps(linalg::LinalgOp op) {
   return llvm::any_of(op.getDpsInputs(), [](Value input) {
     Operation *source = input.getDefiningOp();
     while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(source))
       source = source->getOperand(0).getDefiningOp();
     auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(source);
-    return slice && !slice.hasUnitStride();
+    auto windows = dyn_cast_or_null<linalg::GenericOp>(source);
+    return (slice && !slice.hasUnitStride()) || (windows && readsWindows(windows));
   });
 }
 

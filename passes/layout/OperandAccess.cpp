@@ -1,10 +1,14 @@
 // A run is aligned if its length divides the offset of the access and the strides of all other dims. If a tile has to
-// contain it completely, its length must also divide the tile size and the extent.
+// contain it completely, its length must also divide the tile size and the extent. Indices may divide a dim into pieces
+// (the heads of an attention, the lines and windows of an image); then no run may cross from one piece into the next.
 #include "passes/layout/OperandAccess.h"
 
 #include "passes/support/AffineAlgebra.h"
 #include "passes/support/Strides.h"
 #include "passes/target/AccessBytes.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -13,39 +17,100 @@ using namespace tilewright;
 
 bool OperandAccess::liesAlong(int64_t dim) const { return dim >= 0 && strideAlong(map, denseStrides(shape), dim) == 1; }
 
-bool OperandAccess::liesByK(int64_t dim, int64_t k) const { return dim < 0 || liesAlong(k) || !liesAlong(dim); }
-
-/// Returns the sizes of the pieces into which indices divide the dim (the heads of an attention) and the distances
-/// between them; neighbours within a piece are contiguous. Returns none if neighbours are not contiguous.
-static std::optional<SmallVector<int64_t>> piecesAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
-  SmallVector<int64_t> pieces;
-  int64_t within = 0;
-  for (auto [place, index] : llvm::enumerate(map.getResults())) {
-    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-    auto size = cut ? dyn_cast<AffineConstantExpr>(cut.getRHS()) : AffineConstantExpr();
-    bool isPlace = index.getKind() == AffineExprKind::Mod, isPiece = index.getKind() == AffineExprKind::FloorDiv;
-    if (size && (isPlace || isPiece) && cut.getLHS() == getAffineDimExpr(dim, map.getContext())) {
-      pieces.append({size.getValue(), isPiece ? strides[place] : size.getValue()});
-      within += isPlace ? strides[place] : 0;
-    } else if (std::optional<int64_t> step = strideAlong(map.getSubMap(place), strides.slice(place, 1), dim)) {
-      within += *step;
-    } else {
-      return std::nullopt;
-    }
+/// Returns the sectors that the threads of a warp read per element if they read neighbours along the dim.
+static double sectorShare(const OperandAccess &access, int64_t dim) {
+  constexpr int64_t kWarpLanes = 32;
+  int64_t points = std::min(kWarpLanes, access.extents[dim]);
+  SmallVector<int64_t> strides = denseStrides(access.shape), point(access.map.getNumInputs(), 0);
+  llvm::SmallSetVector<int64_t, kWarpLanes> sectors;
+  for (point[dim] = 0; point[dim] < points; ++point[dim]) {
+    int64_t offset = 0;
+    for (auto [index, stride] : llvm::zip(access.map.compose(point), strides))
+      offset += index * stride;
+    sectors.insert(llvm::divideFloorSigned(offset * access.elementBytes, kSectorBytes));
   }
-  return within == 1 ? std::optional(pieces) : std::nullopt;
+  return static_cast<double>(sectors.size()) / static_cast<double>(points);
 }
 
-/// Returns a divisor of the distances between neighbouring elements along the dim, also if indices divide the dim
-/// (heads that share keys).
-static int64_t stepAlong(AffineMap map, ArrayRef<int64_t> strides, int64_t dim) {
-  if (std::optional<int64_t> stride = strideAlong(map, strides, dim))
-    return *stride;
-  int64_t step = 0;
-  for (auto [index, stride] : llvm::zip(map.getResults(), strides))
-    if (index.isFunctionOfDim(dim))
-      step = std::gcd(step, stride);
-  return std::max<int64_t>(step, 1);
+bool OperandAccess::liesByK(int64_t dim, int64_t k) const {
+  if (dim < 0 || liesAlong(k))
+    return true;
+  return !liesAlong(dim) && sectorShare(*this, k) <= sectorShare(*this, dim);
+}
+
+namespace {
+/// How an index, or an offset in memory, changes from one point of a dim to the next.
+struct AlongDim {
+  int64_t step;    ///< change from a point to the next one
+  int64_t divisor; ///< a divisor of the values at which runs begin; 0 if these are all 0
+};
+
+/// Follows quasi-affine indices along one dim.
+class IndexAlong {
+public:
+  /// `run` is the length of runs, which begin at its multiples.
+  IndexAlong(ArrayRef<int64_t> extents, int64_t dim, int64_t run) : extents(extents), dim(dim), run(run) {}
+
+  /// Returns nothing if a run may cross from one piece into the next.
+  std::optional<AlongDim> follow(AffineExpr expr) const {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return AlongDim{0, std::abs(constant.getValue())};
+    if (auto point = dyn_cast<AffineDimExpr>(expr)) {
+      if (point.getPosition() == dim)
+        return AlongDim{1, run};
+      return AlongDim{0, extents[point.getPosition()] > 1 ? 1 : 0};
+    }
+    if (isa<AffineSymbolExpr>(expr)) // offset of a tile, at which its runs begin
+      return AlongDim{0, 0};
+    auto binary = cast<AffineBinaryOpExpr>(expr);
+    std::optional<AlongDim> lhs = follow(binary.getLHS());
+    if (!lhs)
+      return std::nullopt;
+    if (expr.getKind() == AffineExprKind::Add) {
+      std::optional<AlongDim> rhs = follow(binary.getRHS());
+      return rhs ? std::optional(AlongDim{lhs->step + rhs->step, std::gcd(lhs->divisor, rhs->divisor)}) : std::nullopt;
+    }
+    auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    if (!factor || factor.getValue() == 0)
+      return std::nullopt;
+    int64_t size = factor.getValue();
+    return expr.getKind() == AffineExprKind::Mul ? AlongDim{lhs->step * size, std::abs(lhs->divisor * size)}
+                                                 : cut(*lhs, size, expr.getKind());
+  }
+
+private:
+  std::optional<AlongDim> cut(AlongDim index, int64_t size, AffineExprKind kind) const {
+    bool staysInPiece = index.step == 1 && index.divisor % run == 0 && size % run == 0;
+    if (index.step != 0 && !staysInPiece)
+      return std::nullopt;
+    if (kind == AffineExprKind::Mod)
+      return AlongDim{index.step, std::gcd(index.divisor, size)};
+    return AlongDim{0, index.divisor % size == 0 ? index.divisor / size : 1};
+  }
+
+  ArrayRef<int64_t> extents;
+  int64_t dim, run;
+};
+
+/// Returns how the offset in memory changes along the dim.
+std::optional<AlongDim> offsetAlong(const OperandAccess &access, int64_t dim, int64_t run) {
+  AlongDim offset{0, 0};
+  for (auto [index, stride] : llvm::zip(access.map.getResults(), denseStrides(access.shape))) {
+    std::optional<AlongDim> along = IndexAlong(access.extents, dim, run).follow(index);
+    if (!along)
+      return std::nullopt;
+    offset = {offset.step + along->step * stride, std::gcd(offset.divisor, along->divisor * stride)};
+  }
+  return offset;
+}
+} // namespace
+
+bool OperandAccess::isGuardedByRuns(int64_t dim, int64_t run) const {
+  auto isConstant = [&](AffineExpr expr) {
+    std::optional<AlongDim> along = IndexAlong(extents, dim, run).follow(expr);
+    return along && along->step == 0;
+  };
+  return guard == IntegerSet() || llvm::all_of(guard.getConstraints(), isConstant) || holdsByRuns(guard, dim, run);
 }
 
 /// Returns the greatest power of two that is at most `most` and divides all counts.
@@ -56,17 +121,12 @@ static int64_t mostWhole(ArrayRef<int64_t> counts, int64_t most) {
 }
 
 int64_t OperandAccess::alignedElements(int64_t dim, int64_t most) const {
-  SmallVector<int64_t> strides = denseStrides(shape), origin(map.getNumInputs(), 0);
-  std::optional<SmallVector<int64_t>> pieces = piecesAlong(map, strides, dim);
-  if (!pieces)
-    return 1;
-  SmallVector<int64_t> wholes = *pieces;
-  for (auto [index, stride] : llvm::zip(map.compose(origin), strides))
-    wholes.push_back(index * stride);
-  for (int64_t other = 0; other < static_cast<int64_t>(sizes.size()); ++other)
-    if (other != dim && extents[other] > 1)
-      wholes.push_back(stepAlong(map, strides, other));
-  return mostWhole(wholes, most);
+  for (; most > 1; most /= 2) {
+    std::optional<AlongDim> offset = offsetAlong(*this, dim, most);
+    if (offset && offset->step == 1 && offset->divisor % most == 0)
+      return most;
+  }
+  return 1;
 }
 
 int64_t OperandAccess::alignedRun(int64_t dim, int64_t most) const {
@@ -75,13 +135,16 @@ int64_t OperandAccess::alignedRun(int64_t dim, int64_t most) const {
 
 int64_t OperandAccess::copiedAtOnce(int64_t dim, int64_t k, int64_t points, int64_t step) const {
   bool alongK = liesByK(dim, k);
-  int64_t most = alignedRun(alongK ? k : dim, std::min(kAtomBytes / elementBytes, alongK ? step : points));
+  int64_t inner = alongK ? k : dim;
+  int64_t most = alignedRun(inner, std::min(kAtomBytes / elementBytes, alongK ? step : points));
+  while (most > 1 && !isGuardedByRuns(inner, most))
+    most /= 2;
   return most * elementBytes >= kLeastAsyncBytes ? most : 1;
 }
 
 bool OperandAccess::beginsInsideWords(int64_t dim, int64_t k) const {
   int64_t inner = dimOfLines(map);
-  return 2 * elementBytes == kLeastAsyncBytes && inner == (liesByK(dim, k) ? k : dim) && inner >= 0 &&
+  return guard == IntegerSet() && 2 * elementBytes == kLeastAsyncBytes && inner == (liesByK(dim, k) ? k : dim) && inner >= 0 &&
          extents[inner] > 1 && alignedRun(inner, kLeastAsyncBytes / elementBytes) == 1;
 }
 

@@ -5,6 +5,7 @@
 #define TILEWRIGHT_LAYOUT_OPERANDACCESS_H
 
 #include "mlir/IR/AffineMap.h"
+#include "mlir/IR/IntegerSet.h"
 
 namespace tilewright {
 
@@ -14,16 +15,21 @@ struct OperandAccess {
   llvm::ArrayRef<int64_t> shape;
   int64_t elementBytes;
   llvm::ArrayRef<int64_t> sizes, extents;
+  mlir::IntegerSet guard = {}; ///< points that read an element; at others, it is zero. Null: all
 
   /// Returns true if neighbours along the dim are neighbours in memory.
   bool liesAlong(int64_t dim) const;
-  /// Returns true if the operand is contiguous along K. `dim` is M or N, or -1 if the operand has one point.
+  /// Returns true if shared memory holds the operand with K innermost: threads read neighbours along K if that touches
+  /// no more sectors than along `dim`. `dim` is M or N, or -1 if the operand has one point.
   bool liesByK(int64_t dim, int64_t k) const;
   /// Returns how many elements are contiguous along the dim and aligned to their number, from any multiple of that
   /// number on: a power of two, at most `most`.
   int64_t alignedElements(int64_t dim, int64_t most) const;
   /// Returns the same for any offset of the tile, such that each run lies completely inside or outside the tile.
   int64_t alignedRun(int64_t dim, int64_t most) const;
+  /// Returns true if each aligned run of `run` neighbours along the dim is either completely inside the guard or
+  /// completely outside. False may mean "unknown".
+  bool isGuardedByRuns(int64_t dim, int64_t run) const;
   /// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any
   /// offset of the block, or 1 if those are fewer than cp.async copies. The slot has `points` of M or N, and `step` of K.
   int64_t copiedAtOnce(int64_t dim, int64_t k, int64_t points, int64_t step) const;

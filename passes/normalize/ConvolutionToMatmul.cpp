@@ -8,7 +8,11 @@
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/normalize/AccumulatorInit.h"
+#include "passes/normalize/CollapseReaders.h"
 #include "passes/normalize/FillLanes.h"
+#include "passes/normalize/RepeatedExtracts.h"
+#include "passes/normalize/WindowContraction.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -321,6 +325,14 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
   using ConvolutionToMatmulBase::ConvolutionToMatmulBase;
 
   void runOnOperation() override {
+    if (!target.empty()) {
+      FailureOr<Target> known = targetOrError(getOperation(), target);
+      if (failed(known))
+        return signalPassFailure();
+      keepsLayout = known->traits.readsTransposed;
+    }
+    if (keepsLayout)
+      readRepeatedExtracts(getOperation());
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
     getOperation().walk([&](linalg::LinalgOp op) {
       bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();
@@ -333,7 +345,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
         found.push_back(op);
     });
-    if (getOperation().getBody().hasOneBlock()) {
+    if (!keepsLayout && getOperation().getBody().hasOneBlock()) {
       TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
       std::vector<bool> atLoad = computedAtLoad(graph);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
@@ -353,18 +365,34 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     for (linalg::LinalgOp op : few)
       found.push_back(alongK(op));
     for (linalg::LinalgOp op : found) {
-      Value rewritten;
-      if (std::optional<Convolution> convolution = matchConvolution(op))
-        rewritten = ConvolutionRewriter(*convolution).rewrite();
-      else if (std::optional<PlainReduction> reduction = matchPlainReduction(op))
-        rewritten = rewriteReduction(*reduction);
-      else
+      Value rewritten = rewriteConvolution(op);
+      if (!rewritten)
+        if (std::optional<PlainReduction> reduction = matchPlainReduction(op))
+          rewritten = rewriteReduction(*reduction);
+      if (!rewritten)
         continue;
       op->getResult(0).replaceAllUsesWith(rewritten);
       op->erase();
       ++numRewritten;
     }
+    collapseReaders(getOperation(), reshapes);
   }
+
+private:
+  /// Returns the result of a convolution that sums over input channels; null for other ops.
+  Value rewriteConvolution(linalg::LinalgOp op) {
+    if (keepsLayout) {
+      WindowContraction rewritten = rewriteAsWindowContraction(op);
+      if (rewritten.reshape)
+        reshapes.push_back(rewritten.reshape);
+      return rewritten.result;
+    }
+    std::optional<Convolution> convolution = matchConvolution(op);
+    return convolution ? ConvolutionRewriter(*convolution).rewrite() : Value();
+  }
+
+  bool keepsLayout = false; ///< kernels read operands in any order, so contractions keep the convolution's layout
+  SmallVector<tensor::ExpandShapeOp> reshapes; ///< of contractions' results
 };
 } // namespace
 } // namespace tilewright

@@ -79,8 +79,12 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     in f32 with few columns (N) and a long K. If another dim of the result would
     fill the lanes, that dim becomes the innermost one instead, and the result is
     transposed afterwards.
-    See test/passes/normalize/convolution-to-matmul.mlir.
+    For a target whose kernels read operands in any order (GPUs), a convolution is a
+    contraction in the layout of its own result and weights, groups are batch dims,
+    and other contractions are left alone.
+    See test/passes/normalize/convolution-to-matmul.mlir and window-contraction.mlir.
   }];
+  let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">];
   let statistics = [Statistic<"numRewritten", "rewritten", "convolutions, pools and contractions that were rewritten">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];

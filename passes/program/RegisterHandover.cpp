@@ -192,7 +192,7 @@ static bool reducesRows(ComputeOp contraction, const EpilogueNest &reader) {
 /// Returns true if all batch dims of the contraction have size one, so that a thread holds all its accumulators at
 /// once.
 static bool isOneTile(ComputeOp contraction) {
-  std::optional<Contraction> roles = matchContraction(contraction);
+  std::optional<Contraction> roles = matchContraction(contraction, OperandGuards::allowed);
   return roles && llvm::all_of(roles->batch, [&](int64_t dim) { return contraction.getSizes()[dim] == 1; });
 }
 

@@ -14,6 +14,10 @@ using namespace tilewright;
 /// Weights are packed after planning, because the plan decides their layout.
 void CudaBackend::populateNormalize(OpPassManager &manager, const KernelOptions &options) const {
   addExpansions(manager, options);
+  ConvolutionToMatmulOptions convolutions;
+  convolutions.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul(convolutions));
+  addQuantizedMatmuls(manager, options); // former convolutions
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   addOnePassVariance(manager, options);
   if (options.numerics == "strict")

@@ -302,6 +302,18 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
   return edges;
 }
 
+/// Returns true if a nest reads what another one left in a buffer under a guard or through windows, in which several
+/// points share an element.
+static bool readsBufferedWindows(const RootAccess &access) {
+  auto isWindow = [&](AffineExpr index) {
+    int64_t dims = 0;
+    for (unsigned dim = 0; dim < access.map.getNumDims(); ++dim)
+      dims += index.isFunctionOfDim(dim) ? 1 : 0;
+    return dims > 1;
+  };
+  return access.producer >= 0 && (access.guard != IntegerSet() || llvm::any_of(access.map.getResults(), isWindow));
+}
+
 /// Returns why no register block can compute a contraction of the group, if none can. Where a thread fills the lanes of
 /// vectors, the micro kernel loads whole vectors along them.
 static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space,
@@ -314,6 +326,11 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
     if (!roles)
       return Declined{"both operands of its contraction, or none, change along the innermost dim of the result",
                       "a layout of the result whose innermost dim comes from one operand"};
+    bool isGuarded = llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); });
+    if (isGuarded && !target.traits.threadBlocks) // blocks copy their operands, with zeros outside of the guard
+      return Declined{"its contraction would read an operand under a guard", "a pad that is stored"};
+    if (target.traits.threadBlocks && llvm::any_of(root.accesses, readsBufferedWindows))
+      return Declined{"its contraction would read windows of a buffer", "an image that is stored"};
     if (target.lanes() == 1)
       continue;
     int64_t n = root.dims[roles->n];

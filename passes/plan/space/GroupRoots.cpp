@@ -160,8 +160,7 @@ std::vector<GroupRoot> tilewright::collectRoots(const TensorGraph &graph, const 
 }
 
 std::optional<ContractionRoles> tilewright::rolesOf(const TensorGraph &graph, const GroupRoot &root) {
-  if (root.accesses.size() != 2 ||
-      llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); }))
+  if (root.accesses.size() != 2)
     return std::nullopt;
   return contractionRoles(graph.exprs()[root.expr], root.accesses[0].map, root.accesses[1].map);
 }

@@ -101,8 +101,8 @@ static GemmTile tileOf(ComputeOp compute, const Contraction &contraction, int64_
           sizes[k],
           bytesOf(contraction.lhs),
           bytesOf(contraction.rhs),
-          !liesAlong(contraction.lhs, contraction.m),
-          !liesAlong(contraction.rhs, contraction.n),
+          accessOf(contraction.lhs).liesByK(contraction.m, k),
+          accessOf(contraction.rhs).liesByK(contraction.n, k),
           beginsInsideWords(compute, contraction.lhs, contraction.m, k),
           beginsInsideWords(compute, contraction.rhs, contraction.n, k)};
 }
@@ -114,7 +114,7 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
       *reason = std::move(why);
     return std::nullopt;
   };
-  std::optional<Contraction> contraction = matchContraction(compute);
+  std::optional<Contraction> contraction = matchContraction(compute, OperandGuards::allowed);
   if (!contraction)
     return refuse("it is not a sum of products of two loads");
   if (!isa<TypedAttr>(compute.getInits()[0]) || isa<UnitAttr>(compute.getInits()[0]))

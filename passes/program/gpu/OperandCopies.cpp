@@ -13,7 +13,9 @@ static OperandAccess accessTo(ComputeOp compute, SliceType type, AffineMap map) 
   return {map, type.getShape(), elementBytes(type.getElementType()), compute.getSizes(), compute.getExtents()};
 }
 OperandAccess tilewright::accessOf(LoadOp load) {
-  return accessTo(load->getParentOfType<ComputeOp>(), load.getSlice().getType(), load.getMap());
+  OperandAccess access = accessTo(load->getParentOfType<ComputeOp>(), load.getSlice().getType(), load.getMap());
+  access.guard = load.getGuard().value_or(IntegerSet());
+  return access;
 }
 
 bool tilewright::liesAlong(LoadOp load, int64_t dim) {
@@ -100,7 +102,7 @@ static bool hasRoom(ComputeOp compute, LoadOp load, int64_t dim, int64_t count) 
 
 bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
-  if (type.getSpace() != Space::block || shape.dim < 0)
+  if (type.getSpace() != Space::block || shape.dim < 0 || load.getGuard())
     return false;
   int64_t inner = liesByK(load, shape) ? shape.k : shape.dim;
   int64_t atom = kAtomBytes / elementBytes(type.getElementType());

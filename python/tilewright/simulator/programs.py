@@ -1,6 +1,6 @@
 """Runs a whole program on the simulated device: its kernels in launch order, on the model's own numbers.
 
-Ops that IREE compiles (convolutions, for example) are computed in between on this machine's processor (`foreign`).
+Ops that IREE compiles (sorts, for example) are computed in between on this machine's processor (`foreign`).
 """
 
 from __future__ import annotations

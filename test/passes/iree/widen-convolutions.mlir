@@ -84,6 +84,22 @@ func.func @slice_with_steps(%x: tensor<8x5xf16>, %w: tensor<5x3xf16>, %start: te
   return %y : tensor<4x3xf32>
 }
 
+// A convolution that became a product of its windows stays with IREE if a pass fails on its kernel.
+// CHECK-LABEL: func.func @product_of_windows
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<4x5xf32>, tensor<5x3xf32>)
+func.func @product_of_windows(%x: tensor<8x5xf16>, %w: tensor<5x3xf16>, %start: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %empty = tensor.empty() : tensor<2x2x5xf16>
+  %windows = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i * 4 + j * 2, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+                             iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<8x5xf16>) outs(%empty : tensor<2x2x5xf16>) {
+  ^bb0(%a: f16, %out: f16):
+    linalg.yield %a : f16
+  } -> tensor<2x2x5xf16>
+  %rows = tensor.collapse_shape %windows [[0, 1], [2]] : tensor<2x2x5xf16> into tensor<4x5xf16>
+  %y = linalg.matmul ins(%rows, %w : tensor<4x5xf16>, tensor<5x3xf16>) outs(%start : tensor<4x3xf32>) -> tensor<4x3xf32>
+  return %y : tensor<4x3xf32>
+}
+
 // The pass handles functions of IREE that were not imported, too.
 // CHECK: "util.func"
 // CHECK: linalg.conv_1d ins(%{{.*}} : tensor<9xf32>, tensor<3xf32>)

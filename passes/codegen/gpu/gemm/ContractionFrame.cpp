@@ -2,15 +2,24 @@
 #include "passes/codegen/gpu/gemm/ContractionFrame.h"
 
 #include "passes/program/Slices.h"
+#include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
+
+static bool usesSymbols(AffineExpr expr) {
+  return expr.walk([](AffineExpr inner) {
+           return isa<AffineSymbolExpr>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+         }).wasInterrupted();
+}
 
 ContractionFrame::ContractionFrame(OpBuilder &builder, ComputeOp compute, const IRMapping &values, Value thread,
                                    int64_t threads, Value scratch)
@@ -47,9 +56,52 @@ Value ContractionFrame::both(Value a, Value b) {
 }
 
 SmallVector<Value> ContractionFrame::at(AffineMap map) {
-  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
-    return affine::expandAffineExpr(builder, loc, expr, indices, offsets);
-  });
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) { return expand(expr); });
+}
+
+Value ContractionFrame::expand(AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return this->constant(constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return indices[dim.getPosition()];
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return offsets[symbol.getPosition()];
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  if (expr.getKind() == AffineExprKind::Add)
+    return add(expand(binary.getLHS()), expand(binary.getRHS()));
+  if (expr.getKind() == AffineExprKind::Mul)
+    return builder.createOrFold<arith::MulIOp>(loc, expand(binary.getLHS()), expand(binary.getRHS()));
+  return cut(binary);
+}
+
+/// Divisions of 32 bits without a sign take a third of the instructions of others.
+Value ContractionFrame::cut(AffineBinaryOpExpr expr) {
+  Value index = expand(expr.getLHS());
+  auto size = dyn_cast<AffineConstantExpr>(expr.getRHS());
+  AffineExpr d0 = getAffineDimExpr(0, expr.getContext());
+  Interval values{std::numeric_limits<int64_t>::min(), 0};
+  if (!usesSymbols(expr.getLHS()))
+    values = boundExpr(expr.getLHS(), domainRanges(compute.getExtents()));
+  if (!size || values.low < 0 || values.high > std::numeric_limits<int32_t>::max())
+    return affine::expandAffineExpr(builder, loc, getAffineBinaryOpExpr(expr.getKind(), d0, expr.getRHS()), index, {});
+  Type word = builder.getI32Type();
+  Value narrow = builder.createOrFold<arith::IndexCastUIOp>(loc, word, index);
+  Value by = arith::ConstantIntOp::create(builder, loc, size.getValue(), 32);
+  Value result = expr.getKind() == AffineExprKind::Mod ? builder.createOrFold<arith::RemUIOp>(loc, narrow, by)
+                                                       : builder.createOrFold<arith::DivUIOp>(loc, narrow, by);
+  return builder.createOrFold<arith::IndexCastUIOp>(loc, builder.getIndexType(), result);
+}
+
+Value ContractionFrame::isWithin(IntegerSet set) {
+  if (!set)
+    return Value();
+  Value within, zero = constant(0);
+  for (auto [index, constraint] : llvm::enumerate(set.getConstraints())) {
+    Value value = expand(constraint);
+    auto relation = set.isEq(index) ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;
+    within = both(within, builder.createOrFold<arith::CmpIOp>(loc, relation, value, zero));
+  }
+  return within;
 }
 
 Value ContractionFrame::linear(Value memref, ValueRange index) {

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_CODEGEN_GPU_GEMM_CONTRACTIONFRAME_H
 
 #include "dialects/tile/TileDialect.h"
+#include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/program/gpu/OperandCopies.h"
@@ -42,10 +43,18 @@ public:
   }
   /// Returns the index of an access at the current point.
   llvm::SmallVector<mlir::Value> at(mlir::AffineMap map);
+  /// Returns the condition for the current point to be inside a set; null, which means "everywhere", gives null.
+  mlir::Value isWithin(mlir::IntegerSet set);
 
   /// Returns the address of an element of a dense memref, given its row-major offset.
   mlir::Value pointer(mlir::Value memref, mlir::Value element);
   mlir::Value linear(mlir::Value memref, mlir::ValueRange index);
+
+private:
+  /// Returns the value of an index at the current point.
+  mlir::Value expand(mlir::AffineExpr expr);
+  /// Returns an index divided by a constant, or the remainder.
+  mlir::Value cut(mlir::AffineBinaryOpExpr expr);
 };
 
 } // namespace tilewright

@@ -421,6 +421,16 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value k, Value fir
   if (shape.dim >= 0)
     hasPoint = locate(shape.dim, ofTile(point), frame.isWhole(shape.dim, shape.points));
   Value valid = frame.both(hasK, hasPoint);
+  if (std::optional<IntegerSet> guard = load.getGuard()) {
+    valid = frame.both(valid, frame.isWithin(*guard));
+    SmallVector<Value> source = frame.at(load.getMap());
+    frame.indices = before;
+    if (valid) // elsewhere nothing is read, but the address is still one of the operand
+      for (Value &index : source)
+        index = arith::SelectOp::create(builder, loc, valid, index, frame.constant(0));
+    copyFrom(source, target, valid);
+    return;
+  }
   if (valid && isAsync()) {
     // Nothing is read here, but the address must be a valid one of the operand.
     for (int64_t dim : {shape.k, shape.dim})
@@ -439,9 +449,16 @@ void ContractionOperand::copyGranule(Value slot, Value point, Value k, Value fir
     if (Value hasLine = alongK ? hasPoint : hasK)
       frame.indices[inner] = arith::SelectOp::create(builder, loc, hasLine, frame.indices[inner], last(inner));
   }
-  Value memory = frame.values.lookup(load.getSlice());
   SmallVector<Value> source = frame.at(load.getMap());
   frame.indices = before;
+  copyFrom(source, target, valid);
+}
+
+/// Copies the elements at an index of the operand; zeros where `valid` (null: everywhere) does not hold.
+void ContractionOperand::copyFrom(ValueRange source, Value target, Value valid) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  Value memory = frame.values.lookup(load.getSlice());
   if (!isAsync()) {
     Value value = memref::LoadOp::create(builder, loc, memory, source);
     Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));

@@ -91,6 +91,7 @@ private:
   mlir::Value inSlot(mlir::Value slot, mlir::Value point, mlir::Value k);
   mlir::Value swizzled(mlir::Value line, mlir::Value inner);
   void copyGranule(mlir::Value slot, mlir::Value point, mlir::Value k, mlir::Value first);
+  void copyFrom(mlir::ValueRange source, mlir::Value target, mlir::Value valid);
   void copyAsync(mlir::Value target, mlir::Value source, int64_t size, mlir::Value read);
   void copyPieces(mlir::Value slot, mlir::Value first);
   void copyPiece(mlir::Value slot, mlir::Value line, mlir::Value number, mlir::Value first);

@@ -4,6 +4,7 @@
 #include "passes/cost/ChooseGemm.h"
 #include "passes/cost/GridPartition.h"
 #include "passes/graph/Rounding.h"
+#include "passes/layout/OperandAccess.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/tiling/gpu/CopyWidths.h"
@@ -16,8 +17,10 @@ static int64_t bytesOf(Value tensor) {
   return tile::elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }
 
-static bool liesAlong(AffineMap map, int64_t dim) {
-  return map.getNumResults() > 0 && unitStrideDim(map.getResult(map.getNumResults() - 1)) == dim;
+/// Returns how a contraction reads an operand, if tiles have all of every dim.
+static OperandAccess accessTo(const TensorExpr &expr, const RootAccess &access) {
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  return {access.map, type.getShape(), bytesOf(access.tensor), expr.domain, expr.domain, access.guard};
 }
 
 std::string BlockContractions::collect() {
@@ -51,8 +54,10 @@ std::string BlockContractions::collect() {
     contraction.rhsBytes = bytesOf(root.accesses[roles->rhsInput].tensor);
     contraction.lhsResident = root.accesses[roles->lhsInput].producer >= 0;
     contraction.rhsResident = root.accesses[roles->rhsInput].producer >= 0;
-    contraction.lhsAlongK = roles->m < 0 || !liesAlong(root.accesses[roles->lhsInput].map, roles->m);
-    contraction.rhsAlongK = !liesAlong(root.accesses[roles->rhsInput].map, roles->n);
+    OperandAccess lhs = accessTo(expr, root.accesses[roles->lhsInput]), rhs = accessTo(expr, root.accesses[roles->rhsInput]);
+    int64_t stepped = steppedDim({lhs, rhs}, expr.reductions);
+    contraction.lhsAlongK = lhs.liesByK(roles->m, stepped);
+    contraction.rhsAlongK = rhs.liesByK(roles->n, stepped);
     contraction.lhsShifted = beginsInsideWords(graph, root, roles->lhsInput);
     contraction.rhsShifted = beginsInsideWords(graph, root, roles->rhsInput);
     contraction.lhsCopies = copyInstructions(root, roles->lhsInput, contraction.lhsShifted);

@@ -39,7 +39,7 @@ int64_t tilewright::copyBytes(const TensorGraph &graph, const GroupRoot &contrac
 bool tilewright::beginsInsideWords(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand) {
   const RootAccess &access = contraction.accesses[operand];
   int64_t inner = dimOfLines(access.map), bytes = elementBytesOf(access.tensor);
-  return access.producer < 0 && 2 * bytes == kLeastAsyncBytes && inner >= 0 &&
+  return access.producer < 0 && access.guard == IntegerSet() && 2 * bytes == kLeastAsyncBytes && inner >= 0 &&
          graph.exprs()[contraction.expr].domain[inner] > 1 && copyBytes(graph, contraction, operand) == bytes;
 }
 

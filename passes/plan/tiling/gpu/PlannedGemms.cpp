@@ -133,8 +133,8 @@ private:
 
   OrDeclined<PlannedGemm> describe(const OpPlan &op, const ContractionRoles &roles) {
     SmallVector<int64_t> lhsShape = shapeOf(lhs()), rhsShape = shapeOf(rhs());
-    OperandAccess ofLhs{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents},
-        ofRhs{rhs().map, rhsShape, bytesOf(rhs()), sizes, extents};
+    OperandAccess ofLhs{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
+        ofRhs{rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard};
     k = steppedDim({ofLhs, ofRhs}, reduced);
     bool lhsInBuffer = lhs().producer >= 0, rhsInBuffer = rhs().producer >= 0;
     OperandStorage storage{lhsInBuffer, rhsInBuffer, ofLhs.liesAlong(k) && (ofRhs.liesAlong(k) || hasLayout())};
@@ -143,7 +143,7 @@ private:
     if (!micro)
       return unreadable("target '" + target.name + "' has no micro kernel for its operands");
     GemmTile tile{m < 0 ? 1 : sizes[m], sizes[n],           sizes[k], ofLhs.elementBytes, ofRhs.elementBytes,
-                  !ofLhs.liesAlong(m),  !ofRhs.liesAlong(n)};
+                  ofLhs.liesByK(m, k),  ofRhs.liesByK(n, k)};
     tile.lhsShifted = !lhsInBuffer && ofLhs.beginsInsideWords(m, k);
     tile.rhsShifted = !rhsInBuffer && !hasLayout() && ofRhs.beginsInsideWords(n, k);
     PlannedGemm gemm{tile, *micro, {}, threads(), whyNotResident(*micro)};
@@ -253,7 +253,7 @@ private:
     if (access.producer >= 0 || isWritten)
       return false;
     SmallVector<int64_t> shape = shapeOf(access);
-    OperandAccess own{access.map, shape, bytesOf(access), sizes, extents};
+    OperandAccess own{access.map, shape, bytesOf(access), sizes, extents, access.guard};
     return shifted || own.copiedAtOnce(dim, k, points, step) * own.elementBytes >= kLeastAsyncBytes;
   }
 
