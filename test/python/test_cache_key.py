@@ -104,6 +104,7 @@ CHANGES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "strict": lambda folder: {"strict": True},
     "numerics": lambda folder: {"numerics": "strict"},
     "policy": lambda folder: {"policy": "unfused"},
+    "plan_seconds": lambda _: {"plan_seconds": 0.5},
     "grid_sync": lambda folder: {"grid_sync": False},
     "tuning": lambda folder: {"tuning": _tuned(folder, "x86-64-avx2")},
     "entry": lambda folder: {"entry": "twice"},

@@ -15,9 +15,9 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Expressions in groups that are planned in a second, on one core of an Intel Xeon with AVX-512 (2026-11-27, bert-small). A group on
-/// a GPU asks for the time of some hundred blocks.
-static constexpr double kPlannedPerSecond = 4000, kGpuPlannedPerSecond = 2500;
+/// Expressions in groups that are planned in a second, on one core of a Intel Xeon with AVX-512 (2026-11-27: llama-block and
+/// bert-small, for x86-64-avx512 and an H200).
+static constexpr double kPlannedPerSecond = 2500;
 /// Number of groupings of which kernels are made.
 static constexpr size_t kMostFinished = 4;
 
@@ -69,8 +69,7 @@ private:
 
   /// Searches with a share of the budget, and makes kernels of the best groupings.
   void searchFrom(double secondsPerKernel, unsigned searches) {
-    double perSecond = problem.machine.traits.threadBlocks ? kGpuPlannedPerSecond : kPlannedPerSecond;
-    size_t most = static_cast<size_t>(perSecond * problem.options.planSeconds / searches);
+    size_t most = static_cast<size_t>(kPlannedPerSecond * problem.options.planSeconds / searches);
     SearchLimits limits{search.space.costs.numPlanned() + most, secondsPerKernel};
     std::vector<Grouping> starts = seeds;
     starts.insert(starts.begin(), combine(seeds, limits));

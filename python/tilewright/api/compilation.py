@@ -46,6 +46,7 @@ def compile(
     strict: bool = False,
     numerics: NumericsMode = "default",
     policy: Policy = "greedy",
+    plan_seconds: float = 2.0,
     grid_sync: bool = True,
     tuning: str | os.PathLike[str] | bool = True,
     entry: str | None = None,
@@ -81,7 +82,9 @@ def compile(
         policy: How the plan is made: "greedy" grows fusion groups as long as predictions improve, "unfused" gives every
             op a kernel of its own, and "exhaustive" tries every partition of a model of at most ten ops. "xla",
             "fusionstitching", "welder", "powerfusion", "souffle" and "chimera" plan as these systems do, and "unified"
-            improves the best of all their plans by a search; see docs/design/planner.md.
+            improves the best of all their plans by a search; see docs/design/search.md.
+        plan_seconds: Seconds that the search of the policy "unified" may take, about. It ends after a number of groups,
+            so plans do not depend on the clock. 0 takes the best plan of the other policies as it is.
         grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
             device for themselves while they run; see docs/guide/gpu.md.
         tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which
@@ -116,6 +119,7 @@ def compile(
         strict=strict,
         numerics=numerics,
         policy=policy,
+        plan_seconds=plan_seconds,
         grid_sync=grid_sync,
         tuning=(default_path() if tuning else None) if isinstance(tuning, bool) else Path(tuning),
         entry=entry,

@@ -63,6 +63,7 @@ def _stitch(job: Job, front: Preprocessed, targets: Sequence[Target]) -> Stitche
             plan=options.plan,
             numerics=options.numerics,
             policy=options.policy,
+            plan_seconds=options.plan_seconds,
             grid_sync=options.grid_sync,
             scopes=tuple(front.parameters),
             tuning=options.tuning,

@@ -68,6 +68,7 @@ def stitch(
     plan: Plan | Path | None = None,
     numerics: NumericsMode = "default",
     policy: Policy = "greedy",
+    plan_seconds: float = 2.0,
     grid_sync: bool = True,
     scopes: Sequence[str] = (),
     tuning: Path | None = None,
@@ -124,6 +125,7 @@ def stitch(
         options["image-path"] = str(image_file(outputs["object-path"]))
     options["numerics"] = numerics
     options["policy"] = policy
+    options["plan-seconds"] = repr(plan_seconds)
     options["scopes"] = list(scopes)
     options["variants"] = [str(file) for file in files[1:]]
     if not grid_sync:

@@ -6,8 +6,9 @@ import functools
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
@@ -29,6 +30,7 @@ from tilewright.cli.group import (
     timeout,
 )
 from tilewright.cli.model import compile_model, open_model, plan_argument
+from tilewright.cli.policies import explain_policies
 from tilewright.cli.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.cli.simulate import simulate
 from tilewright.cli.tune import tune, tuning
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from tilewright.runtime.program import Program
 
 
-def _compiling(command: Command) -> Command:
-    """Adds the options of every command that compiles."""
+def _compiling(command: Command, more_policies: Sequence[str] = ()) -> Command:
+    """Adds the options of every command that compiles. One with `more_policies` is given the policy itself, too."""
     decorators = [
         click.option(
             "--target",
@@ -80,11 +82,18 @@ def _compiling(command: Command) -> Command:
         ),
         click.option(
             "--policy",
-            type=click.Choice(get_args(Policy)),
+            type=click.Choice([*get_args(Policy), *more_policies]),
             default="greedy",
             show_default=True,
             help="How the plan is made; unfused: every op in a kernel of its own; unified: a search from the plans of "
             "all others; exhaustive: the best partition of at most ten ops.",
+        ),
+        click.option(
+            "--plan-seconds",
+            type=click.FloatRange(0),
+            default=2.0,
+            show_default=True,
+            help="About how long the search of the policy unified may take; 0: the best of the other policies.",
         ),
         click.option(
             "--no-grid-sync",
@@ -141,7 +150,8 @@ def _compiling(command: Command) -> Command:
         dump_dir: Path | None,
         strict: bool,
         numerics: NumericsMode,
-        policy: Policy,
+        policy: Policy | Literal["all"],
+        plan_seconds: float,
         no_grid_sync: bool,
         database: Path | None,
         no_tuning: bool,
@@ -167,7 +177,8 @@ def _compiling(command: Command) -> Command:
             dump_dir=dump_dir,
             strict=strict,
             numerics=numerics,
-            policy=policy,
+            policy="greedy" if policy == "all" else policy,
+            plan_seconds=plan_seconds,
             grid_sync=not no_grid_sync,
             tuning=None if no_tuning else database or default_path(),
             entry=entry,
@@ -177,6 +188,8 @@ def _compiling(command: Command) -> Command:
             cache=None if no_cache else cache.absolute() if cache is not None else default_cache(),
             timeout=timeout,
         )
+        if more_policies:
+            keywords["policy"] = policy
         return command(*arguments, options=options, **keywords)
 
     for decorate in reversed(decorators):
@@ -380,13 +393,19 @@ def check(
 @click.option(
     "-o", "--output", default="-", metavar="FILE", help="Path of the report; '-' is stdout (default)."
 )
-@_compiling
+@functools.partial(_compiling, more_policies=("all",))
 def explain(
-    model: str, as_json: bool, verbose: bool, output: str, target: str, options: CompileOptions
+    model: str, as_json: bool, verbose: bool, output: str, policy: str, target: str, options: CompileOptions
 ) -> None:
-    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, why not fewer, and what is left to IREE."""
-    program = open_model(model, target, options)
-    text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain(verbose=verbose)
+    """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, why not fewer, and what is left to IREE.
+
+    With `--policy all`, compare the plans of all policies instead.
+    """
+    if policy == "all":
+        text = explain_policies(model, target, options, as_json)
+    else:
+        program = open_model(model, target, options)
+        text = json.dumps(program.explain("json"), indent=2) if as_json else program.explain(verbose=verbose)
     if output == "-":
         click.echo(text)
         return

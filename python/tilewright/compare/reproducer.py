@@ -110,7 +110,7 @@ def write_reproducer(checked: Checked, folder: Path, *, options: CompileOptions,
 def _arguments(options: CompileOptions) -> dict[str, Any]:
     """Returns the arguments of `tilewright.compile` that a reproducer needs, without passes of the caller."""
     defaults = CompileOptions()
-    names = ("threads", "iree_flags", "strict", "numerics", "policy", "grid_sync")
+    names = ("threads", "iree_flags", "strict", "numerics", "policy", "plan_seconds", "grid_sync")
     chosen = {name: getattr(options, name) for name in names}
     return {
         name: list(value) if isinstance(value, tuple) else value

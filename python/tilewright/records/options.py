@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,9 @@ class CompileOptions:
     """How freely kernels may compute; see docs/guide/numerics.md."""
     policy: Policy = "greedy"
     """How the compiler makes a plan: docs/design/planner.md. Measured plans are used with the default only."""
+    plan_seconds: float = 2.0
+    """Seconds that the search of the policy "unified" may take, about; 0: it takes the best plan of the other policies
+    as it is. The search ends after a number of groups, so plans do not depend on the machine that makes them."""
     grid_sync: bool = True
     """True if GPU kernels may synchronise the whole grid; docs/guide/gpu.md says what this requires of the device."""
     tuning: Path | None = field(default_factory=default_path)
@@ -118,4 +122,9 @@ class CompileOptions:
             raise CompileError(
                 f"policy='{self.policy}' is unknown",
                 hint=f"choose one of {', '.join(map(repr, get_args(Policy)))}",
+            )
+        if not 0 <= self.plan_seconds < math.inf:
+            raise CompileError(
+                f"plan_seconds={self.plan_seconds} is not possible",
+                hint="it is a number of seconds, at least 0",
             )
