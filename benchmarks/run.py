@@ -16,7 +16,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from tilewright.system.cores import available_cores
 from tilewright.system.workfolder import WorkFolder
 
-from benchmarks import machine, simulated
+from benchmarks import machine, policies, simulated
 from benchmarks.alone import alone
 from benchmarks.client import ROOT
 from benchmarks.measure import Plan, Result, measure
@@ -30,6 +30,9 @@ from benchmarks.workloads import Workload
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] == "policies":
+        return policies.main(given[1:])
     options = parse(arguments, description=__doc__)
     workloads = select(options.suite, dtypes=options.dtypes, pattern=options.workloads)
     if not workloads:
