@@ -111,6 +111,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
   form.blockBytes = options.blockBytes;
   form.numerics = options.numerics;
   form.policy = options.policy;
+  form.planSeconds = options.planSeconds;
   form.planIn = options.planIn;
   form.planOut = options.planOut;
   form.report = options.report;

@@ -36,7 +36,9 @@ struct KernelOptions : mlir::PassPipelineOptions<KernelOptions> {
   Option<bool> gridSync{*this, "grid-sync", llvm::cl::init(true),
                         llvm::cl::desc("join kernels by grid barriers, if the target has them")};
   Option<std::string> policy{*this, "policy", llvm::cl::init("greedy"),
-                             llvm::cl::desc("planning policy: greedy, unfused or exhaustive")};
+                             llvm::cl::desc("planning policy (tile-print-policies lists them)")};
+  Option<double> planSeconds{*this, "plan-seconds", llvm::cl::init(2),
+                             llvm::cl::desc("about how long the search of the policy unified may take")};
   Option<bool> fuse{*this, "fuse", llvm::cl::init(true), llvm::cl::desc("let ops share kernels")};
   ListOption<int64_t> unfused{*this, "unfused", llvm::cl::desc("numbers in the plan of ops that share no kernel")};
   ListOption<int64_t> left{*this, "left", llvm::cl::desc("numbers in the plan of ops that stay with IREE")};

@@ -318,6 +318,7 @@ private:
   FailureOr<Plan> decide(func::FuncOp function, const TensorGraph &graph, const Target &planned) {
     PlanOptions options;
     options.policy = policy;
+    options.planSeconds = planSeconds;
     options.takeSingles = takeSingles;
     options.pack = pack;
     options.gridSync = gridSync;

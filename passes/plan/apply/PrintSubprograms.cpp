@@ -1,20 +1,23 @@
-// Prints the input of tuning as JSON: the plan with an outlined function for each of its groups, and the candidate
-// plans for such a function.
+// Prints as JSON what planning makes of a function: for tuning, the plan with an outlined function for each of its
+// groups, and the candidate plans for such a function; and a comparison of the policies.
 #include "passes/Passes.h"
 #include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/fusion/Candidates.h"
+#include "passes/plan/fusion/GroupingPolicy.h"
 #include "passes/plan/fusion/Outline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ToolOutputFile.h"
+#include <chrono>
 
 using namespace mlir;
 
 namespace tilewright {
 #define GEN_PASS_DEF_PRINTSUBPROGRAMS
 #define GEN_PASS_DEF_PRINTCANDIDATES
+#define GEN_PASS_DEF_PRINTPOLICIES
 #include "passes/Passes.h.inc"
 
 namespace {
@@ -123,6 +126,57 @@ private:
         plans.push_back(toJson(plan));
     }
     return print(getOperation(), output, std::move(plans));
+  }
+
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    if (failed(run()))
+      signalPassFailure();
+  }
+};
+
+class PrintPolicies : public impl::PrintPoliciesBase<PrintPolicies> {
+public:
+  using PrintPoliciesBase::PrintPoliciesBase;
+  friend struct Planning;
+
+private:
+  /// Plans by a policy without what others have found out, and returns its predictions.
+  static llvm::json::Object planBy(StringRef policy, const TensorGraph &graph, const Planning &planning) {
+    PlanOptions options = planning.options;
+    options.policy = policy.str();
+    GroupMemo memo;
+    FusionProblem problem(graph, planning.target, options, {}, memo);
+    auto started = std::chrono::steady_clock::now();
+    OrDeclined<Plan> plan = solve(problem);
+    std::chrono::duration<double> planned = std::chrono::steady_clock::now() - started;
+    llvm::json::Object entry{{"policy", policy}, {"planning_seconds", planned.count()}};
+    if (!plan) {
+      entry["declined"] = plan.why().reason;
+      return entry;
+    }
+    entry["kernels"] = static_cast<int64_t>(plan->kernels.size());
+    PlanScore score = GroupSearch(problem).scored(std::move(*plan)).score;
+    entry["seconds"] = score.seconds;
+    entry["bytes"] = score.bytes;
+    entry["launches"] = score.launches;
+    return entry;
+  }
+
+  LogicalResult run() {
+    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
+    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
+    if (failed(planning) || failed(function))
+      return failure();
+    planning->options.gridSync = gridSync;
+    planning->options.planSeconds = planSeconds;
+    llvm::json::Array policies;
+    if (*function) {
+      TensorGraph graph = TensorGraph::build(function->getBody().front());
+      for (const Explorer &explorer : explorers())
+        policies.push_back(planBy(explorer.policy, graph, *planning));
+    }
+    return print(getOperation(), output, std::move(policies));
   }
 
   void runOnOperation() override {

@@ -16,6 +16,8 @@ def PrintPlan : Pass<"tile-print-plan", "::mlir::func::FuncOp"> {
   }];
   let options = [Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
                  Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
+                 Option<"policy", "policy", "std::string", "\"greedy\"", "planning policy (tile-print-policies lists them)">,
+                 Option<"planSeconds", "plan-seconds", "double", "2", "about how long a search may take">,
                  Option<"json", "json", "bool", "false", "print JSON to the standard output">];
 }
 
@@ -55,6 +57,21 @@ class PlanningPass<string name> : Pass<name, "::mlir::ModuleOp"> {
     Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
     Option<"numerics", "numerics", "std::string", "\"default\"", "numerics that kernels may use: default, strict, tf32">,
     Option<"output", "output", "std::string", "\"-\"", "the file to write; -: the standard output">];
+}
+
+def PrintPolicies : PlanningPass<"tile-print-policies"> {
+  let summary = "Print what each planning policy makes of a function, as JSON";
+  let description = [{
+    Changes nothing. The input is a module with one function that has tensor
+    expressions. The output lists the policies with their predictions: seconds,
+    bytes and kernels, what is left to IREE included, and the seconds that
+    planning took. A policy that has no plan states the reason. Policies share no
+    results, so the planning times can be compared. See
+    test/passes/plan/fusion/print-policies.mlir.
+  }];
+  let options = planning # [Option<"gridSync", "grid-sync", "bool", "true",
+                                   "join kernels by grid barriers, if the target has them">,
+                            Option<"planSeconds", "plan-seconds", "double", "2", "about how long a search may take">];
 }
 
 def PrintCandidates : PlanningPass<"tile-print-candidates"> {

@@ -55,7 +55,10 @@ private:
     markAllAnalysesPreserved();
     if (json && graph.exprs().empty())
       return; // IREE's modules have a second function that only calls the model
-    OrDeclined<Plan> made = makePlan(graph, cores > 0 ? withCores(target, cores) : target);
+    PlanOptions options;
+    options.policy = policy;
+    options.planSeconds = planSeconds;
+    OrDeclined<Plan> made = makePlan(graph, cores > 0 ? withCores(target, cores) : target, options);
     if (!made) {
       getOperation().emitError("no plan: ") << made.why().reason;
       return signalPassFailure();
