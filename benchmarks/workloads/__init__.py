@@ -489,12 +489,12 @@ def _layers() -> list[Workload]:
                     is_large=True,
                 )
             )
-    for name, (channels, image, filters, strides, kernels) in _CONVOLUTION_CHAINS.items():
+    for name, (channels, image, both, strides, kernels) in _CONVOLUTION_CHAINS.items():
         for has_relu in (False, True):
             chain = ConvolutionChainOptions(
                 channels=channels,
                 image=image,
-                filters=filters,
+                filters=both,
                 strides=strides,
                 kernels=kernels,
                 has_relu=has_relu,

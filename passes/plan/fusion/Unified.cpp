@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Expressions in groups that are planned in a second, on one core of a Intel Xeon with AVX-512 (2026-11-27: llama-block and
-/// bert-small, for x86-64-avx512 and an H200).
+/// Expressions in groups that are planned in a second, on one core of an Intel Xeon with AVX-512 (2026-11-27:
+/// llama-block and bert-small, for x86-64-avx512 and an H200).
 static constexpr double kPlannedPerSecond = 2500;
 /// Number of groupings of which kernels are made.
 static constexpr size_t kMostFinished = 4;
