@@ -14,6 +14,7 @@
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/Strides.h"
 #include "passes/support/WorkNotes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -302,16 +303,34 @@ static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const
   return edges;
 }
 
-/// Returns true if a nest reads what another one left in a buffer under a guard or through windows, in which several
-/// points share an element.
-static bool readsBufferedWindows(const RootAccess &access) {
-  auto isWindow = [&](AffineExpr index) {
-    int64_t dims = 0;
-    for (unsigned dim = 0; dim < access.map.getNumDims(); ++dim)
-      dims += index.isFunctionOfDim(dim) ? 1 : 0;
-    return dims > 1;
-  };
-  return access.producer >= 0 && (access.guard != IntegerSet() || llvm::any_of(access.map.getResults(), isWindow));
+/// Returns true if points of the domain may share an index, as those of overlapping windows do. A dim that was split,
+/// such as heads of rows, gives each point an index of its own.
+static bool isWindow(AffineExpr index, unsigned numDims, ArrayRef<int64_t> domain) {
+  SmallVector<std::pair<int64_t, int64_t>> steps; ///< stride and extent of each dim
+  AffineMap map = AffineMap::get(numDims, 0, index);
+  for (unsigned dim = 0; dim < numDims; ++dim)
+    if (index.isFunctionOfDim(dim) && domain[dim] > 1) {
+      std::optional<int64_t> stride = strideAlong(map, {1}, dim);
+      if (!stride)
+        return false; // a quotient or a remainder of a dim that was merged
+      steps.push_back({std::abs(*stride), domain[dim]});
+    }
+  llvm::sort(steps);
+  int64_t span = 1;
+  for (auto [stride, extent] : steps) {
+    if (stride < span)
+      return true;
+    span += stride * (extent - 1);
+  }
+  return false;
+}
+
+/// Returns true if a nest reads what another one left in a buffer under a guard or through windows.
+static bool readsBufferedWindows(const RootAccess &access, ArrayRef<int64_t> domain) {
+  return access.producer >= 0 &&
+         (access.guard != IntegerSet() || llvm::any_of(access.map.getResults(), [&](AffineExpr index) {
+            return isWindow(index, access.map.getNumDims(), domain);
+          }));
 }
 
 /// Returns why no register block can compute a contraction of the group, if none can. Where a thread fills the lanes of
@@ -329,7 +348,8 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
     bool isGuarded = llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); });
     if (isGuarded && !target.traits.threadBlocks) // blocks copy their operands, with zeros outside of the guard
       return Declined{"its contraction would read an operand under a guard", "a pad that is stored"};
-    if (target.traits.threadBlocks && llvm::any_of(root.accesses, readsBufferedWindows))
+    auto readsWindows = [&](const RootAccess &access) { return readsBufferedWindows(access, expr.domain); };
+    if (target.traits.threadBlocks && llvm::any_of(root.accesses, readsWindows))
       return Declined{"its contraction would read windows of a buffer", "an image that is stored"};
     if (target.lanes() == 1)
       continue;
