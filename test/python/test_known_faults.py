@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import onnx
 import pytest
@@ -47,6 +51,24 @@ def test_programs_are_valid_onnx(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", _SHOWN.values(), ids=list(_SHOWN))
 def test_iree_still_shows_the_fault(fault: Fault) -> None:
     assert recheck.recheck(fault) == fault.symptom
+
+
+@pytest.mark.full
+def test_a_program_that_hangs_is_ended_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = f"TILEWRIGHT_MARK={os.getpid()}"
+    monkeypatch.setenv(*mark.split("="))
+    monkeypatch.setattr(recheck, "_MOST_SECONDS", 10)
+    (hanging,) = (fault for fault in _SHOWN.values() if fault.symptom == "hangs")
+    assert recheck.recheck(hanging) == "hangs"
+    assert [pid for pid in _processes(mark) if pid != os.getpid()] == []
+
+
+def _processes(mark: str) -> Iterator[int]:
+    """Yields the processes that have a variable in their environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)
 
 
 def test_a_fault_that_is_gone_is_reported(

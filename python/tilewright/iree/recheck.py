@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.iree.known_faults import FAULTS, Fault
+from tilewright.system import lifeline
 
 _MOST_SECONDS = 40
 """Seconds after which a program hangs; those of the table that do not, take two."""
@@ -26,9 +27,7 @@ def recheck(fault: Fault) -> str:
     name = next(name for name, each in FAULTS.items() if each == fault)
     command = [sys.executable, "-m", "tilewright.iree.recheck", "--one", name]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_MOST_SECONDS, start_new_session=True
-        )
+        done = lifeline.run(command, timeout=_MOST_SECONDS)  # ends what it started, too
     except subprocess.TimeoutExpired:
         return "hangs"
     lines = done.stdout.splitlines()
