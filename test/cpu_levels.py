@@ -59,22 +59,23 @@ def why_not_run(level: str) -> str:
 def standing_for_cpu(level: str) -> Iterator[None]:
     """Makes target "cpu" mean a level for every compilation of this process."""
     global _current
-    compile_with, load, reason = compilation.compile_with, tilewright.Program.load, why_not_run(level)
+    compile_with, reason = compilation.compile_with, why_not_run(level)
+    refuse = tilewright.Program._refuse_missing_features
 
     def compile_for_level(options: Any, model: Any, target: Any = HOST, **others: Any) -> tilewright.Program:
         # A sequence or a `Target` is not "cpu" either.
         return compile_with(options, model, level if target == HOST else target, **others)
 
-    def load_or_skip(self: tilewright.Program) -> Any:
+    def refuse_or_skip(self: tilewright.Program) -> None:
         if self.metadata.target == level:
             pytest.skip(reason)
-        return load(self)
+        refuse(self)
 
     before, _current = _current, level
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation, "compile_with", compile_for_level)
         if reason:
-            patch.setattr(tilewright.Program, "load", load_or_skip)
+            patch.setattr(tilewright.Program, "_refuse_missing_features", refuse_or_skip)
         try:
             yield
         finally:
