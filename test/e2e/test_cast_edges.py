@@ -12,7 +12,7 @@ import pytest
 import tilewright
 from onnx import TensorProto, helper
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 Array = np.ndarray[Any, Any]
 

@@ -15,6 +15,8 @@ from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder
 
+pytestmark = pytest.mark.lands(one_in=4)
+
 POLICIES = [policy for policy in get_args(Policy) if policy != "exhaustive"]
 
 

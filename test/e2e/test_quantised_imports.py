@@ -11,7 +11,7 @@ import tilewright
 from one_graph import one_graph, random_bytes
 from onnx import TensorProto, helper
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 Array = np.ndarray
 

@@ -20,7 +20,7 @@ from compiled import compiled
 from benchmarks.workloads import stitch
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 _ROWS = 5
 _FEWEST_LANES = 4

@@ -23,7 +23,7 @@ from tilewright.simulator.programs import describe_launches, simulate_program
 
 from benchmarks.workloads.builder import GraphBuilder, gelu_erf
 
-pytestmark = pytest.mark.lands(one_in=5)
+pytestmark = pytest.mark.lands(one_in=9)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 _ROWS, _COLUMNS = 9, 77  # whole vectors and a tail
 _F32 = np.finfo(np.float32)
