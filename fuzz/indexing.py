@@ -178,7 +178,7 @@ def resize(pool: Pool, x: Value, op: str) -> Value | None:
     mode = pool.pick(("nearest", "linear", "cubic") if len(x.shape) == 4 else ("nearest", "linear"))
     if mode == "nearest" and not x.exact:
         return None
-    # Of a length that is no whole number, ONNX's reference takes the ratio and ONNX Runtime the one cut off.
+    # Lengths are whole numbers, because of others ONNX's reference takes the ratio and ONNX Runtime cuts them off.
     scales = [1.0, 1.0, *(pool.pick((1.0, 2.0, 4.0) if n % 2 else (0.5, 1.0, 2.0)) for n in x.shape[2:])]
     shape = tuple(int(size * scale) for size, scale in zip(x.shape, scales, strict=True))
     if min(shape) < 1 or math.prod(shape) > MAX_ELEMENTS:
