@@ -11,6 +11,7 @@
 #include "passes/normalize/CollapseReaders.h"
 #include "passes/normalize/FillLanes.h"
 #include "passes/normalize/RepeatedExtracts.h"
+#include "passes/normalize/ReshapedTo.h"
 #include "passes/normalize/WindowContraction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -142,19 +143,7 @@ private:
     return llvm::map_to_vector(dims, [&](unsigned dim) { return sizes[dim]; });
   }
 
-  Value reshaped(Value value, ArrayRef<int64_t> shape) {
-    auto type = cast<RankedTensorType>(value.getType());
-    auto target = RankedTensorType::get(shape, type.getElementType());
-    if (type == target)
-      return value;
-    bool expands = type.getRank() < target.getRank();
-    auto groups =
-        expands ? getReassociationIndicesForReshape(target, type) : getReassociationIndicesForReshape(type, target);
-    assert(groups && "a view of the same elements");
-    if (expands)
-      return tensor::ExpandShapeOp::create(builder, loc, target, value, *groups);
-    return tensor::CollapseShapeOp::create(builder, loc, target, value, *groups);
-  }
+  Value reshaped(Value value, ArrayRef<int64_t> shape) { return reshapedTo(builder, loc, value, shape); }
 
   /// Returns the elements of all windows (im2col), over the dims of the points and then those of the window.
   Value windows() {

@@ -5,6 +5,7 @@
 
 #include "passes/graph/Contraction.h"
 #include "passes/normalize/AccumulatorInit.h"
+#include "passes/normalize/ReshapedTo.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -155,23 +156,7 @@ private:
     return llvm::map_to_vector(runs, [&](const Run &run) { return sizeOf(run); });
   }
 
-  /// Returns the tensor with another shape, over one dim if neither shape refines the other.
-  Value reshaped(Value value, ArrayRef<int64_t> shape) {
-    auto type = cast<RankedTensorType>(value.getType());
-    auto target = RankedTensorType::get(shape, type.getElementType());
-    if (type == target)
-      return value;
-    bool expands = type.getRank() < target.getRank();
-    auto groups =
-        expands ? getReassociationIndicesForReshape(target, type) : getReassociationIndicesForReshape(type, target);
-    if (!groups) {
-      assert(type.getRank() > 1 && "one dim refines every shape");
-      return reshaped(reshaped(value, {type.getNumElements()}), shape);
-    }
-    if (expands)
-      return tensor::ExpandShapeOp::create(builder, loc, target, value, *groups);
-    return tensor::CollapseShapeOp::create(builder, loc, target, value, *groups);
-  }
+  Value reshaped(Value value, ArrayRef<int64_t> shape) { return reshapedTo(builder, loc, value, shape); }
 
   AffineMap mapOf(ArrayRef<Run> runs, ArrayRef<Run> dims) {
     SmallVector<AffineExpr> indices = llvm::map_to_vector(
