@@ -140,11 +140,13 @@ static bool accumulates(Type accumulator, Type type) {
 
 static LogicalResult verifyBody(ExprOp op) {
   SmallVector<Type> elements, yielded;
-  for (Value input : op.getInputs())
-    elements.push_back(getElementTypeOrSelf(input.getType()));
+  Block &body = op.getBodyBlock();
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    bool isTable = i < body.getNumArguments() && body.getArgument(i).getType() == input.getType();
+    elements.push_back(isTable ? input.getType() : getElementTypeOrSelf(input.getType()));
+  }
   for (Type type : op.getResultTypes())
     yielded.push_back(getElementTypeOrSelf(type));
-  Block &body = op.getBodyBlock();
   TypeRange arguments(body.getArgumentTypes());
   if (op.isReduction() && arguments.size() == elements.size() + yielded.size())
     for (auto [type, accumulator] : llvm::zip(yielded, arguments.take_back(yielded.size())))
@@ -152,7 +154,7 @@ static LogicalResult verifyBody(ExprOp op) {
   if (op.isReduction())
     llvm::append_range(elements, yielded);
   if (arguments != TypeRange(elements))
-    return op.emitOpError("E5: body arguments must be the input elements, then the accumulators");
+    return op.emitOpError("E5: body arguments must be the input elements or tables, then the accumulators");
   auto yield = dyn_cast<YieldOp>(body.getTerminator());
   if (!yield || yield.getValues().getTypes() != TypeRange(yielded))
     return op.emitOpError("E5: the body must yield one element per result");
@@ -213,6 +215,16 @@ LogicalResult ConnectOp::verify() {
   Type element = getElementTypeOrSelf(getValue().getType());
   if (getUnrounded() && (getScope() != Scope::thread || !(element.isBF16() || element.isF16())))
     return emitOpError("C2: only bf16 and f16 values are handed over unrounded, at scope thread");
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  auto slice = dyn_cast<SliceType>(getTable().getType());
+  int64_t rank = slice ? slice.getShape().size() : cast<RankedTensorType>(getTable().getType()).getRank();
+  Type element = slice ? slice.getElementType() : getElementTypeOrSelf(getTable().getType());
+  if (static_cast<int64_t>(getIndices().size()) != rank || getValue().getType() != element ||
+      (slice && slice.getSpace() != Space::global))
+    return emitOpError("G1: expected one index per dim of a tensor or of a slice of global memory, and its element");
   return success();
 }
 

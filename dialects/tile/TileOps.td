@@ -61,7 +61,9 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     `inits`. An accumulator may be wider than its result, which is then rounded
     once, at the end. An input with a guard is read only where its integer set
     holds, and is zero elsewhere; pads and concats become such inputs (the body
-    chooses with `tile.within`). Without `reduce` the expression is
+    chooses with `tile.within`). An input whose argument is the tensor itself is a
+    *table*: the body reads it with `tile.gather`, at coordinates that it computes;
+    its map has those coordinates that are known, and zero for others. Without `reduce` the expression is
     *one-relies-on-one*. `dims` maps each dim to a dim of the iteration space of
     the enclosing subprogram. `in_order` requires that points are accumulated in
     the order of the domain, its last dim fastest; without it, sums and products
@@ -73,7 +75,7 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     projected permutations (zeros allowed for unit dims) that use every
     parallel dim and no reduced one, and give exactly the result's shape;
     (E4) a reduction has an init per result, other expressions none; (E5) body
-    arguments are the input elements, then the accumulators, which have the
+    arguments are the input elements or tables, then the accumulators, which have the
     results' types or wider floats, and its terminator yields one element per
     result, or the next value of each accumulator; (E6) `dims` has one entry per
     domain dim, without repetition: a dim of the iteration space of the same
@@ -99,6 +101,10 @@ def Tile_ExprOp : Tile_Op<"expr", [Pure, SingleBlock]> {
     bool isReduction() { return !getReductions().empty(); }
     ::mlir::AffineMap getInputMap(unsigned i);
     ::mlir::AffineMap getResultMap(unsigned i);
+    /// Returns true if the body reads input `i` at coordinates that it computes.
+    bool isTable(unsigned i) {
+      return ::mlir::isa<::mlir::TensorType>(getBodyBlock().getArgument(i).getType());
+    }
     /// Returns the guard of input `i`; null if it is always read.
     ::mlir::IntegerSet getGuard(unsigned i);
     ::mlir::Block &getBodyBlock() { return getBody().front(); }
@@ -136,6 +142,21 @@ def Tile_IndexOp : Tile_Op<"index", [Pure, ParentOneOf<["ExprOp", "ComputeOp"]>]
   let arguments = (ins AffineMapAttr:$map);
   let results = (outs Index:$result);
   let assemblyFormat = "$map attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, ParentOneOf<["ExprOp", "ComputeOp"]>]> {
+  let summary = "the element of a table at coordinates that the body computes";
+  let description = [{
+    The table is an argument of the expression's body or, in a program, a slice of
+    global memory that the kernel does not write. A coordinate that may leave the
+    table is brought into its range, so nothing outside of it is read.
+    Constraint: (G1) there is one index per dim of the table, and the result is its
+    element; a slice is in global space.
+  }];
+  let arguments = (ins AnyTypeOf<[AnyRankedTensor, Tile_SliceType]>:$table, Variadic<Index>:$indices);
+  let results = (outs AnyType:$value);
+  let assemblyFormat = "$table `[` $indices `]` attr-dict `:` type($table) `->` type($value)";
   let hasVerifier = 1;
 }
 

@@ -52,9 +52,10 @@ std::string whyNotInBody(Operation &op) {
   if (op.getNumRegions() != 0)
     return "the body holds " + op.getName().getStringRef().str() + ", which has a region";
   for (Type type : llvm::concat<Type>(SmallVector<Type>(op.getOperandTypes()), SmallVector<Type>(op.getResultTypes())))
-    if (!hasCodeGeneration(type))
+    if (!hasCodeGeneration(isa<tensor::ExtractOp, tile::GatherOp>(op) ? getElementTypeOrSelf(type) : type))
       return "elements of type " + spell(type) + " have no code generation";
-  if (isa<linalg::IndexOp, linalg::YieldOp, tile::IndexOp, tile::WithinOp, tile::YieldOp>(op))
+  if (isa<linalg::IndexOp, linalg::YieldOp, tile::IndexOp, tile::WithinOp, tile::YieldOp, tile::GatherOp,
+          tensor::ExtractOp>(op))
     return "";
   StringRef dialect = op.getName().getDialectNamespace();
   if (dialect != "arith" && !isSupportedMath(&op))

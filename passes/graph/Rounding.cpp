@@ -67,6 +67,8 @@ SmallVector<std::optional<vector::CombiningKind>> tilewright::combiningKinds(con
 //===----------------------------------------------------------------------===//
 
 BlockArgument tilewright::elementOf(const TensorExpr &expr, unsigned input) {
+  if (expr.inputs[input].gathered)
+    return {};
   if (isa<linalg::LinalgOp>(expr.op))
     return expr.op->getRegion(0).front().getArgument(expr.inputs[input].operand);
   if (auto existing = dyn_cast<tile::ExprOp>(expr.op))

@@ -6,6 +6,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/graph/DescribeMovement.h"
 #include "passes/support/AffineAlgebra.h"
@@ -39,10 +40,10 @@ bool isResultMap(AffineMap map, const TensorExpr &expr) {
   return true;
 }
 
-/// Accepts scalar arithmetic without regions or memory that reads only constants from outside.
+/// Accepts scalar arithmetic without regions that reads only constants, and elements of tensors, from outside.
 LogicalResult checkBody(Block &body, std::string *reason) {
   for (Operation &op : body) {
-    if (!isa<linalg::IndexOp, linalg::YieldOp>(op)) {
+    if (!isa<linalg::IndexOp, linalg::YieldOp, tensor::ExtractOp>(op)) {
       StringRef dialect = op.getName().getDialectNamespace();
       if ((dialect != "arith" && dialect != "math") || op.getNumRegions() != 0)
         return refuse(reason, "the body holds " + op.getName().getStringRef());
@@ -51,7 +52,7 @@ LogicalResult checkBody(Block &body, std::string *reason) {
           return refuse(reason, "the body computes with an unsupported type");
     }
     for (Value operand : op.getOperands())
-      if (operand.getParentBlock() != &body && !constantElement(operand))
+      if (operand.getParentBlock() != &body && !constantElement(operand) && !isa<TensorType>(operand.getType()))
         return refuse(reason, "the body reads a value computed outside it");
   }
   return success();
@@ -126,6 +127,24 @@ LogicalResult addOperand(TensorExpr &expr, linalg::LinalgOp op, OpOperand &opera
   return success();
 }
 
+/// Adds the tensors that the body reads at coordinates that it computes. The map has those that are dims of the domain.
+LogicalResult addGathered(TensorExpr &expr, Block &body, std::string *reason) {
+  for (auto extract : body.getOps<tensor::ExtractOp>()) {
+    if (failed(checkTensor(extract.getTensor().getType(), reason)))
+      return failure();
+    SmallVector<AffineExpr> indices;
+    for (auto [index, extent] : llvm::zip(extract.getIndices(), extract.getTensor().getType().getShape())) {
+      auto dim = index.getDefiningOp<linalg::IndexOp>();
+      bool isDim = dim && expr.domain[dim.getDim()] <= extent;
+      MLIRContext *context = extract.getContext();
+      indices.push_back(isDim ? getAffineDimExpr(dim.getDim(), context) : getAffineConstantExpr(0, context));
+    }
+    AffineMap map = AffineMap::get(expr.domain.size(), 0, indices, extract.getContext());
+    expr.inputs.push_back({extract.getTensor(), simplifyInDomain(map, expr.domain), {}, kGathered, /*gathered=*/true});
+  }
+  return success();
+}
+
 LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string *reason) {
   if (!op.hasPureTensorSemantics())
     return refuse(reason, "works on buffers");
@@ -141,6 +160,8 @@ LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string 
   for (OpOperand &operand : op->getOpOperands())
     if (failed(addOperand(expr, op, operand, reason)))
       return failure();
+  if (failed(addGathered(expr, *op.getBlock(), reason)))
+    return failure();
   for (OpOperand &init : op.getDpsInitsMutable()) {
     AffineMap map = simplifyInDomain(op.getMatchingIndexingMap(&init), expr.domain);
     if (!isResultMap(map, expr))
@@ -149,8 +170,9 @@ LogicalResult describeLinalg(linalg::LinalgOp op, TensorExpr &expr, std::string 
   }
   classify(expr, *op.getBlock());
   // A contraction may add to a tensor (a convolution to its bias); other reductions must start from constants.
-  bool computedInit = llvm::any_of(
-      expr.inputs, [&](const TensorAccess &access) { return op.isDpsInit(&op->getOpOperand(access.operand)); });
+  bool computedInit = llvm::any_of(expr.inputs, [&](const TensorAccess &access) {
+    return !access.gathered && op.isDpsInit(&op->getOpOperand(access.operand));
+  });
   if (expr.kind == ExprKind::reduction && computedInit)
     return refuse(reason, "the accumulator starts from a computed tensor");
   return success();
@@ -160,7 +182,7 @@ void describeExpr(tile::ExprOp op, TensorExpr &expr) {
   expr.domain.assign(op.getDomain().begin(), op.getDomain().end());
   expr.reductions.assign(op.getReductions().begin(), op.getReductions().end());
   for (auto [i, input] : llvm::enumerate(op.getInputs()))
-    expr.inputs.push_back({input, op.getInputMap(i), op.getGuard(i), static_cast<unsigned>(i)});
+    expr.inputs.push_back({input, op.getInputMap(i), op.getGuard(i), static_cast<unsigned>(i), op.isTable(i)});
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     expr.results.push_back(op.getResultMap(i));
   classify(expr, op.getBodyBlock());

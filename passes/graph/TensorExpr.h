@@ -18,8 +18,13 @@ struct TensorAccess {
   mlir::Value tensor;
   mlir::AffineMap map;
   mlir::IntegerSet guard;
-  unsigned operand = 0; ///< number of the op's operand
+  unsigned operand = 0; ///< number of the op's operand; kGathered if the body names the tensor itself
+  /// The body computes some of the coordinates, so it may read any element along those dims. The map is zero there.
+  bool gathered = false;
 };
+
+/// The operand number of a tensor that a body reads without an operand (tensor.extract).
+inline constexpr unsigned kGathered = ~0u;
 
 enum class ExprKind {
   movement,    ///< copies elements unchanged: reshape, transpose, slice, pad, concat, broadcast, fill

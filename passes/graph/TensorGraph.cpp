@@ -63,7 +63,7 @@ TensorGraph TensorGraph::build(Block &block) {
   for (unsigned consumer = 0; consumer < size; ++consumer)
     for (auto [input, access] : llvm::enumerate(graph.exprs_[consumer].inputs)) {
       int64_t producer = access.tensor.getDefiningOp() ? graph.indexOf(access.tensor.getDefiningOp()) : -1;
-      if (producer < 0)
+      if (producer < 0 || access.gathered)
         continue;
       unsigned edge = graph.edges_.size();
       unsigned result = cast<OpResult>(access.tensor).getResultNumber();
@@ -111,6 +111,16 @@ bool TensorGraph::escapes(unsigned expr) const {
       return true;
   }
   return false;
+}
+
+int64_t TensorGraph::gathersFrom(unsigned expr, llvm::function_ref<bool(unsigned)> isMember) const {
+  for (const TensorAccess &access : exprs_[expr].inputs) {
+    int64_t producer =
+        access.gathered && access.tensor.getDefiningOp() ? indexOf(access.tensor.getDefiningOp()) : int64_t(-1);
+    if (producer >= 0 && isMember(producer))
+      return producer;
+  }
+  return -1;
 }
 
 bool TensorGraph::dependsOn(unsigned to, unsigned from) const { return reach_[to][from]; }

@@ -51,6 +51,9 @@ public:
   int64_t indexOf(mlir::Operation *op) const;
   /// Returns true if an op that is not an expression of this graph uses a result of the expression.
   bool escapes(unsigned expr) const;
+  /// Returns the expression that computes a table that `expr` gathers from and that `isMember` holds for, or -1. There
+  /// is no edge between the two: a table is complete in memory before a kernel that gathers from it starts.
+  int64_t gathersFrom(unsigned expr, llvm::function_ref<bool(unsigned)> isMember) const;
   /// Returns true if `to` depends on `from` along any SSA path of the block, opaque ops included.
   bool dependsOn(unsigned to, unsigned from) const;
 

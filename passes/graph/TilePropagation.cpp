@@ -127,8 +127,13 @@ void Propagator::readInputs(State &state, unsigned index) {
     TensorRegion read;
     bool unused = true;
     IntegerSet guard = access.guard;
-    read.exact = !guard;
+    read.exact = !guard && !access.gathered;
     for (auto [index, extent] : llvm::zip(access.map.getResults(), shapeOf(access.tensor))) {
+      if (access.gathered && isa<AffineConstantExpr>(index)) {
+        read.region.push_back(wholeDim(grid, extent));
+        read.resident.push_back(wholeDim(grid, extent));
+        continue;
+      }
       read.region.push_back(imageOf(grid, index, domain, extent, read.exact));
       read.resident.push_back(imageOf(grid, index, step, extent, unused));
     }

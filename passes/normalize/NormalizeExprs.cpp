@@ -2,12 +2,15 @@
 // index half of an argmax-style reduction) and operands that no body reads, which a fused kernel would otherwise carry
 // along. Assertions inside bodies are erased, because a kernel cannot report them; IREE drops them in its dispatches as
 // well. An op without points, such as a matmul with K = 0, is replaced by its init, because IREE's compiler divides by
-// the length. Collapsed batch dims of matmuls are restored (BatchDims.h), and reductions of one dim after another are
-// merged (MergeReductions.h).
+// the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums become
+// reductions (ExpandScans.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and reductions of one dim
+// after another are merged (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"
+#include "passes/normalize/ExpandScans.h"
 #include "passes/normalize/ExtractedScalars.h"
+#include "passes/normalize/KnownExtracts.h"
 #include "passes/normalize/MergeReductions.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -166,6 +169,8 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     expandInsteadOfCopying();
     keepBatchDimsApart(getOperation());
     takeScalarsInside(getOperation());
+    readKnownExtracts(getOperation());
+    expandScans(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -303,7 +303,8 @@ private:
           SpaceAccess access = accessInSpace(root, i);
           // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
           // tiles runs before those tiles.
-          if (!isa<BlockArgument>(access.tensor) || contracts(root) || keptAlong(subprogram, nest) > 0)
+          if (!isa<BlockArgument>(access.tensor) || root.isTable(i) || contracts(root) ||
+              keptAlong(subprogram, nest) > 0)
             continue;
           auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
           if (known == accesses.end())

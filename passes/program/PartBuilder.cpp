@@ -297,6 +297,8 @@ void PartBuilder::cloneRoot(OpBuilder &builder, unsigned n, ExprOp root, Block *
 Value PartBuilder::readInput(OpBuilder &builder, unsigned n, ExprOp root, unsigned input) {
   const Nest &nest = movement.nests[n];
   SpaceAccess access = accessInSpace(root, input);
+  if (root.isTable(input))
+    return bindingOf(access.tensor);
   if (auto producer = access.tensor.getDefiningOp<ExprOp>())
     if (Value value = movement.nestOf.lookup(producer) == n ? forwarded.lookup(access.tensor) : Value())
       return value;

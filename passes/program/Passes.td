@@ -67,7 +67,8 @@ def VerifyPrograms : Pass<"tile-verify-programs", "::tilewright::tile::ProgramOp
     error at the op for (R1) a write to an input; (R2) a read of a buffer that no op
     wrote before the last `tile.sync`; (R3) an unguarded access that may leave its
     binding; (R4) a buffer without an offset, or two buffers that overlap while both
-    are live; (R5) a read of a binding that another part of the phase writes. See
+    are live; (R5) a read of a binding that another part of the phase writes; (R6) a gather
+    from a slice that is no input. See
     test/passes/program/verify-programs-errors.mlir.
   }];
 }

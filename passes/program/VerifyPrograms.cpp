@@ -34,6 +34,8 @@ Touched touchedBy(Operation &op) {
         touched.reads.push_back(load.getSlice());
       if (auto store = dyn_cast<StoreOp>(inner))
         touched.writes.push_back(store.getSlice());
+      if (auto gather = dyn_cast<GatherOp>(inner))
+        touched.reads.push_back(gather.getTable());
     }
     llvm::append_range(touched.writes, compute.getAccs());
     for (auto [acc, init] : llvm::zip(compute.getAccs(), compute.getInits()))
@@ -90,6 +92,10 @@ private:
         if (isBlockSlice(slice) && !visible.contains(slice) && !isResident(slice))
           return op.emitError("R2: reads a buffer that nothing wrote before")
                  << (pending.contains(slice) ? "; a tile.sync is missing between" : "");
+      if (auto compute = dyn_cast<ComputeOp>(op))
+        for (auto gather : compute.getBodyBlock().getOps<GatherOp>())
+          if (!isInput(gather.getTable()))
+            return gather.emitError("R6: gathers from a slice that is no input of the program");
       if (auto compute = dyn_cast<ComputeOp>(op))
         if (failed(verifyBounds(compute)))
           return failure();

@@ -144,7 +144,7 @@ func.func @e4_superfluous(%x: tensor<4x5xf32>) {
 // -----
 
 func.func @e5_arguments(%x: tensor<4x5xf32>) {
-  // expected-error @+1 {{E5: body arguments must be the input elements, then the accumulators}}
+  // expected-error @+1 {{E5: body arguments must be the input elements or tables, then the accumulators}}
   %r = tile.expr domain [4, 5] reduce [] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i, j)>] inits [] : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%v: f64):
     %w = arith.truncf %v : f64 to f32
@@ -229,7 +229,7 @@ func.func @e7_rank(%x: tensor<4x5xf32>) {
 
 // An accumulator may be wider than the result, not narrower.
 func.func @e5_narrow_accumulator(%x: tensor<4x5xf32>) {
-  // expected-error @+1 {{E5: body arguments must be the input elements, then the accumulators}}
+  // expected-error @+1 {{E5: body arguments must be the input elements or tables, then the accumulators}}
   %r = tile.expr domain [4, 5] reduce [1] (%x) maps [affine_map<(i, j) -> (i, j)>] guards [unit] into [affine_map<(i, j) -> (i)>] inits [0.0 : f16] : (tensor<4x5xf32>) -> tensor<4xf32> {
   ^bb0(%v: f32, %acc: f16):
     tile.yield %acc : f16

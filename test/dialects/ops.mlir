@@ -46,6 +46,20 @@ func.func @planned_graph(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
   return %r : tensor<6x35xf32>
 }
 
+// CHECK-LABEL: func @table
+func.func @table(%x: tensor<9x5xf32>, %at: tensor<4xi64>) -> tensor<4x5xf32> {
+  %r = tile.expr domain [4, 5] reduce [] (%x, %at) maps [affine_map<(i, j) -> (0, j)>, #row] guards [unit, unit] into [#id] inits []
+      : (tensor<9x5xf32>, tensor<4xi64>) -> tensor<4x5xf32> {
+  ^bb0(%t: tensor<9x5xf32>, %k: i64):
+    %i = arith.index_cast %k : i64 to index
+    %j = tile.index affine_map<(i, j) -> (j)>
+    // CHECK: tile.gather %{{.*}}[%{{.*}}, %{{.*}}] : tensor<9x5xf32> -> f32
+    %v = tile.gather %t[%i, %j] : tensor<9x5xf32> -> f32
+    tile.yield %v : f32
+  }
+  return %r : tensor<4x5xf32>
+}
+
 // CHECK-LABEL: func @numerics
 func.func @numerics(%x: tensor<6x35xbf16>) -> tensor<6xbf16> {
   // CHECK: workgroups 1 numerics <relaxed, fast, forms = ["two-moment variance"]>

@@ -66,10 +66,9 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
         lanesRead =
             lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
     };
+    auto neighbours = [&] { return loadContiguous(memory, element, scalarIndices(load.getMap()), lanesRead); };
     if (threads && guard && !laneGuard && kind == Lanes::contiguous)
-      return fromStorage(loadWhere(guard, VectorType::get({lanes}, element),
-                                   [&] { return loadContiguous(memory, element, load.getMap(), lanesRead); }),
-                         load.getValue().getType());
+      return fromStorage(loadWhere(guard, VectorType::get({lanes}, element), neighbours), load.getValue().getType());
     restrict(guard);
     restrict(laneGuard);
     if (kind == Lanes::contiguous)
@@ -79,8 +78,8 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
       strided = lanesRead ? loadStridedWhere(lanesRead, memory, element, type, load.getMap())
                           : loadStrided(memory, element, type, load.getMap());
     value = strided                     ? *strided
-            : kind == Lanes::contiguous ? loadContiguous(memory, element, load.getMap(), lanesRead)
-                                        : gather(memory, element, type, load.getMap(), lanesRead);
+            : kind == Lanes::contiguous ? neighbours()
+                                        : gather(memory, type, linearIndex(type, load.getMap()), lanesRead);
   }
   return fromStorage(value, load.getValue().getType());
 }
@@ -170,9 +169,8 @@ int64_t NestMemory::tileBytes(AffineMap map, Type element) {
   return bytes;
 }
 
-Value NestMemory::loadContiguous(Value memory, Type element, AffineMap map, Value lanesRead) {
+Value NestMemory::loadContiguous(Value memory, Type element, ValueRange at, Value lanesRead) {
   auto type = VectorType::get({lanes}, element);
-  SmallVector<Value> at = scalarIndices(map);
   if (!lanesRead) {
     auto whole = vector::LoadOp::create(builder, loc, type, memory, at);
     if (threads)
@@ -267,12 +265,75 @@ Value NestMemory::everyNth(Type element, int64_t stride, int64_t before,
   return whole;
 }
 
-Value NestMemory::gather(Value memory, Type element, SliceType type, AffineMap map, Value lanesRead) {
-  auto vectorType = VectorType::get({lanes}, element);
+Value NestMemory::gather(Value memory, SliceType type, Value linear, Value lanesRead) {
+  auto vectorType = VectorType::get({lanes}, cast<MemRefType>(memory.getType()).getElementType());
   SmallVector<Value> zeroIndices(type.getRank(), constantIndex(0));
   Value all = lanesRead ? lanesRead : toVector(constant(builder.getBoolAttr(true)));
-  return vector::GatherOp::create(builder, loc, vectorType, memory, zeroIndices, linearIndex(type, map), all,
-                                  zeros(vectorType));
+  return vector::GatherOp::create(builder, loc, vectorType, memory, zeroIndices, linear, all, zeros(vectorType));
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// Returns the dim of the nest that an index runs along, from zero and not beyond `extent`; -1 for any other index.
+static int64_t ownDim(Value index, ComputeOp compute, int64_t extent) {
+  auto op = index.getDefiningOp<IndexOp>();
+  int64_t dim = op ? pureDim(op.getMap().getResult(0)) : -1;
+  return dim >= 0 && compute.getExtents()[dim] <= extent ? dim : -1;
+}
+
+Value NestMemory::coordinate(Value index, int64_t extent, const IRMapping &values) {
+  Value value = values.lookupOrDefault(index);
+  if (ownDim(index, compute, extent) >= 0)
+    return value;
+  bool isVector = isa<VectorType>(value.getType());
+  Value zero = constantIndex(0), last = constantIndex(extent - 1);
+  Value low = arith::MaxSIOp::create(builder, loc, value, isVector ? toVector(zero) : zero);
+  return arith::MinSIOp::create(builder, loc, low, isVector ? toVector(last) : last);
+}
+
+std::optional<SmallVector<Value>> NestMemory::startOfRow(GatherOp op, const IRMapping &values) {
+  auto type = cast<SliceType>(op.getTable().getType());
+  SmallVector<Value> at;
+  for (auto [index, extent, stride] :
+       llvm::zip(op.getIndices(), type.getShape(), denseStrides(type.getShape()))) {
+    bool isLast = at.size() + 1 == op.getIndices().size();
+    if (isLast && ownDim(index, compute, extent) == vectorDim) {
+      at.push_back(indices[vectorDim]);
+      continue;
+    }
+    // Vectors of threads are aligned.
+    if (isLast || isa<VectorType>(values.lookupOrDefault(index).getType()) || (threads && stride % lanes != 0))
+      return std::nullopt;
+    at.push_back(coordinate(index, extent, values));
+  }
+  return at;
+}
+
+Value NestMemory::emitGather(GatherOp op, const IRMapping &values, Value mask) {
+  auto type = cast<SliceType>(op.getTable().getType());
+  Value memory = outer.lookup(op.getTable());
+  Type element = cast<MemRefType>(memory.getType()).getElementType(), result = op.getValue().getType();
+  auto isLanes = [&](Value index) { return isa<VectorType>(values.lookupOrDefault(index).getType()); };
+  if (llvm::none_of(op.getIndices(), isLanes)) {
+    SmallVector<Value> at;
+    for (auto [index, extent] : llvm::zip(op.getIndices(), type.getShape()))
+      at.push_back(coordinate(index, extent, values));
+    return fromStorage(memref::LoadOp::create(builder, loc, memory, at).getResult(), result);
+  }
+  if (std::optional<SmallVector<Value>> start = startOfRow(op, values))
+    return fromStorage(loadContiguous(memory, element, *start, mask), result);
+  Value linear = toVector(constantIndex(0));
+  for (auto [index, extent, stride] : llvm::zip(op.getIndices(), type.getShape(), denseStrides(type.getShape()))) {
+    Value step = arith::MulIOp::create(builder, loc, toVector(coordinate(index, extent, values)),
+                                       toVector(constantIndex(stride)));
+    linear = addValues(linear, step);
+  }
+  bool fits = type.getNumElements() < std::numeric_limits<int32_t>::max();
+  auto lanesType = VectorType::get({lanes}, fits ? builder.getI32Type() : builder.getI64Type());
+  linear = arith::IndexCastOp::create(builder, loc, lanesType, linear);
+  return fromStorage(gather(memory, type, linear, mask), result);
 }
 
 void NestMemory::store(Value value, Value slice, SliceType type, AffineMap map, Value mask, bool streamed) {

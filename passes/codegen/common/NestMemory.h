@@ -19,6 +19,8 @@ protected:
   }
 
   mlir::Value emitLoad(tile::LoadOp load, mlir::Value mask);
+  /// Loads elements of a table. Rows whose number all lanes share are contiguous or scalar loads.
+  mlir::Value emitGather(tile::GatherOp op, const mlir::IRMapping &values, mlir::Value mask);
   void store(mlir::Value value, mlir::Value slice, tile::SliceType type, mlir::AffineMap map, mlir::Value mask,
              bool streamed = false);
   /// Prefetches the cache lines that the next nest will write. This nest computes on cached data and leaves memory
@@ -54,9 +56,12 @@ private:
   /// Returns the fastest-varying dim of the walk that the map depends on, or -1 if a tile has only one nest.
   int64_t fastestWalkedDim(mlir::AffineMap map);
   int64_t tileBytes(mlir::AffineMap map, mlir::Type element);
-  mlir::Value loadContiguous(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value lanesRead);
-  mlir::Value gather(mlir::Value memory, mlir::Type element, tile::SliceType type, mlir::AffineMap map,
-                     mlir::Value lanesRead);
+  mlir::Value loadContiguous(mlir::Value memory, mlir::Type element, mlir::ValueRange at, mlir::Value lanesRead);
+  mlir::Value gather(mlir::Value memory, tile::SliceType type, mlir::Value linear, mlir::Value lanesRead);
+  /// Returns the coordinate of a table as a number or, if lanes differ, as a vector. It lies within the table.
+  mlir::Value coordinate(mlir::Value index, int64_t extent, const mlir::IRMapping &values);
+  /// Returns the coordinates of the first lane if the lanes read neighbouring elements of the table.
+  std::optional<llvm::SmallVector<mlir::Value>> startOfRow(tile::GatherOp op, const mlir::IRMapping &values);
   /// Loads lanes with a small stride as contiguous vectors and extracts the lanes with shuffles. Returns nothing if the
   /// loads might reach past the end of the slice. Accesses with interleaved lanes load the same vectors, so that LLVM
   /// can share the loads.

@@ -34,6 +34,8 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
     onlyIf(stores, [&] {
       store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
     });
+  } else if (auto gather = dyn_cast<GatherOp>(op)) {
+    values.map(gather.getValue(), emitGather(gather, values, mask));
   } else if (auto index = dyn_cast<IndexOp>(op)) {
     AffineExpr expr = index.getMap().getResult(0);
     values.map(index.getResult(),

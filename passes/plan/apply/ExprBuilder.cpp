@@ -8,13 +8,15 @@ using namespace mlir;
 
 namespace tilewright {
 
-Value ExprInputs::add(Value tensor, AffineMap map, IntegerSet guard, Location loc) {
+Value ExprInputs::add(const TensorAccess &access, Location loc) {
   for (auto [i, known] : llvm::enumerate(accesses))
-    if (known.tensor == tensor && known.map == map && known.guard == guard)
+    if (known.tensor == access.tensor && known.map == access.map && known.guard == access.guard &&
+        known.gathered == access.gathered)
       return body.getArgument(i);
-  accesses.push_back({tensor, map, guard});
+  accesses.push_back(access);
+  Type type = access.gathered ? access.tensor.getType() : getElementTypeOrSelf(access.tensor.getType());
   // Arguments of inputs precede those of accumulators.
-  return body.insertArgument(accesses.size() - 1, getElementTypeOrSelf(tensor.getType()), loc);
+  return body.insertArgument(accesses.size() - 1, type, loc);
 }
 
 void ExprInputs::eraseUnused() {

@@ -8,12 +8,13 @@
 
 namespace tilewright {
 
-/// Inputs of the expression to be built. Adding the same access twice returns the same body argument.
+/// Inputs of the expression to be built. Adding the same access twice returns the same body argument, which is the
+/// element, or the table that the body gathers from.
 class ExprInputs {
 public:
   explicit ExprInputs(mlir::Block &body) : body(body) {}
 
-  mlir::Value add(mlir::Value tensor, mlir::AffineMap map, mlir::IntegerSet guard, mlir::Location loc);
+  mlir::Value add(const TensorAccess &access, mlir::Location loc);
   /// Removes inputs whose element the body does not use.
   void eraseUnused();
   llvm::SmallVector<mlir::Value> tensors() const;

@@ -21,15 +21,16 @@ namespace {
 // Raising
 //===----------------------------------------------------------------------===//
 
-/// Returns the element of an input: a constant if the tensor is a constant, else a body argument.
+/// Returns the element of an input: a constant if the tensor is a constant, else a body argument, or the table.
 Value elementOf(OpBuilder &builder, ExprInputs &inputs, TensorAccess access, Value tensor, Location loc) {
   TypedAttr constant = constantElement(access.tensor);
-  if (constant && matchPattern(access.tensor, m_Constant()) && !access.guard)
+  if (constant && matchPattern(access.tensor, m_Constant()) && !access.guard && !access.gathered)
     return arith::ConstantOp::create(builder, loc, constant);
-  return inputs.add(tensor, access.map, access.guard, loc);
+  access.tensor = tensor;
+  return inputs.add(access, loc);
 }
 
-/// Clones a linalg body, which captures only constants (checked by describe()).
+/// Clones a linalg body, which captures only constants and tables (checked by describe()).
 LogicalResult cloneBody(OpBuilder &builder, Block &source, IRMapping &mapping, ArrayRef<int64_t> domain) {
   for (Operation &op : source) {
     for (Value operand : op.getOperands())
@@ -43,6 +44,12 @@ LogicalResult cloneBody(OpBuilder &builder, Block &source, IRMapping &mapping, A
       AffineExpr dim = builder.getAffineDimExpr(position.getDim());
       AffineMap map = simplifyInDomain(AffineMap::get(domain.size(), 0, dim), domain);
       mapping.map(position.getResult(), index(builder, op.getLoc(), map));
+    } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      SmallVector<Value> indices =
+          llvm::map_to_vector(extract.getIndices(), [&](Value index) { return mapping.lookupOrDefault(index); });
+      Value table = mapping.lookup(extract.getTensor());
+      mapping.map(extract.getResult(),
+                  tile::GatherOp::create(builder, op.getLoc(), extract.getType(), table, indices).getResult());
     } else if (op.hasTrait<OpTrait::IsTerminator>()) {
       SmallVector<Value> values =
           llvm::map_to_vector(op.getOperands(), [&](Value value) { return mapping.lookupOrDefault(value); });
@@ -59,8 +66,16 @@ LogicalResult raiseStructured(OpBuilder &builder, const TensorExpr &expr, ValueR
   auto op = cast<linalg::LinalgOp>(expr.op);
   Block &source = *op.getBlock();
   IRMapping mapping;
-  for (auto [access, tensor] : llvm::zip(expr.inputs, tensors))
-    mapping.map(source.getArgument(access.operand), elementOf(builder, inputs, access, tensor, op.getLoc()));
+  SmallVector<tensor::ExtractOp> extracts(source.getOps<tensor::ExtractOp>()); // in the order of the gathered inputs
+  for (auto [access, tensor] : llvm::zip(expr.inputs, tensors)) {
+    Value element = elementOf(builder, inputs, access, tensor, op.getLoc());
+    if (!access.gathered) {
+      mapping.map(source.getArgument(access.operand), element);
+      continue;
+    }
+    mapping.map(extracts.front().getTensor(), element);
+    extracts.erase(extracts.begin());
+  }
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     bool argument = number < source.getNumArguments();
@@ -222,13 +237,17 @@ Value inlineElement(OpBuilder &builder, ExprInputs &inputs, tile::ExprOp consume
   SmallVector<Interval> read = guardedRanges(guard, domain);
   Block &body = producer.getBodyBlock();
   IRMapping mapping;
-  for (auto [i, tensor] : llvm::enumerate(producer.getInputs())) {
+  for (auto [number, tensor] : llvm::enumerate(producer.getInputs())) {
+    unsigned i = number;
     BlockArgument element = body.getArgument(i);
     IntegerSet both = conjoin(guard, composeInDomain(producer.getGuard(i), point, domain), domain);
-    if (element.use_empty() || (both && both.isEmptyIntegerSet()))
+    bool isTable = producer.isTable(i);
+    if (!isTable && (element.use_empty() || (both && both.isEmptyIntegerSet())))
       mapping.map(element, zeroOf(builder, loc, element.getType()));
     else
-      mapping.map(element, inputs.add(tensor, composeInDomain(producer.getInputMap(i), point, read), both, loc));
+      mapping.map(
+          element,
+          inputs.add({tensor, composeInDomain(producer.getInputMap(i), point, read), both, i, isTable}, loc));
   }
   Value value = cloneProducer(builder, producer, point, mapping, domain)[result];
   if (!guard || isZeroOutside(value) || asksOnlyWithin(consumer.getBodyBlock().getArgument(input), guard))
@@ -254,7 +273,9 @@ tile::ExprOp inlineProducer(OpBuilder &builder, tile::ExprOp consumer, unsigned 
   for (unsigned i = 0; i < numInputs; ++i)
     mapping.map(source.getArgument(i),
                 i == input ? inlineElement(inBody, inputs, consumer, i, producer, producerResult)
-                           : inputs.add(consumer.getInputs()[i], consumer.getInputMap(i), consumer.getGuard(i), loc));
+                           : inputs.add({consumer.getInputs()[i], consumer.getInputMap(i), consumer.getGuard(i), i,
+                                         consumer.isTable(i)},
+                                        loc));
   SmallVector<Operation *> extensions;
   for (Operation &op : source) {
     Operation *copy = inBody.clone(op, mapping);

@@ -1,6 +1,7 @@
 #include "passes/plan/grid/PlannedKernel.h"
 
 #include "passes/cost/Confidence.h"
+#include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/KernelSignature.h"
 #include "passes/plan/grid/ResizedGroups.h"
 
@@ -116,6 +117,10 @@ struct FirstKernel {
 } // namespace
 
 OrDeclined<PlannedKernel> tilewright::planKernel(const GridContext &context, ArrayRef<unsigned> parts, double bound) {
+  for (unsigned reader : parts)
+    for (unsigned producer : parts)
+      if (gathersResultsOf(context.graph, context.part(reader).choice, context.part(producer).choice))
+        return Declined{"an op reads another's result at places that it computes", "an index that is known"};
   KernelFrame frame;
   MemoKey key = signatureOf(context, parts, frame);
   key.push_back(llvm::bit_cast<int64_t>(bound));

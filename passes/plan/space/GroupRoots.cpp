@@ -36,7 +36,7 @@ std::vector<Value> tilewright::groupInputs(const TensorGraph &graph, const Group
       Operation *definition = access.tensor.getDefiningOp();
       int64_t producer = definition ? graph.indexOf(definition) : -1;
       bool inside = producer >= 0 && group.contains(producer);
-      if (!inside && !(isSplatConstant(access.tensor) && access.guard == IntegerSet()))
+      if (!inside && !(isSplatConstant(access.tensor) && access.guard == IntegerSet() && !access.gathered))
         inputs.insert(access.tensor);
     }
   return inputs.takeVector();
@@ -111,7 +111,7 @@ private:
     if (guard && guard.isEmptyIntegerSet())
       return;
     // Splat constants become scalars of the body.
-    if (access.guard == IntegerSet() && isSplatConstant(access.tensor))
+    if (access.guard == IntegerSet() && isSplatConstant(access.tensor) && !access.gathered)
       return;
     AffineMap map = composeInDomain(access.map, index, guardedRanges(guard, domain));
     for (unsigned edge : graph.inEdges(expr)) {
@@ -123,7 +123,7 @@ private:
         return visit(entry.producer, producerIndex(entry, map), guard);
       return addLeaf({access.tensor, map, guard, entry.producer, entry.result});
     }
-    addLeaf({access.tensor, map, guard, -1, 0});
+    addLeaf({access.tensor, map, guard, -1, 0, access.gathered});
   }
 
   /// Returns the producer's index as a function of the root's domain. Dims that the producer's result does not use have
@@ -139,7 +139,8 @@ private:
 
   void addLeaf(const RootAccess &leaf) {
     if (llvm::none_of(result.accesses, [&](const RootAccess &known) {
-          return known.tensor == leaf.tensor && known.map == leaf.map && known.guard == leaf.guard;
+          return known.tensor == leaf.tensor && known.map == leaf.map && known.guard == leaf.guard &&
+                 known.gathered == leaf.gathered;
         }))
       result.accesses.push_back(leaf);
   }
@@ -160,7 +161,7 @@ std::vector<GroupRoot> tilewright::collectRoots(const TensorGraph &graph, const 
 }
 
 std::optional<ContractionRoles> tilewright::rolesOf(const TensorGraph &graph, const GroupRoot &root) {
-  if (root.accesses.size() != 2)
+  if (root.accesses.size() != 2 || root.accesses[0].gathered || root.accesses[1].gathered)
     return std::nullopt;
   return contractionRoles(graph.exprs()[root.expr], root.accesses[0].map, root.accesses[1].map);
 }

@@ -14,7 +14,7 @@ using namespace tilewright;
 //===----------------------------------------------------------------------===//
 
 /// Marks that separate the parts of a key. Addresses and counts are never negative.
-enum Mark : int64_t { kExpression = -1, kRegion = -2, kCaptured = -3, kTarget = -4 };
+enum Mark : int64_t { kExpression = -1, kRegion = -2, kCaptured = -3, kTarget = -4, kGathers = -5 };
 
 template <typename T> static int64_t addressOf(T unique) {
   return unique ? reinterpret_cast<int64_t>(unique.getAsOpaquePointer()) : 0;
@@ -171,6 +171,8 @@ MemoKey GroupSignatures::of(ArrayRef<unsigned> exprs, GroupFrame &frame) {
         key.append({producer->second, static_cast<int64_t>(graph.edges()[*edge].result)});
         continue;
       }
+      if (graph.gathersFrom(expr, [&](unsigned other) { return position.contains(other); }) >= 0)
+        key.push_back(kGathers);
       size_t number = llvm::find(frame.tensors, access.tensor) - frame.tensors.begin();
       key.append({-1, static_cast<int64_t>(number)});
       if (number < frame.tensors.size())

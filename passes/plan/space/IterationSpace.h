@@ -51,6 +51,7 @@ struct RootAccess {
   mlir::IntegerSet guard; ///< the points that read it; null: all
   int64_t producer = -1;  ///< expression of the root that computes the tensor; -1: an input of the group
   unsigned result = 0;
+  bool gathered = false; ///< true for a table, which is read at coordinates that the root computes
 };
 
 /// An expression that a root's nest evaluates, and the point of its own domain.

@@ -5,6 +5,7 @@
 #include "passes/layout/LaneAccess.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/target/AccessBytes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -55,7 +56,9 @@ public:
       if (graph.exprs()[root.expr].kind == ExprKind::contraction)
         continue;
       for (const RootAccess &access : root.accesses)
-        if (!isInBuffer(root, access))
+        if (access.gathered)
+          addTable(root, access.map);
+        else if (!isInBuffer(root, access))
           add(root, access.map, access.tensor, /*isRead=*/true);
       const TensorExpr &expr = graph.exprs()[root.expr];
       for (auto [result, map] : llvm::zip(expr.op->getResults(), expr.results))
@@ -74,6 +77,13 @@ private:
     };
     bool isKept = llvm::is_contained(space.tileStaged, access.tensor) && llvm::any_of(space.roots, reads);
     return laidForLanes && (access.producer >= 0 || isKept);
+  }
+
+  /// Adds the gathers of a table, unless lanes read neighbouring elements of one row.
+  void addTable(const GroupRoot &root, AffineMap map) {
+    int64_t lane = space.laneDim(root);
+    if (lane >= 0 && map.getNumResults() > 0 && pureDim(map.getResults().back()) != lane)
+      work.arithmetic += costs.gatherOperations * graph.exprs()[root.expr].domainSize() * space.timesComputed(root);
   }
 
   void add(const GroupRoot &root, AffineMap map, Value tensor, bool isRead) {

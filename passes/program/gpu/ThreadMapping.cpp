@@ -40,6 +40,8 @@ public:
         see(load.getSlice(), load.getMap());
       } else if (auto store = dyn_cast<StoreOp>(op)) {
         see(store.getSlice(), store.getMap());
+      } else if (auto gather = dyn_cast<GatherOp>(op)) {
+        see(gather);
       }
     }
     for (auto [slice, map] : llvm::zip(compute.getAccs(), compute.getAccMaps().getAsValueRange<AffineMapAttr>()))
@@ -74,6 +76,36 @@ private:
       std::optional<int64_t> stride = strideAlong(map, strides, other);
       starts.push_back(stride.value_or(1));
     }
+  }
+
+  /// Lanes read neighbouring elements of one row of a table, or each its own.
+  void see(GatherOp gather) {
+    auto type = cast<SliceType>(gather.getTable().getType());
+    int64_t runs = 0; // coordinates that run along the lanes
+    for (auto [index, stride] : llvm::zip(gather.getIndices(), denseStrides(type.getShape()))) {
+      auto known = index.getDefiningOp<IndexOp>();
+      bool isLane = known && pureDim(known.getMap().getResult(0)) == dim;
+      runs += isLane;
+      scattered |= isLane ? stride != 1 : changesAlongLanes(index);
+      if (!isLane)
+        starts.push_back(stride);
+    }
+    scattered |= runs > 1;
+    if (runs > 0)
+      widest = std::max(widest, elementBytes(type.getElementType()));
+  }
+
+  /// Returns true if a value of the body differs from lane to lane.
+  bool changesAlongLanes(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != &compute.getBodyBlock())
+      return !op; // an accumulator may
+    if (auto load = dyn_cast<LoadOp>(op))
+      return load.getMap().isFunctionOfDim(dim);
+    if (auto index = dyn_cast<IndexOp>(op))
+      return index.getMap().isFunctionOfDim(dim);
+    return isa<WithinOp>(op) ||
+           llvm::any_of(op->getOperands(), [&](Value operand) { return changesAlongLanes(operand); });
   }
 
   /// Takes the start of a buffer that is aligned to a run of memory into account; it depends on the part's tiles.

@@ -42,6 +42,8 @@ SmallVector<SliceAccess> tilewright::accessesOf(Operation &op, BlockShape shape)
       add(load.getSlice(), load.getMap(), AccessKind::load);
     if (auto store = dyn_cast<StoreOp>(inner))
       add(store.getSlice(), store.getMap(), AccessKind::store);
+    if (auto gather = dyn_cast<GatherOp>(inner)) // any thread may read any element
+      accesses.push_back({gather.getTable(), false, anyone});
   }
   for (auto [slice, map] : llvm::zip(compute.getAccs(), compute.getAccMaps().getAsValueRange<AffineMapAttr>()))
     add(slice, map, AccessKind::accumulator);

@@ -30,20 +30,6 @@ func.func @accumulates_onto_a_tensor(%a: tensor<3x5xf32>, %b: tensor<3xf32>) -> 
   return %m : tensor<3xf32>
 }
 
-// CHECK-LABEL: func.func @gather
-// CHECK: tensor.extract
-func.func @gather(%a: tensor<9xf32>, %i: tensor<4xi64>) -> tensor<4xf32> {
-  %e = tensor.empty() : tensor<4xf32>
-  %x = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-      ins(%i : tensor<4xi64>) outs(%e : tensor<4xf32>) {
-  ^bb0(%in: i64, %out: f32):
-    %at = arith.index_cast %in : i64 to index
-    %v = tensor.extract %a[%at] : tensor<9xf32>
-    linalg.yield %v : f32
-  } -> tensor<4xf32>
-  return %x : tensor<4xf32>
-}
-
 // CHECK-LABEL: func.func @computed_scalar
 // CHECK: linalg.generic
 // CHECK: "some.op"

@@ -3,6 +3,7 @@
 // CHECK-DAG: [[$ID:#.+]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK-DAG: [[$ROW:#.+]] = affine_map<(d0, d1) -> (d0)>
 // CHECK-DAG: [[$COLUMN:#.+]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-DAG: [[$TABLE:#.+]] = affine_map<(d0, d1) -> (0, d1)>
 
 // A splat constant of any rank is a scalar of the body; a constant that the body captured moves into it.
 // CHECK-LABEL: func @constants_become_scalars
@@ -75,4 +76,24 @@ func.func @index_is_a_map() -> tensor<3x5xi32> {
     linalg.yield %c : i32
   } -> tensor<3x5xi32>
   return %x : tensor<3x5xi32>
+}
+
+// A tensor that the body reads at an index that it computes becomes a table, of which the map knows the other index.
+// CHECK-LABEL: func.func @rows_of_a_table
+// CHECK: tile.expr domain [4, 5] reduce [](%arg1, %arg0) maps [[[$ROW]], [[$TABLE]]]
+// CHECK: ^bb0(%[[AT:.*]]: i64, %[[TABLE:.*]]: tensor<9x5xf32>):
+// CHECK:   %[[ROW:.*]] = arith.index_cast %[[AT]] : i64 to index
+// CHECK:   %[[COLUMN:.*]] = tile.index [[$COLUMN]]
+// CHECK:   tile.gather %[[TABLE]][%[[ROW]], %[[COLUMN]]] : tensor<9x5xf32> -> f32
+func.func @rows_of_a_table(%x: tensor<9x5xf32>, %at: tensor<4xi64>) -> tensor<4x5xf32> {
+  %e = tensor.empty() : tensor<4x5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%at : tensor<4xi64>) outs(%e : tensor<4x5xf32>) {
+  ^bb0(%k: i64, %o: f32):
+    %i = arith.index_cast %k : i64 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %x[%i, %j] : tensor<9x5xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  return %y : tensor<4x5xf32>
 }

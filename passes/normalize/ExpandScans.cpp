@@ -1,0 +1,177 @@
+// A running sum of n elements becomes n sums of n elements, most of them masked: more operations, but in vectors and
+// without a step that waits for the one before. The op belongs to IREE and is unregistered here, so it is recognised by
+// its name, operands and region.
+#include "passes/normalize/ExpandScans.h"
+
+#include "passes/graph/TensorExpr.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr llvm::StringLiteral kScan = "iree_linalg_ext.scan";
+
+/// The most elements whose running sum is n sums of n elements.
+constexpr int64_t kLongest = 128;
+
+/// A running sum from zero along a dim of the input. Exclusive sums leave out the element itself.
+struct Scan {
+  Value input;
+  int64_t dim;
+  bool inclusive;
+};
+
+bool isZeroEverywhere(Value tensor) {
+  TypedAttr value = constantElement(tensor);
+  if (auto number = dyn_cast_or_null<FloatAttr>(value))
+    return number.getValue().isZero();
+  auto number = dyn_cast_or_null<IntegerAttr>(value);
+  return number && number.getValue().isZero();
+}
+
+bool addsItsArguments(Region &region) {
+  if (!region.hasOneBlock() || !llvm::hasNItems(region.front(), 2) || region.getNumArguments() != 2)
+    return false;
+  Operation *add = &region.front().front();
+  return isa<arith::AddFOp, arith::AddIOp>(add) && llvm::is_contained(add->getOperands(), region.getArgument(0)) &&
+         llvm::is_contained(add->getOperands(), region.getArgument(1)) &&
+         add->getNextNode()->getOperands() == add->getResults();
+}
+
+std::optional<Scan> match(Operation *op) {
+  if (op->getName().getStringRef() != kScan || op->getNumOperands() != 3 || op->getNumResults() != 2 ||
+      op->getNumRegions() != 1 || !op->getResult(1).use_empty() || !addsItsArguments(op->getRegion(0)))
+    return std::nullopt;
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  auto dimension = properties ? properties.getAs<IntegerAttr>("dimension") : IntegerAttr();
+  auto inclusive = properties ? properties.getAs<BoolAttr>("inclusive") : BoolAttr();
+  auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  if (!dimension || !inclusive || !type || !type.hasStaticShape() || op->getResult(0).getType() != type ||
+      dimension.getInt() < 0 || dimension.getInt() >= type.getRank() || !isZeroEverywhere(op->getOperand(2)))
+    return std::nullopt;
+  return Scan{op->getOperand(0), dimension.getInt(), inclusive.getValue()};
+}
+
+class Expander {
+public:
+  explicit Expander(Operation *op) : builder(op), loc(op->getLoc()) {}
+
+  /// Returns the running sum, or null if its rows are too long to be summed for each element and not blocks.
+  Value expand(const Scan &scan) {
+    auto type = cast<RankedTensorType>(scan.input.getType());
+    int64_t length = type.getDimSize(scan.dim);
+    if (length <= kLongest)
+      return sumsBefore(scan);
+    int64_t block = type.getElementType().isInteger() ? largestBlock(length) : 1;
+    return block == 1 ? Value() : inBlocks(scan, length / block, block);
+  }
+
+private:
+  static int64_t largestBlock(int64_t length) {
+    int64_t block = kLongest;
+    while (length % block != 0)
+      --block;
+    return block;
+  }
+
+  Value zeros(RankedTensorType type) {
+    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    return linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  }
+
+  static Value add(OpBuilder &body, Location at, Value a, Value b) {
+    return isa<FloatType>(a.getType()) ? arith::AddFOp::create(body, at, a, b).getResult()
+                                       : arith::AddIOp::create(body, at, a, b).getResult();
+  }
+
+  static void addElements(OpBuilder &body, Location at, ValueRange elements) {
+    linalg::YieldOp::create(body, at, add(body, at, elements[0], elements[1]));
+  }
+
+  /// Sums the elements up to each element, or those before it. The last loop runs over the elements that are added.
+  Value sumsBefore(const Scan &scan) {
+    auto type = cast<RankedTensorType>(scan.input.getType());
+    int64_t rank = type.getRank();
+    SmallVector<AffineExpr> read;
+    for (int64_t dim = 0; dim < rank; ++dim)
+      read.push_back(builder.getAffineDimExpr(dim == scan.dim ? rank : dim));
+    AffineMap maps[] = {AffineMap::get(rank + 1, 0, read, builder.getContext()),
+                        AffineMap::getMultiDimIdentityMap(rank + 1, builder.getContext()).dropResult(rank)};
+    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+    loops.push_back(utils::IteratorType::reduction);
+    auto predicate = scan.inclusive ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt;
+    auto generic = linalg::GenericOp::create(
+        builder, loc, TypeRange(type), scan.input, zeros(type), maps, loops,
+        [&](OpBuilder &body, Location at, ValueRange elements) {
+          Value own = linalg::IndexOp::create(body, at, scan.dim), other = linalg::IndexOp::create(body, at, rank);
+          Value counts = arith::CmpIOp::create(body, at, predicate, other, own);
+          Value zero = arith::ConstantOp::create(body, at, body.getZeroAttr(type.getElementType()));
+          Value summand = arith::SelectOp::create(body, at, counts, elements[0], zero);
+          linalg::YieldOp::create(body, at, add(body, at, elements[1], summand));
+        });
+    return generic.getResult(0);
+  }
+
+  Value sumAlong(Value tensor, int64_t dim) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape.erase(shape.begin() + dim);
+    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+    loops[dim] = utils::IteratorType::reduction;
+    AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+    auto result = RankedTensorType::get(shape, type.getElementType());
+    auto generic =
+        linalg::GenericOp::create(builder, loc, TypeRange(result), tensor, zeros(result),
+                                  ArrayRef{all, all.dropResult(dim)}, loops, addElements);
+    return generic.getResult(0);
+  }
+
+  /// Adds the running sum inside each block to the sum of the blocks before it.
+  Value inBlocks(const Scan &scan, int64_t blocks, int64_t block) {
+    auto type = cast<RankedTensorType>(scan.input.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[scan.dim] = blocks;
+    shape.insert(shape.begin() + scan.dim + 1, block);
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
+      groups.push_back({next++});
+      if (dim == scan.dim)
+        groups.back().push_back(next++);
+    }
+    Value cut = tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()),
+                                              scan.input, groups);
+    Value inside = sumsBefore({cut, scan.dim + 1, scan.inclusive});
+    Value before = expand({sumAlong(cut, scan.dim + 1), scan.dim, /*inclusive=*/false});
+    if (!before)
+      return {};
+    AffineMap all = builder.getMultiDimIdentityMap(shape.size());
+    auto cutType = cast<RankedTensorType>(cut.getType());
+    Value empty = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+    SmallVector<utils::IteratorType> loops(shape.size(), utils::IteratorType::parallel);
+    auto sums = linalg::GenericOp::create(builder, loc, TypeRange(cutType), ValueRange{inside, before}, empty,
+                                          ArrayRef{all, all.dropResult(scan.dim + 1), all}, loops, addElements);
+    return tensor::CollapseShapeOp::create(builder, loc, type, sums.getResult(0), groups);
+  }
+
+  OpBuilder builder;
+  Location loc;
+};
+} // namespace
+
+void tilewright::expandScans(func::FuncOp function) {
+  SmallVector<Operation *> scans;
+  function->walk([&](Operation *op) {
+    if (match(op))
+      scans.push_back(op);
+  });
+  for (Operation *op : scans)
+    if (Value sums = Expander(op).expand(*match(op))) {
+      op->getResult(0).replaceAllUsesWith(sums);
+      op->erase();
+    }
+}
