@@ -3,6 +3,7 @@
 #include "passes/normalize/KnownExtracts.h"
 
 #include "passes/graph/TensorExpr.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -75,6 +76,7 @@ static void readKnown(linalg::GenericOp op) {
     extract.replaceAllUsesWith(Value(op.getBody()->insertArgument(number, extract.getType(), extract.getLoc())));
     extract.erase();
   }
+  eraseUnused(*op.getBody());
   auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(), maps,
                                            op.getIteratorTypesArray());
   generic.getRegion().takeBody(op.getRegion());

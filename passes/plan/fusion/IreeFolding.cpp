@@ -293,6 +293,19 @@ static bool isReadAtLoad(const TensorGraph &graph, const std::vector<bool> &atLo
          llvm::all_of(readers, [&](unsigned edge) { return atLoad[graph.edges()[edge].consumer]; });
 }
 
+/// Returns true for a broadcast whose readers, none of which is computed at load, read its source as easily.
+static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned index) {
+  const TensorExpr &expr = graph.exprs()[index];
+  if (expr.kind != ExprKind::movement || expr.inputs.size() != 1 || expr.inputs[0].guard != IntegerSet() ||
+      graph.escapes(index) || graph.outEdges(index).empty() ||
+      expr.domainSize() <= cast<RankedTensorType>(expr.inputs[0].tensor.getType()).getNumElements())
+    return false;
+  return llvm::none_of(graph.outEdges(index), [&](unsigned edge) {
+    unsigned reader = graph.edges()[edge].consumer;
+    return atLoad[reader] || graph.exprs()[reader].kind == ExprKind::contraction;
+  });
+}
+
 std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
   std::vector<bool> atLoad(graph.exprs().size());
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
@@ -303,5 +316,7 @@ std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
     if (expr.inputs.empty())
       atLoad[index] = isReadAtLoad(graph, atLoad, index);
+    else if (atLoad[index] && isReadAsBroadcast(graph, atLoad, index))
+      atLoad[index] = false;
   return atLoad;
 }
