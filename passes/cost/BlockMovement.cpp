@@ -28,10 +28,29 @@ void BlockOrder::print(const OperatorChain &chain, raw_ostream &os) const {
   interleave(order, os, [&](unsigned loop) { os << chain.loops[loop].name << ":" << tiles[loop]; }, " ");
 }
 
-namespace {
-class MovementCounter {
+MovementModel::MovementModel(const OperatorChain &chain) : chain(chain), aroundAll(chain.loops.size()) {
+  auto loopsThat = [&](auto holds) {
+    Loops loops(chain.loops.size());
+    for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
+      loops[loop] = holds(loop);
+    return loops;
+  };
+  for (auto [number, op] : enumerate(chain.ops)) {
+    ofOp.push_back(loopsThat([&, &op = op](unsigned loop) { return is_contained(op.loops, loop); }));
+    ofConsumers.push_back(loopsThat([&, number = number](unsigned loop) { return chain.runs(loop, number + 1); }));
+  }
+  for (auto [number, tensor] : enumerate(chain.tensors)) {
+    ofTensor.push_back(loopsThat([&, &tensor = tensor](unsigned loop) { return tensor.uses(loop); }));
+    auto writes = [number = number](const ChainOp &op) { return op.tensors.back() == number; };
+    auto producer = find_if(chain.ops, writes);
+    producers.push_back(producer == chain.ops.end() ? -1 : producer - chain.ops.begin());
+  }
+  aroundAll = loopsThat([&](unsigned loop) { return ofOp.back()[loop] && !chain.loops[loop].whole; });
+}
+
+class MovementModel::Counter {
 public:
-  MovementCounter(const OperatorChain &chain, const BlockOrder &block) : chain(chain), block(block) {
+  Counter(const MovementModel &model, const BlockOrder &block) : model(model), chain(model.chain), block(block) {
     for (auto [loop, tile] : zip(chain.loops, block.tiles))
       trips.push_back(divideCeil(loop.extent, tile));
   }
@@ -51,7 +70,7 @@ private:
     loops.clear();
     bool waits = false;
     for (unsigned loop : block.order) {
-      bool isOwn = is_contained(chain.ops[op].loops, loop), isConsumers = !isOwn && chain.runs(loop, op + 1);
+      bool isOwn = model.ofOp[op][loop], isConsumers = !isOwn && model.ofConsumers[op][loop];
       if (isOwn || (isConsumers && !waits))
         loops.push_back(loop);
       waits |= isOwn && chain.loops[loop].whole;
@@ -63,16 +82,16 @@ private:
     double memory = 0;
     for (unsigned index : op.tensors) {
       const ChainTensor &tensor = chain.tensors[index];
-      TensorMovement one{static_cast<unsigned>(number), index, 0, footprint(tensor)};
+      TensorMovement one{static_cast<unsigned>(number), index, 0, footprint(index)};
       if (tensor.isIO)
-        one.moved = sweep(tensor) * replacements([&](unsigned loop) { return tensor.uses(loop); });
+        one.moved = sweep(tensor) * replacements(model.ofTensor[index]);
       movement.moved += one.moved;
       movement.bytes += one.moved * tensor.elementBytes * tensor.crossings;
       memory += one.footprint * tensor.elementBytes;
       movement.tensors.push_back(one);
     }
     movement.memoryBytes = std::max(movement.memoryBytes, memory + residentBytes(number));
-    double points = 1, blocks = 1, again = replacements([&](unsigned loop) { return is_contained(op.loops, loop); });
+    double points = 1, blocks = 1, again = replacements(model.ofOp[number]);
     for (unsigned loop : op.loops) {
       points *= chain.loops[loop].extent;
       blocks *= trips[loop];
@@ -84,39 +103,34 @@ private:
   /// Returns the bytes of other operators' tiles that stay in memory while this one runs, because the loop around both
   /// does not replace them.
   double residentBytes(size_t number) const {
-    size_t shared = 0;
     std::optional<size_t> around;
-    for (; shared < block.order.size() && isAroundAll(block.order[shared]); ++shared)
+    for (size_t shared = 0; shared < block.order.size() && model.aroundAll[block.order[shared]]; ++shared)
       if (trips[block.order[shared]] > 1)
         around = shared;
     if (!around)
       return 0;
-    auto isReplaced = [&](const ChainOp &op, const ChainTensor &tensor) {
+    auto isReplaced = [&](size_t op, unsigned tensor) {
       return any_of(drop_begin(block.order, *around), [&](unsigned loop) {
-        return trips[loop] > 1 && tensor.uses(loop) && is_contained(op.loops, loop);
+        return trips[loop] > 1 && model.ofTensor[tensor][loop] && model.ofOp[op][loop];
       });
     };
     double bytes = 0;
-    for (const ChainOp &op : chain.ops)
-      for (unsigned index : op.tensors)
-        if (const ChainTensor &tensor = chain.tensors[index];
-            tensor.isIO && !is_contained(chain.ops[number].tensors, index) && !isReplaced(op, tensor))
-          bytes += footprint(tensor) * tensor.elementBytes;
+    for (auto [op, other] : enumerate(chain.ops))
+      for (unsigned index : other.tensors)
+        if (chain.tensors[index].isIO && !is_contained(chain.ops[number].tensors, index) && !isReplaced(op, index))
+          bytes += footprint(index) * chain.tensors[index].elementBytes;
     return bytes;
   }
 
-  /// Returns true if all operators run inside one iteration of the loop: it is neither a producer's own reduction nor
-  /// one that consumers wait for.
-  bool isAroundAll(unsigned loop) const { return chain.runs(loop, chain.ops.size() - 1) && !chain.loops[loop].whole; }
-
-  /// Returns the elements of a tile. Accumulators of an intermediate tensor that a reduction revisits are isWhole until
-  /// it ends.
-  double footprint(const ChainTensor &tensor) const {
+  /// Returns the elements of a tile. Accumulators of an intermediate tensor that a reduction revisits are whole until it
+  /// ends.
+  double footprint(unsigned index) const {
+    const ChainTensor &tensor = chain.tensors[index];
     double elements = 1;
-    for (const ChainIndex &index : tensor.dims) {
+    for (const ChainIndex &terms : tensor.dims) {
       double size = 1;
-      for (const ChainTerm &term : index) {
-        bool isWhole = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(tensor, term.loop));
+      for (const ChainTerm &term : terms) {
+        bool isWhole = !tensor.isIO && (chain.loops[term.loop].whole || isRevisited(index, term.loop));
         size +=
             static_cast<double>(term.stride) * ((isWhole ? chain.loops[term.loop].extent : block.tiles[term.loop]) - 1);
       }
@@ -126,14 +140,14 @@ private:
   }
 
   /// Returns true if a loop outside this one reduces into the tensor.
-  bool isRevisited(const ChainTensor &tensor, unsigned loop) const {
-    auto producer = find_if(chain.ops, [&](const ChainOp &op) { return &chain.tensors[op.tensors.back()] == &tensor; });
-    if (producer == chain.ops.end())
+  bool isRevisited(unsigned tensor, unsigned loop) const {
+    int64_t producer = model.producers[tensor];
+    if (producer < 0)
       return false;
     for (unsigned outer : block.order) {
       if (outer == loop)
         return false;
-      if (trips[outer] > 1 && is_contained(producer->loops, outer) && !tensor.uses(outer))
+      if (trips[outer] > 1 && model.ofOp[producer][outer] && !model.ofTensor[tensor][outer])
         return true;
     }
     return false;
@@ -156,13 +170,13 @@ private:
   }
 
   /// Observations 1 and 2: once a loop that indexes the tensor has replaced its tile, all loops outside it do so, too.
-  double replacements(function_ref<bool(unsigned)> isUsed) const {
+  double replacements(const Loops &used) const {
     double product = 1;
     bool keepReuse = true;
     for (unsigned loop : reverse(loops)) {
       if (trips[loop] == 1)
         continue;
-      if (isUsed(loop))
+      if (used[loop])
         keepReuse = false;
       else if (!keepReuse)
         product *= trips[loop];
@@ -170,14 +184,16 @@ private:
     return product;
   }
 
+  const MovementModel &model;
   const OperatorChain &chain;
   const BlockOrder &block;
-  std::vector<unsigned> loops; ///< loops around the current operator, outermost first
-  std::vector<int64_t> trips;
+  SmallVector<unsigned, 8> loops; ///< loops around the current operator, outermost first
+  SmallVector<int64_t, 8> trips;
   Movement movement;
 };
-} // namespace
+
+Movement MovementModel::of(const BlockOrder &block) const { return Counter(*this, block).count(); }
 
 Movement tilewright::movementOf(const OperatorChain &chain, const BlockOrder &block) {
-  return MovementCounter(chain, block).count();
+  return MovementModel(chain).of(block);
 }

@@ -4,6 +4,8 @@
 #define TILEWRIGHT_COST_BLOCKMOVEMENT_H
 
 #include "passes/graph/OperatorChain.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace tilewright {
 
@@ -26,12 +28,12 @@ struct TensorMovement {
 };
 
 struct Movement {
-  std::vector<TensorMovement> tensors; ///< grouped by operator, in the operator's order
-  double moved = 0;                    ///< DV of the paper: elements of all tensors
-  double bytes = 0;                    ///< DV in bytes; each tensor counts once per crossing
-  double memoryBytes = 0;              ///< MU of the paper: bytes while the operator that needs most memory runs
-  std::vector<double> blocks;          ///< blocks that each operator executes
-  double multiplications = 0;          ///< multiply-adds, recomputation included
+  llvm::SmallVector<TensorMovement, 8> tensors; ///< grouped by operator, in the operator's order
+  double moved = 0;                             ///< DV of the paper: elements of all tensors
+  double bytes = 0;                             ///< DV in bytes; each tensor counts once per crossing
+  double memoryBytes = 0;                       ///< MU of the paper: bytes while the operator that needs most memory runs
+  llvm::SmallVector<double, 4> blocks;          ///< blocks that each operator executes
+  double multiplications = 0;                   ///< multiply-adds, recomputation included
 };
 
 /// Implements Algorithm 1 with the rules that the paper states only in its text: a loop of one trip replaces nothing; a
@@ -41,6 +43,30 @@ struct Movement {
 /// is kept along it. A tile that the next block of its operator reuses occupies memory while the other operators run,
 /// which the paper leaves out of MU.
 Movement movementOf(const OperatorChain &chain, const BlockOrder &block);
+
+/// Does so for many orders of one chain. What does not depend on the order is looked up once.
+class MovementModel {
+public:
+  /// Refers to the chain.
+  explicit MovementModel(const OperatorChain &chain);
+
+  Movement of(const BlockOrder &block) const;
+
+private:
+  using Loops = llvm::SmallBitVector; ///< a bit for each loop of the chain
+
+  /// Counts for one order.
+  class Counter;
+
+  const OperatorChain &chain;
+  std::vector<Loops> ofOp;        ///< loops of each operator
+  std::vector<Loops> ofConsumers; ///< loops of the operators behind each one
+  std::vector<Loops> ofTensor;    ///< loops that index each tensor
+  std::vector<int64_t> producers; ///< operator that writes each tensor; -1: none
+  /// Loops with all operators inside one iteration. Others are a producer's own reduction, or one that consumers wait
+  /// for.
+  Loops aroundAll;
+};
 
 } // namespace tilewright
 

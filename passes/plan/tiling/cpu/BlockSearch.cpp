@@ -20,9 +20,9 @@ GemmChainOptimum tilewright::gemmChainOptimum(double m, double n, double k, doub
   return optimum;
 }
 
-OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block) {
+static OrderChoice weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block, Movement movement) {
   OrderChoice choice;
-  choice.movement = movementOf(chain, block);
+  choice.movement = std::move(movement);
   for (unsigned loop : block.order) {
     int64_t trips = divideCeil(chain.loops[loop].extent, block.tiles[loop]);
     if (trips > 1 && !chain.isParallel(loop))
@@ -39,6 +39,11 @@ OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &spa
   return choice;
 }
 
+OrderChoice tilewright::weigh(const OperatorChain &chain, const SearchSpace &space, BlockOrder block) {
+  Movement movement = movementOf(chain, block);
+  return ::weigh(chain, space, std::move(block), std::move(movement));
+}
+
 namespace {
 // Bounds of the search, chosen by hand; they describe no machine.
 constexpr double kCombinations = 2500; ///< number of tilings tried for each order before refinement
@@ -46,18 +51,22 @@ constexpr double kSlack = 1.03;        ///< upper bound on the gain of refinemen
 
 class OrderSearch {
 public:
-  OrderSearch(const OperatorChain &chain, const SearchSpace &space) : chain(chain), space(space) {
+  OrderSearch(const OperatorChain &chain, const SearchSpace &space) : chain(chain), space(space), model(chain) {
     for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
       (chain.isBatch(loop) ? batch : chain.isWindow(loop) ? windows : free).push_back(loop);
   }
 
   std::optional<OrderChoice> search() {
-    // Batch loops reuse nothing, so they are outermost with tiles of one index. Windows are whole in a tile.
-    std::vector<unsigned> permuted = free;
+    // Batch loops reuse nothing, so they are outermost with tiles of one index. Windows are whole in a tile. Loops of
+    // one trip around all operators may stand anywhere, so they are innermost.
+    std::vector<unsigned> permuted, still;
+    for (unsigned loop : free)
+      (hasOneTrip(loop) ? still : permuted).push_back(loop);
     do {
       BlockOrder block;
       block.order = batch;
       append_range(block.order, permuted);
+      append_range(block.order, still);
       append_range(block.order, windows);
       block.tiles.resize(chain.loops.size());
       for (unsigned loop = 0; loop < chain.loops.size(); ++loop)
@@ -74,6 +83,9 @@ public:
 private:
   int64_t extentOf(unsigned loop) const { return chain.loops[loop].extent; }
   int64_t least(unsigned loop) const { return space.least.empty() ? 1 : std::min(space.least[loop], extentOf(loop)); }
+  bool hasOneTrip(unsigned loop) const {
+    return least(loop) == extentOf(loop) && chain.runs(loop, chain.ops.size() - 1) && !chain.loops[loop].whole;
+  }
   int64_t smallest(unsigned loop) const {
     return is_contained(batch, loop) ? 1 : is_contained(windows, loop) ? extentOf(loop) : least(loop);
   }
@@ -94,9 +106,14 @@ private:
     for (auto [loop, tile] : {std::pair(m, optimum.m), std::pair(l, optimum.l)})
       block.tiles[loop] =
           std::clamp<int64_t>(static_cast<int64_t>(tile) / least(loop) * least(loop), least(loop), extentOf(loop));
-    OrderChoice choice = weigh(chain, space, std::move(block));
-    if (choice.movement.memoryBytes <= space.capacityBytes)
-      offer(std::move(choice), ofOrder);
+    offerIfFits(block);
+  }
+
+  /// Offers an order for the current permutation, unless its tiles do not fit. Returns true if it is the best so far.
+  bool offerIfFits(const BlockOrder &block, bool byBlocks = false) {
+    Movement movement = model.of(block);
+    return movement.memoryBytes <= space.capacityBytes &&
+           offer(weigh(chain, space, block, std::move(movement)), ofOrder, byBlocks);
   }
 
   /// Returns true if some tensor is moved again for each block of the loop. Otherwise only the smallest and the whole
@@ -132,14 +149,12 @@ private:
   /// Tries all tiles of the loops from `depth` on. Footprints grow with every tile, so a branch ends if the smallest
   /// sizes of these loops do not fit.
   void enumerate(BlockOrder &block, size_t depth) {
-    if (depth < free.size() && movementOf(chain, block).memoryBytes > space.capacityBytes)
-      return;
     if (depth == free.size()) {
-      OrderChoice choice = weigh(chain, space, block);
-      if (choice.movement.memoryBytes <= space.capacityBytes)
-        offer(std::move(choice), ofOrder);
+      offerIfFits(block);
       return;
     }
+    if (model.of(block).memoryBytes > space.capacityBytes)
+      return;
     if (best && leastBytes(block, depth) > kSlack * best->movement.bytes)
       return;
     unsigned loop = free[depth];
@@ -155,14 +170,14 @@ private:
   double leastBytes(BlockOrder block, size_t depth) const {
     for (unsigned loop : drop_begin(free, depth))
       block.tiles[loop] = extentOf(loop);
-    return movementOf(chain, block).bytes;
+    return model.of(block).bytes;
   }
 
   /// Compares choices by time, then by traffic, then by number of blocks. The number of blocks counts last: with fewer
   /// blocks, tiles of loops that move nothing would take memory from those that move data.
   static bool isBetter(const OrderChoice &choice, const OrderChoice &than, bool byBlocks) {
     auto merit = [&](const OrderChoice &of) {
-      const std::vector<double> &blocks = of.movement.blocks;
+      ArrayRef<double> blocks = of.movement.blocks;
       return std::tuple(of.seconds, of.movement.bytes,
                         byBlocks ? std::accumulate(blocks.begin(), blocks.end(), 0.0) : 0);
     };
@@ -196,8 +211,7 @@ private:
       return false;
     block.tiles[shrunk] = withTrips(shrunk, divideCeil(extentOf(shrunk), block.tiles[shrunk]) + more);
     block.tiles[grown] = withTrips(grown, divideCeil(extentOf(grown), block.tiles[grown]) - fewer);
-    OrderChoice choice = weigh(chain, space, block);
-    return choice.movement.memoryBytes <= space.capacityBytes && offer(std::move(choice), ofOrder, byBlocks);
+    return offerIfFits(block, byBlocks);
   }
 
   /// Returns the smallest tile that makes at most `trips` blocks.
@@ -208,6 +222,7 @@ private:
 
   const OperatorChain &chain;
   const SearchSpace &space;
+  const MovementModel model;
   std::vector<unsigned> batch, free, windows;
   std::optional<OrderChoice> ofOrder, best;
 };

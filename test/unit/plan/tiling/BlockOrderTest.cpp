@@ -170,7 +170,7 @@ TEST(BlockOrderTest, the_algorithm_counts_what_walking_over_the_blocks_counts) {
       llvm::raw_string_ostream os(text);
       block.print(chain, os);
       EXPECT_DOUBLE_EQ(movement.moved, loads) << text;
-      EXPECT_EQ(movement.blocks, executed) << text;
+      EXPECT_EQ(llvm::ArrayRef(movement.blocks), llvm::ArrayRef(executed)) << text;
     }
   }
 }
