@@ -105,10 +105,11 @@ static bool hasLanesFirst(const TensorGraph &graph, const IterationSpace &space,
       llvm::is_contained(graph.exprs()[root.expr].reductions, lane))
     return false;
   return llvm::any_of(root.evaluated, [&](const Evaluation &evaluation) {
-    bool varies = evaluation.index.isFunctionOfDim(lane);
-    for (auto [dim, place] : llvm::enumerate(root.dims))
-      varies &= place < 0 || static_cast<int64_t>(dim) == lane || !evaluation.index.isFunctionOfDim(dim);
-    return varies && specialOps(graph.exprs()[evaluation.expr]) > 0;
+    auto variesAlong = [&](unsigned dim) {
+      return root.dims[dim] >= 0 && static_cast<int64_t>(dim) != lane && evaluation.index.isFunctionOfDim(dim);
+    };
+    return llvm::none_of(llvm::seq<unsigned>(root.dims.size()), variesAlong) &&
+           evaluation.index.isFunctionOfDim(lane) && specialOps(graph.exprs()[evaluation.expr]) > 0;
   });
 }
 
