@@ -148,14 +148,16 @@ private:
     GroupMemo memo;
     FusionProblem problem(graph, planning.target, options, {}, memo);
     auto started = std::chrono::steady_clock::now();
-    OrDeclined<Plan> plan = solve(problem);
+    OrDeclined<PlanDraft> plan = explore(problem);
+    if (plan)
+      writePlan(problem, *plan);
     std::chrono::duration<double> planned = std::chrono::steady_clock::now() - started;
     llvm::json::Object entry{{"policy", policy}, {"planning_seconds", planned.count()}};
     if (!plan) {
       entry["declined"] = plan.why().reason;
       return entry;
     }
-    entry["kernels"] = static_cast<int64_t>(plan->kernels.size());
+    entry["kernels"] = static_cast<int64_t>(plan->decisions.kernels.size());
     PlanScore score = GroupSearch(problem).scored(std::move(*plan)).score;
     entry["seconds"] = score.seconds;
     entry["bytes"] = score.bytes;

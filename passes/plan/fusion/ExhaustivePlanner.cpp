@@ -133,7 +133,7 @@ PlanDraft withGroups(const FusionProblem &problem, PlanDraft plan, ArrayRef<Smal
 }
 } // namespace
 
-OrDeclined<Plan> tilewright::exploreExhaustively(const FusionProblem &problem) {
+OrDeclined<PlanDraft> tilewright::exploreExhaustively(const FusionProblem &problem) {
   PlanDraft plan = runSteps(problem, {{"startGroups", startGroups}});
   Search search(problem, plan);
   if (search.size() > kMostExhaustive)
@@ -143,7 +143,6 @@ OrDeclined<Plan> tilewright::exploreExhaustively(const FusionProblem &problem) {
   std::optional<std::vector<SmallVector<unsigned>>> groups = search.fastest();
   if (!groups)
     return Declined{"no partition has a predicted time", "a target whose rates are positive"};
-  plan = runSteps(problem, withGroups(problem, std::move(plan), *groups),
+  return runSteps(problem, withGroups(problem, std::move(plan), *groups),
                   {{"makeKernels", makeKernels}, {"orderKernels", orderKernels}});
-  return writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics, plan.decisions);
 }

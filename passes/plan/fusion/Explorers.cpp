@@ -32,15 +32,24 @@ std::string tilewright::whyUnknownPolicy(StringRef policy) {
   return "unknown policy '" + policy.str() + "'; known policies: " + llvm::join(names, ", ");
 }
 
-OrDeclined<Plan> tilewright::solve(const FusionProblem &problem) {
+OrDeclined<PlanDraft> tilewright::explore(const FusionProblem &problem) {
   if (std::string why = whyUnknownPolicy(problem.options.policy); !why.empty())
     return Declined{why, "another policy"};
   if (std::optional<Declined> why = problem.check())
     return *why;
-  OrDeclined<Plan> plan = explorerOf(problem.options.policy)->explore(problem);
-  if (plan)
-    plan->forms = problem.forms;
+  return explorerOf(problem.options.policy)->explore(problem);
+}
+
+Plan tilewright::writePlan(const FusionProblem &problem, const PlanDraft &draft) {
+  Plan plan = writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics,
+                        draft.decisions);
+  plan.forms = problem.forms;
   return plan;
+}
+
+OrDeclined<Plan> tilewright::solve(const FusionProblem &problem) {
+  OrDeclined<PlanDraft> draft = explore(problem);
+  return draft ? OrDeclined<Plan>(writePlan(problem, *draft)) : draft.why();
 }
 
 OrDeclined<Plan> tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,

@@ -24,9 +24,8 @@ ArrayRef<PlanStep> tilewright::kernelSteps() {
   return steps;
 }
 
-OrDeclined<Plan> tilewright::exploreGreedily(const FusionProblem &problem) {
+OrDeclined<PlanDraft> tilewright::exploreGreedily(const FusionProblem &problem) {
   PlanDraft plan = runSteps(problem, {{"startGroups", startGroups}});
   plan = runSteps(problem, std::move(plan), greedyGroupSteps());
-  plan = runSteps(problem, std::move(plan), kernelSteps());
-  return writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics, plan.decisions);
+  return runSteps(problem, std::move(plan), kernelSteps());
 }

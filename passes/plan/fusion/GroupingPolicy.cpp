@@ -56,7 +56,7 @@ PlanDraft GroupSearch::draftOf(const Grouping &grouping, WhyApart whyApart) cons
   return draft;
 }
 
-ScoredPlan GroupSearch::scored(Plan plan) const {
+ScoredPlan GroupSearch::scored(PlanDraft plan) const {
   PlanScore score = scoreOf(problem, plan, space.exprs);
   return {std::move(plan), score};
 }
@@ -64,9 +64,7 @@ ScoredPlan GroupSearch::scored(Plan plan) const {
 ScoredPlan tilewright::finish(GroupSearch &search, const Grouping &grouping, ArrayRef<PlanStep> steps,
                               WhyApart whyApart) {
   const FusionProblem &problem = search.problem;
-  PlanDraft draft = runSteps(problem, search.draftOf(grouping, whyApart), steps);
-  return search.scored(writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics,
-                                 draft.decisions));
+  return search.scored(runSteps(problem, search.draftOf(grouping, whyApart), steps));
 }
 
 ScoredPlan tilewright::planOf(GroupSearch &search, ArrayRef<Grouping> groupings, ArrayRef<PlanStep> steps) {
@@ -123,7 +121,7 @@ ArrayRef<GroupingPolicy> tilewright::groupingPolicies() {
   return policies;
 }
 
-OrDeclined<Plan> tilewright::exploreByGroupingPolicy(const FusionProblem &problem) {
+OrDeclined<PlanDraft> tilewright::exploreByGroupingPolicy(const FusionProblem &problem) {
   const GroupingPolicy *policy =
       llvm::find_if(groupingPolicies(), [&](const GroupingPolicy &own) { return own.name == problem.options.policy; });
   GroupSearch search(problem);

@@ -9,9 +9,9 @@
 
 namespace tilewright {
 
-/// A plan and its score.
+/// The draft of a plan and its score.
 struct ScoredPlan {
-  Plan plan;
+  PlanDraft plan;
   PlanScore score;
 };
 
@@ -31,7 +31,8 @@ public:
   Grouping groupingOf(const PlanDraft &draft);
   /// Returns a draft with these groups. Groups of reshapes are left as the borders of kernels.
   PlanDraft draftOf(const Grouping &grouping, WhyApart whyApart) const;
-  ScoredPlan scored(Plan plan) const;
+  /// Returns a draft that has its kernels, with its score.
+  ScoredPlan scored(PlanDraft plan) const;
 };
 
 struct GroupingPolicy {

@@ -19,13 +19,9 @@ class Scorer {
 public:
   explicit Scorer(const FusionProblem &problem) : problem(problem) {}
 
-  void add(const KernelPlan &kernel) {
-    for (const CostTerm &term : kernel.predicted) {
-      if (term.name == "seconds")
-        score.seconds += term.value;
-      else if (term.name == "bytes")
-        score.bytes += term.value;
-    }
+  void add(const Prediction &kernel) {
+    score.seconds += kernel.seconds;
+    score.bytes += kernel.bytes;
     ++score.launches;
   }
 
@@ -34,12 +30,8 @@ public:
     if (llvm::all_of(exprs, [&](unsigned expr) { return isView(problem.graph.exprs()[expr]); }))
       return;
     EqualGroup group = planEqualGroup(problem.groups, exprs);
-    if (group.planned) {
-      score.seconds += group.planned->predicted.seconds;
-      score.bytes += group.planned->predicted.bytes;
-      ++score.launches;
-      return;
-    }
+    if (group.planned)
+      return add(group.planned->predicted);
     for (unsigned expr : exprs)
       if (exprs.size() > 1)
         addDispatch({expr});
@@ -52,15 +44,14 @@ private:
 };
 } // namespace
 
-PlanScore tilewright::scoreOf(const FusionProblem &problem, const Plan &plan, ArrayRef<unsigned> mayTake) {
+PlanScore tilewright::scoreOf(const FusionProblem &problem, const PlanDraft &plan, ArrayRef<unsigned> mayTake) {
   Scorer scorer(problem);
-  for (const KernelPlan &kernel : plan.kernels)
-    scorer.add(kernel);
+  for (ArrayRef<unsigned> kernel : plan.decisions.kernels)
+    scorer.add(predictionOf(problem.graph, plan.decisions, kernel, problem.machine));
   SmallVector<unsigned> left;
-  for (const LeftOp &op : plan.left)
-    if (llvm::binary_search(mayTake, op.id))
-      left.push_back(op.id);
-  llvm::sort(left);
+  for (unsigned expr : mayTake)
+    if (plan.decisions.partOf[expr] < 0)
+      left.push_back(expr);
   for (ArrayRef<unsigned> dispatch : dispatchesOfIree(problem.graph, left))
     scorer.addDispatch(dispatch);
   return scorer.score;

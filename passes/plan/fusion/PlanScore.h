@@ -3,6 +3,7 @@
 #define TILEWRIGHT_PLAN_FUSION_PLANSCORE_H
 
 #include "passes/plan/fusion/FusionProblem.h"
+#include "passes/plan/grid/PlanDraft.h"
 
 namespace tilewright {
 
@@ -20,9 +21,10 @@ struct PlanScore {
 /// Predicted times differ if they do so by more than this part.
 inline constexpr double kTie = 1e-4;
 
-/// Returns the score of a plan. `mayTake` are the expressions that Tilewright may compute, in program order. Those that
-/// the plan leaves are priced as kernels of Tilewright for the dispatches that IREE makes of them.
-PlanScore scoreOf(const FusionProblem &problem, const Plan &plan, llvm::ArrayRef<unsigned> mayTake);
+/// Returns the score of a draft that has its kernels. `mayTake` are the expressions that Tilewright may compute, in
+/// program order. Those that the plan leaves are priced as kernels of Tilewright for the dispatches that IREE makes of
+/// them.
+PlanScore scoreOf(const FusionProblem &problem, const PlanDraft &plan, llvm::ArrayRef<unsigned> mayTake);
 
 } // namespace tilewright
 

@@ -16,11 +16,10 @@ static PlanDraft explainLaunches(const FusionProblem &problem, PlanDraft plan) {
   return plan;
 }
 
-OrDeclined<Plan> tilewright::exploreUnfused(const FusionProblem &problem) {
-  PlanDraft plan = runSteps(problem, {{"startGroups", startGroups},
-                                      {"trimViews", trimViews},
-                                      {"makeKernels", makeKernels},
-                                      {"explainLaunches", explainLaunches},
-                                      {"orderKernels", orderKernels}});
-  return writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics, plan.decisions);
+OrDeclined<PlanDraft> tilewright::exploreUnfused(const FusionProblem &problem) {
+  return runSteps(problem, {{"startGroups", startGroups},
+                            {"trimViews", trimViews},
+                            {"makeKernels", makeKernels},
+                            {"explainLaunches", explainLaunches},
+                            {"orderKernels", orderKernels}});
 }

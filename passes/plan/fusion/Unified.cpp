@@ -26,7 +26,7 @@ class Unifier {
 public:
   explicit Unifier(const FusionProblem &problem) : problem(problem), search(problem) {}
 
-  Plan run() {
+  PlanDraft run() {
     takeSeeds();
     if (problem.options.planSeconds > 0) {
       bool mayJoin = problem.machine.hasGridBarriers() && problem.options.gridSync;
@@ -56,8 +56,7 @@ private:
     PlanDraft greedy = runSteps(problem, search.start, greedyGroupSteps());
     seeds.push_back(search.groupingOf(greedy));
     greedy = runSteps(problem, std::move(greedy), kernelSteps());
-    takeSeed(search.scored(writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics,
-                                     greedy.decisions)));
+    takeSeed(search.scored(std::move(greedy)));
     seeds.push_back(Grouping(search.space));
     takeSeed(search.scored(*exploreUnfused(problem)));
     for (const GroupingPolicy &policy : groupingPolicies()) {
@@ -125,4 +124,4 @@ private:
 };
 } // namespace
 
-OrDeclined<Plan> tilewright::exploreUnified(const FusionProblem &problem) { return Unifier(problem).run(); }
+OrDeclined<PlanDraft> tilewright::exploreUnified(const FusionProblem &problem) { return Unifier(problem).run(); }

@@ -53,20 +53,6 @@ public:
 private:
   std::string opName(unsigned expr) const { return graph.exprs()[expr].op->getName().getStringRef().str(); }
 
-  Prediction predict(ArrayRef<unsigned> members) const {
-    Phases phases = splitIntoPhases(members.size(), [&](unsigned reader, unsigned producer) {
-      return readsResultsOf(graph, decisions.parts[members[reader]]->choice,
-                            decisions.parts[members[producer]]->choice);
-    });
-    std::vector<std::vector<GroupWork>> works;
-    for (ArrayRef<unsigned> phase : phases) {
-      std::vector<GroupWork> &own = works.emplace_back();
-      for (unsigned part : phase)
-        own.push_back(decisions.parts[members[part]]->work);
-    }
-    return works.size() == 1 ? estimate(works.front(), target) : predictPhases(works, target);
-  }
-
   /// Returns the L2 traffic of a kernel on a GPU, in whole sectors; 0 if it is unknown for some group.
   double l2TrafficBytes(ArrayRef<unsigned> members) const {
     double traffic = 0;
@@ -85,7 +71,7 @@ private:
   KernelPlan emitKernel(ArrayRef<unsigned> members) {
     KernelPlan kernel;
     kernel.name = nameOf(members);
-    Prediction prediction = predict(members);
+    Prediction prediction = predictionOf(graph, decisions, members, target);
     kernel.predicted = prediction.terms();
     unsigned firstInput = 0;
     for (unsigned part : members) {
@@ -349,6 +335,20 @@ int64_t tilewright::countBindings(const TensorGraph &graph, const Decisions &dec
     });
   };
   return countBindings(inputs.getArrayRef(), outputs.getArrayRef(), isPrivate, target);
+}
+
+Prediction tilewright::predictionOf(const TensorGraph &graph, const Decisions &decisions, ArrayRef<unsigned> kernel,
+                                    const Target &target) {
+  Phases phases = splitIntoPhases(kernel.size(), [&](unsigned reader, unsigned producer) {
+    return readsResultsOf(graph, decisions.parts[kernel[reader]]->choice, decisions.parts[kernel[producer]]->choice);
+  });
+  std::vector<std::vector<GroupWork>> works;
+  for (ArrayRef<unsigned> phase : phases) {
+    std::vector<GroupWork> &own = works.emplace_back();
+    for (unsigned part : phase)
+      own.push_back(decisions.parts[kernel[part]]->work);
+  }
+  return works.size() == 1 ? estimate(works.front(), target) : predictPhases(works, target);
 }
 
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,

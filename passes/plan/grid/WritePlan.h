@@ -27,6 +27,10 @@ struct Decisions {
 int64_t countBindings(const TensorGraph &graph, const Decisions &decisions, llvm::ArrayRef<unsigned> parts,
                       const Target &target);
 
+/// Predicts a kernel of these groups, which run in phases if some read results of others.
+Prediction predictionOf(const TensorGraph &graph, const Decisions &decisions, llvm::ArrayRef<unsigned> kernel,
+                        const Target &target);
+
 Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
                const Decisions &decisions);
 
