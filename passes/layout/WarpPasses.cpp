@@ -8,25 +8,31 @@
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
-#include <map>
-#include <set>
 
 using namespace tilewright;
 
 static constexpr int64_t kLanes = 32, kBankBytes = 4, kBanks = 32;
 
+/// Sorts the numbers, removes repeated ones and returns how many there are.
+static size_t countDistinct(llvm::SmallVectorImpl<int64_t> &numbers) {
+  llvm::sort(numbers);
+  numbers.erase(llvm::unique(numbers), numbers.end());
+  return numbers.size();
+}
+
 double tilewright::bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes) {
   int64_t words = std::max<int64_t>(1, bytes / kBankBytes);
   double passes = 0, parts = 0;
   for (; !addresses.empty(); addresses = addresses.drop_front(std::min<size_t>(addresses.size(), kLanes / words))) {
-    std::map<int64_t, std::set<int64_t>> banks;
+    llvm::SmallVector<int64_t, kLanes> read;
     for (int64_t address : addresses.take_front(kLanes / words))
-      for (int64_t word = address / kBankBytes; word < address / kBankBytes + words; ++word)
-        banks[word % kBanks].insert(word);
-    size_t ways = 1;
-    for (const auto &[bank, own] : banks)
-      ways = std::max(ways, own.size());
-    passes += static_cast<double>(ways);
+      for (int64_t word = 0; word < words; ++word)
+        read.push_back(address / kBankBytes + word);
+    countDistinct(read);
+    llvm::SmallVector<unsigned, kBanks> ofBank(kBanks);
+    for (int64_t word : read)
+      ++ofBank[word % kBanks];
+    passes += *llvm::max_element(ofBank);
     ++parts;
   }
   return parts > 0 ? passes / parts : 1;
@@ -34,17 +40,17 @@ double tilewright::bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes) 
 
 WarpPasses tilewright::warpPasses(int64_t group, int64_t rowBytes, int64_t bytes) {
   auto addressOf = [&](int64_t lane) { return lane / group * rowBytes + lane % group * bytes; };
-  std::set<int64_t> lines, sectors;
+  llvm::SmallVector<int64_t, kLanes> lines, sectors;
   for (int64_t lane = 0; lane < kLanes; ++lane) {
-    lines.insert(addressOf(lane) / kGpuLineBytes);
+    lines.push_back(addressOf(lane) / kGpuLineBytes);
     for (int64_t byte = 0; byte < bytes; byte += std::min(bytes, kSectorBytes))
-      sectors.insert((addressOf(lane) + byte) / kSectorBytes);
+      sectors.push_back((addressOf(lane) + byte) / kSectorBytes);
   }
   // Wide accesses are issued by half or quarter warps, which is not counted as an extra pass.
   int64_t lanesOfPart = kLanes / std::max<int64_t>(1, bytes / kBankBytes);
   WarpPasses passes;
-  passes.global = static_cast<double>(lines.size()) / llvm::divideCeil(kLanes * bytes, kGpuLineBytes);
+  passes.global = static_cast<double>(countDistinct(lines)) / llvm::divideCeil(kLanes * bytes, kGpuLineBytes);
   passes.shared = bankPasses(llvm::map_to_vector(llvm::seq(lanesOfPart), addressOf), bytes);
-  passes.wholeSectors = static_cast<int64_t>(sectors.size()) * kSectorBytes <= kLanes * bytes;
+  passes.wholeSectors = static_cast<int64_t>(countDistinct(sectors)) * kSectorBytes <= kLanes * bytes;
   return passes;
 }

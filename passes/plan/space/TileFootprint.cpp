@@ -2,7 +2,6 @@
 
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/OnlineSoftmax.h"
-#include "passes/layout/BufferedSlice.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/Work.h"
 #include "passes/support/AffineAlgebra.h"
@@ -18,9 +17,9 @@ int64_t TileFootprint::bytes() const {
   std::vector<Value> resident = workgroupStaged();
   for (Value tensor : resident)
     bytes += aligned(tensorBytes(tensor));
-  for (auto [root, access] : keptForTile())
-    if (!llvm::is_contained(resident, access->tensor))
-      bytes += aligned(sliceBytes(*root, *access));
+  for (const Read *read : keptForTile())
+    if (!llvm::is_contained(resident, read->access->tensor))
+      bytes += aligned(sliceBytes(*read));
   return bytes;
 }
 
@@ -56,72 +55,56 @@ int64_t TileFootprint::resultBytes() const {
   return bytes;
 }
 
-bool TileFootprint::mayBeKept(const GroupRoot &root, const RootAccess &access) const {
-  return access.producer < 0 && !isContraction(root) && access.guard == IntegerSet() &&
-         isKeptByPoints(inSpace(root, access), space.extents,
-                        cast<RankedTensorType>(access.tensor.getType()).getShape());
-}
-
-std::vector<TileFootprint::Access> TileFootprint::readAgain() const {
-  std::vector<Access> first, again;
+ArrayRef<TileFootprint::Read> TileFootprint::reads() const {
+  if (found)
+    return *found;
+  found.emplace();
   for (const GroupRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
-      if (!mayBeKept(root, access))
+      if (access.producer >= 0 || isContraction(root) || access.guard != IntegerSet())
         continue;
-      auto same = [&](const Access &other) {
-        return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == inSpace(root, access);
-      };
-      auto known = llvm::find_if(first, same);
-      if (known == first.end())
-        first.push_back({&root, &access});
-      else if (known->first->nest != root.nest && llvm::none_of(again, same))
-        again.push_back(*known);
+      AffineMap map = overSpace(access.map, root.dims, space.extents.size());
+      Read read{&root, &access, map, BufferedSlice(map, space.extents)};
+      if (!read.slice.isKeptByPoints(space.extents, cast<RankedTensorType>(access.tensor.getType()).getShape()))
+        continue;
+      auto first = llvm::find_if(*found, [&](const Read &other) { return other.isSame(read); });
+      if (first == found->end())
+        found->push_back(std::move(read));
+      else
+        first->isAgain |= first->root->nest != root.nest;
     }
-  return again;
+  return *found;
 }
 
-std::vector<TileFootprint::Access> TileFootprint::keptForTile() const {
-  std::vector<Access> kept = readAgain();
-  if (!target.traits.buffersRepeatedReads)
-    return kept;
-  for (const GroupRoot &root : space.roots)
-    for (const RootAccess &access : root.accesses) {
-      AffineMap map = inSpace(root, access);
-      auto isKept = [&](const Access &other) {
-        return other.second->tensor == access.tensor && inSpace(*other.first, *other.second) == map;
-      };
-      if (mayBeKept(root, access) && repeatsInTile(root, map) && llvm::none_of(kept, isKept))
-        kept.push_back({&root, &access});
-    }
+SmallVector<const TileFootprint::Read *> TileFootprint::keptForTile() const {
+  SmallVector<const Read *> kept;
+  for (const Read &read : reads())
+    if (read.isAgain || (target.traits.buffersRepeatedReads && repeatsInTile(read)))
+      kept.push_back(&read);
   return kept;
 }
 
-bool TileFootprint::repeatsInTile(const GroupRoot &reader, AffineMap map) const {
+bool TileFootprint::repeatsInTile(const Read &read) const {
   SmallVector<int64_t> places; // tiled dims of the nest
   for (const GroupRoot &root : space.roots)
     for (int64_t place : root.dims)
-      if (root.nest == reader.nest && place >= 0 && space.tiles[place] > 1)
+      if (root.nest == read.root->nest && place >= 0 && space.tiles[place] > 1)
         places.push_back(place);
   llvm::sort(places);
-  return isReadAgain(map, places);
-}
-
-AffineMap TileFootprint::inSpace(const GroupRoot &root, const RootAccess &access) const {
-  return overSpace(access.map, root.dims, space.extents.size());
+  return isReadAgain(read.map, places);
 }
 
 std::vector<Value> TileFootprint::tileStaged() const {
   std::vector<Value> staged;
-  for (auto [root, access] : readAgain())
-    if (!llvm::is_contained(staged, access->tensor))
-      staged.push_back(access->tensor);
+  for (const Read &read : reads())
+    if (read.isAgain && !llvm::is_contained(staged, read.access->tensor))
+      staged.push_back(read.access->tensor);
   return staged;
 }
 
-int64_t TileFootprint::sliceBytes(const GroupRoot &root, const RootAccess &access) const {
-  int64_t bytes = elementBytesOf(access.tensor);
-  for (int64_t size :
-       bufferedSliceShape(inSpace(root, access), space.extents, space.tiles, bytes, sharesMemory()))
+int64_t TileFootprint::sliceBytes(const Read &read) const {
+  int64_t bytes = elementBytesOf(read.access->tensor);
+  for (int64_t size : read.slice.shape(space.tiles, bytes, sharesMemory()))
     bytes *= size;
   return bytes;
 }

@@ -3,9 +3,11 @@
 #ifndef TILEWRIGHT_PLAN_SPACE_TILEFOOTPRINT_H
 #define TILEWRIGHT_PLAN_SPACE_TILEFOOTPRINT_H
 
+#include "passes/layout/BufferedSlice.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/WalkedDim.h"
 #include <map>
+#include <optional>
 
 namespace tilewright {
 
@@ -25,7 +27,16 @@ public:
   std::vector<mlir::Value> streamed() const;
 
 private:
-  using Access = std::pair<const GroupRoot *, const RootAccess *>;
+  /// A read of an input that the tile program can buffer (stageInputs in Movement.cpp).
+  struct Read {
+    const GroupRoot *root;
+    const RootAccess *access;
+    mlir::AffineMap map;   ///< from the dims of the space
+    BufferedSlice slice;
+    bool isAgain = false;  ///< true if a later nest reads the same
+
+    bool isSame(const Read &other) const { return access->tensor == other.access->tensor && map == other.map; }
+  };
 
   bool isContraction(const GroupRoot &root) const { return graph.exprs()[root.expr].kind == ExprKind::contraction; }
   bool contracts() const {
@@ -38,24 +49,21 @@ private:
   /// Returns the bytes of result tiles that later nests read. An accumulator along a walked dim has a second buffer for
   /// the value of each block.
   int64_t resultBytes() const;
-  /// Returns true if the tile program can buffer the part of an input that the access reads (stageInputs in
-  /// Movement.cpp).
-  bool mayBeKept(const GroupRoot &root, const RootAccess &access) const;
-  /// Returns the accesses to inputs that several nests make, each as made by its first root. Their slices are buffered
-  /// for each tile.
-  std::vector<Access> readAgain() const;
-  /// Returns those accesses and, if the machine buffers them for a tile, the inputs that one nest reads repeatedly.
-  std::vector<Access> keptForTile() const;
-  bool repeatsInTile(const GroupRoot &reader, mlir::AffineMap map) const;
-  /// Returns the map of an access over the dims of the space.
-  mlir::AffineMap inSpace(const GroupRoot &root, const RootAccess &access) const;
-  int64_t sliceBytes(const GroupRoot &root, const RootAccess &access) const;
+  /// Returns the reads that may be buffered. Of equal ones, the first is read again if the others are of other nests.
+  /// They do not depend on the tiles, so they are found once.
+  llvm::ArrayRef<Read> reads() const;
+  /// Returns the reads whose slices are buffered for each tile: those that several nests make and, if the machine
+  /// buffers them for a tile, those that one nest repeats.
+  llvm::SmallVector<const Read *> keptForTile() const;
+  bool repeatsInTile(const Read &read) const;
+  int64_t sliceBytes(const Read &read) const;
   bool usesGrid(const GroupRoot &root, mlir::AffineMap map) const;
 
   const TensorGraph &graph;
   const GroupChoice &group;
   const Target &target;
   const IterationSpace &space;
+  mutable std::optional<std::vector<Read>> found;               ///< all reads, once they are known
   mutable std::map<int64_t, llvm::SmallVector<WalkPhase>> phases; ///< phases computed so far, by walked dim
 };
 
