@@ -59,7 +59,7 @@ bool PlannerStep::movesInPieces(unsigned expr) const {
 bool PlannerStep::repeatsElements(const PlannedGroup &group) const {
   return llvm::all_of(group.choice.exprs, [&](unsigned expr) {
     const TensorExpr &windows = graph.exprs()[expr];
-    return windows.kind == ExprKind::movement && windows.inputs.size() == 1 &&
+    return windows.kind == ExprKind::movement && windows.inputs.size() == 1 && !movesInPieces(expr) &&
            windows.domainSize() > cast<RankedTensorType>(windows.inputs[0].tensor.getType()).getNumElements();
   });
 }
