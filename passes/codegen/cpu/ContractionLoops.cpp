@@ -2,12 +2,15 @@
 // of the tile use it. If there are too few rows for reuse, the loop along K is outside and rhs streams by once.
 #include "passes/codegen/cpu/ContractionLoops.h"
 
+#include "passes/codegen/cpu/WindowSteps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
@@ -24,6 +27,8 @@ void ContractionLoops::emit() {
   for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
     offsets[dim] = outer.lookup(offset);
   length = compute.getSizes()[layout.dim];
+  if (depth == 1 && !packsPanels())
+    together = windowSteps(contraction.lhs.getMap(), layout.dim, compute.getExtents()[layout.dim], length);
   if (depth == 1 && !blocksK())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
@@ -92,7 +97,8 @@ Type ContractionLoops::panelElement() { return depth == 1 ? element : storedRhs(
 int64_t ContractionLoops::panelSteps(int64_t all) {
   int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
   int64_t most = blocksK() ? llvm::divideCeil(panelK, depth) : kPanelBytes / stepBytes;
-  return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)), stepsTogether());
+  return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)),
+                       std::lcm(stepsTogether(), together));
 }
 
 bool ContractionLoops::hasOnePanel(int64_t k) { return k / depth < panelSteps(k) || k == panelSteps(k) * depth; }

@@ -17,8 +17,8 @@ struct BlockDims {
   int64_t m = -1, n, k, depth;
 };
 
-/// Indices relative to the block at `indices`. The index along K counts steps. The index along N counts panels if those
-/// are aligned.
+/// Indices relative to the block at `indices`. The index along K counts steps, or groups of `together` steps. The index
+/// along N counts panels if those are aligned.
 class RegisterBlockIndex {
 public:
   /// M and N of an element of the register block, and K within its step.
@@ -37,12 +37,24 @@ public:
                                   std::pair<int64_t, int64_t> k);
 
 protected:
+  /// The position of an element in memory, counted in elements from the start of its slice.
+  struct Position {
+    mlir::Value fixed;     ///< part that is the same for all K
+    mlir::Value inReduced; ///< the rest
+  };
+  /// Returns the position of an element for one M, split so that the part without K is computed outside the loop over
+  /// K; nothing if the map has symbols or an index depends on K and on other dims in one quotient or remainder.
+  std::optional<Position> splitPosition(tile::SliceType type, mlir::AffineMap map, int64_t m,
+                                        llvm::ArrayRef<int64_t> reduced, llvm::ArrayRef<int64_t> extents);
+
   mlir::OpBuilder &builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> indices, offsets;
   int64_t panel = 1;     ///< step of the loop along N: one register block, or several that make up a packed panel
   int64_t firstN = 0;    ///< first N of the current register block within its panel
   bool aligned = false;  ///< true if the index along N counts panels
+  int64_t together = 1;  ///< steps of K that one iteration of the innermost loop takes; the index along K counts them
+  int64_t inTogether = 0; ///< the current one of those steps
 
 private:
   mlir::AffineExpr inBlock(mlir::AffineExpr expr, Point point);

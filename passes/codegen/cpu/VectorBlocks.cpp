@@ -82,7 +82,8 @@ private:
     Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
     Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
     before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
-    indices[layout.dim] = current ? current->first : depth == 1 && !blocksK() ? offsets[layout.dim] : firstStep;
+    indices[layout.dim] =
+        iteration(current ? current->first : depth == 1 && !blocksK() ? offsets[layout.dim] : firstStep);
     prefetch = Prefetch{at(contraction.rhs.getMap(), 0, 0),
                         arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
     prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
@@ -140,11 +141,35 @@ private:
     int64_t dim = dims.front();
     if (depth > 1 && dim == layout.dim)
       return reduceSteps(dim, accumulators, rows, count);
+    if (together > 1 && dim == layout.dim)
+      return reduceTogether(offsets[dim], endOf(dim), accumulators, rows, count);
     return carry(offsets[dim], endOf(dim), accumulators, [&](Value index, ValueRange now) {
       indices[dim] = index;
       if (prefetch)
         prefetchAt(arith::SubIOp::create(builder, loc, index, offsets[dim]));
       return reduce(dims.drop_front(), now, rows, count);
+    });
+  }
+
+  /// Returns the number of the loop's iteration that starts with a step.
+  Value iteration(Value step) {
+    return together == 1 ? step : arith::DivUIOp::create(builder, loc, step, constantIndex(together)).getResult();
+  }
+
+  /// Emits the innermost loop with several steps in each iteration.
+  SmallVector<Value> reduceTogether(Value low, Value high, ValueRange accumulators, int64_t rows, int64_t count) {
+    Value first = iteration(low);
+    return carry(first, iteration(high), accumulators, [&](Value index, ValueRange carried) {
+      indices[layout.dim] = index;
+      Value step = arith::SubIOp::create(builder, loc, index, first);
+      step = arith::MulIOp::create(builder, loc, step, constantIndex(together));
+      SmallVector<Value> now(carried);
+      for (inTogether = 0; inTogether < together; ++inTogether) {
+        prefetchAt(add(step, constantIndex(inTogether)));
+        now = multiplyAdd(now, rows, count, 1);
+      }
+      inTogether = 0;
+      return now;
     });
   }
 
@@ -165,6 +190,9 @@ private:
   }
 
   SmallVector<Value> reducePanel(SmallVector<Value> accumulators, int64_t rows, int64_t count) {
+    if (together > 1)
+      return reduceTogether(current->first, add(current->first, constantIndex(current->steps)), accumulators, rows,
+                            count);
     auto at = [&](Value step, ValueRange carried, int64_t k) {
       current->step = step;
       indices[layout.dim] = add(current->first, step);

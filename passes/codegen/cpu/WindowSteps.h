@@ -1,0 +1,21 @@
+// How a contraction walks K if it reads an operand through windows of an image, where K is split into channels and
+// points of a window by quotients and remainders.
+#ifndef TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
+#define TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
+
+#include "mlir/IR/AffineMap.h"
+
+namespace tilewright {
+
+/// Returns true if an index of the access is a quotient or remainder.
+bool readsWindows(mlir::AffineMap map);
+
+/// Returns how many steps along K one iteration of the loop should take, so that quotients and remainders of K are
+/// constants or are computed once for all of them: the points of a window or of one of its lines, or a part of the
+/// channels. It divides `length` and `tile`, the K of the whole contraction and of one block of it. 1: each step by
+/// itself.
+int64_t windowSteps(mlir::AffineMap map, int64_t k, int64_t length, int64_t tile);
+
+} // namespace tilewright
+
+#endif
