@@ -10,6 +10,7 @@
 #include "passes/normalize/AccumulatorInit.h"
 #include "passes/normalize/CollapseReaders.h"
 #include "passes/normalize/FillLanes.h"
+#include "passes/normalize/KeepLayout.h"
 #include "passes/normalize/RepeatedExtracts.h"
 #include "passes/normalize/ReshapedTo.h"
 #include "passes/normalize/WindowContraction.h"
@@ -116,7 +117,8 @@ public:
   explicit ConvolutionRewriter(const Convolution &convolution)
       : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
 
-  Value rewrite() {
+  /// Returns the convolution's result. `own` is set to the result of the contraction: points, then channels.
+  Value rewrite(Value &own) {
     int64_t k = count(convolution.window), n = sizes[convolution.channel];
     SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{n, k};
     image.push_back(k);
@@ -125,7 +127,8 @@ public:
     Value result = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, n);
     SmallVector<int64_t> shape = sizesOf(convolution.points);
     shape.push_back(n);
-    return arranged(reshaped(result, shape));
+    own = reshaped(result, shape);
+    return arranged(own);
   }
 
 private:
@@ -364,6 +367,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       op->erase();
       ++numRewritten;
     }
+    keepLayout(getOperation(), results);
     collapseReaders(getOperation(), reshapes);
   }
 
@@ -377,11 +381,17 @@ private:
       return rewritten.result;
     }
     std::optional<Convolution> convolution = matchConvolution(op);
-    return convolution ? ConvolutionRewriter(*convolution).rewrite() : Value();
+    if (!convolution)
+      return {};
+    Value rewritten = ConvolutionRewriter(*convolution).rewrite(results.emplace_back());
+    if (auto reshape = results.back().getDefiningOp<tensor::ExpandShapeOp>())
+      reshapes.push_back(reshape);
+    return rewritten;
   }
 
   bool keepsLayout = false; ///< kernels read operands in any order, so contractions keep the convolution's layout
   SmallVector<tensor::ExpandShapeOp> reshapes; ///< of contractions' results
+  SmallVector<Value> results; ///< of contractions: points of the image, then channels
 };
 } // namespace
 } // namespace tilewright

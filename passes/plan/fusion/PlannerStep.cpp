@@ -56,10 +56,19 @@ bool PlannerStep::movesInPieces(unsigned expr) const {
          llvm::any_of(tensorExpr.inputs, [](const TensorAccess &access) { return access.guard != IntegerSet(); });
 }
 
+bool PlannerStep::feedsContraction(unsigned expr) const {
+  return llvm::any_of(graph.outEdges(expr), [&](unsigned edge) {
+    unsigned consumer = graph.edges()[edge].consumer;
+    ExprKind kind = graph.exprs()[consumer].kind;
+    return kind == ExprKind::contraction || (kind == ExprKind::movement && feedsContraction(consumer));
+  });
+}
+
 bool PlannerStep::repeatsElements(const PlannedGroup &group) const {
   return llvm::all_of(group.choice.exprs, [&](unsigned expr) {
     const TensorExpr &windows = graph.exprs()[expr];
-    return windows.kind == ExprKind::movement && windows.inputs.size() == 1 && !movesInPieces(expr) &&
+    return windows.kind == ExprKind::movement && windows.inputs.size() == 1 &&
+           !(movesInPieces(expr) && feedsContraction(expr)) &&
            windows.domainSize() > cast<RankedTensorType>(windows.inputs[0].tensor.getType()).getNumElements();
   });
 }

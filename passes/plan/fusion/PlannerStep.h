@@ -40,7 +40,10 @@ protected:
   bool movesUnguarded(const PlannedGroup &group) const;
   /// Returns true for concats and pads. IREE makes a dispatch of each piece.
   bool movesInPieces(unsigned expr) const;
-  /// Returns true for a group of broadcasts or overlapping windows. Its readers should read their source instead.
+  /// Returns true if a contraction reads the expression's result, directly or through movement.
+  bool feedsContraction(unsigned expr) const;
+  /// Returns true for a group of broadcasts, overlapping windows or pads. Its readers should read their source instead;
+  /// contractions cannot read a padded tensor's source, because that has a guard.
   bool repeatsElements(const PlannedGroup &group) const;
   double secondsOf(const PlannedGroup &group, double workingSetBytes) const;
   /// Returns true if the restrictions keep an expression of the group apart.
