@@ -12,7 +12,7 @@ namespace tilewright {
 /// of this shape. A copy of overlapping windows would be larger.
 bool isKeptByPoints(mlir::AffineMap map, llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<int64_t> shape);
 
-/// What the buffers of a slice have in common for all tiles.
+/// The properties that the buffers of a slice share for all tiles.
 struct BufferedSlice {
   BufferedSlice(mlir::AffineMap map, llvm::ArrayRef<int64_t> extents);
 
