@@ -113,7 +113,7 @@ def _order(pipeline: str) -> str:
 _OP_PAGES = {
     "dialect": ("connect", "expr", "subprogram", "yield"),
     "dialect-program": ("program", "launch", "parallel", "walk", "keep", "compute", "within"),
-    "dialect-movement": ("alloc", "load", "store", "move", "sync", "index"),
+    "dialect-movement": ("alloc", "load", "store", "move", "sync", "index", "gather"),
 }
 """Pages of the dialect, and their ops."""
 
