@@ -4,6 +4,7 @@
 
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/graph/EvaluateRecipe.h"
 #include "passes/graph/ParameterRecipe.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -70,7 +71,7 @@ std::vector<bool> tilewright::layOutWeights(const TensorGraph &graph) {
     Operation *op = graph.exprs()[id].op;
     auto isLaidOut = [&](unsigned edge) { return layOut[graph.edges()[edge].consumer]; };
     if (op->hasAttr(kPackedWeightAttr))
-      layOut[id] = isMadeOfParameters(op->getResult(0));
+      layOut[id] = isMadeOfParameters(op->getResult(0)) || constantOfRecipe(op->getResult(0));
     else
       layOut[id] = !graph.outEdges(id).empty() && !graph.escapes(id) && llvm::all_of(graph.outEdges(id), isLaidOut);
   }

@@ -1,11 +1,13 @@
 // Makes packed weights parameters of their own. The pass decides which, and writes recipes; the owner of the parameter
 // file carries them out, so that no weight passes through the compiler. IREE then maps the packed weights from the file
-// instead of computing them when it loads the program.
+// instead of computing them when it loads the program. Weights that are constants of the module are packed here.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/graph/EvaluateRecipe.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/support/JsonFile.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Remarks.h"
@@ -202,9 +204,30 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
         if (op->removeAttr(kPackedWeightAttr))
           packed.push_back(op);
       });
+    llvm::erase_if(packed, foldConstant);
     carryOut(packed);
     for (auto function : getOperation().getOps<func::FuncOp>())
       function.walk([](linalg::GenericOp op) { op->removeAttr(kSwizzleAttr); }); // IREE does not know it
+  }
+
+  /// Packs a weight that is a constant of the module. Returns false for others.
+  static bool foldConstant(Operation *op) {
+    DenseElementsAttr packed = constantOfRecipe(op->getResult(0));
+    if (!packed)
+      return false;
+    OpBuilder builder(op);
+    op->replaceAllUsesWith(arith::ConstantOp::create(builder, op->getLoc(), packed));
+    eraseIfDead(op);
+    return true;
+  }
+
+  static void eraseIfDead(Operation *op) {
+    if (!op || !isOpTriviallyDead(op))
+      return;
+    SmallVector<Value> operands(op->getOperands());
+    op->erase();
+    for (Value operand : operands)
+      eraseIfDead(operand.getDefiningOp());
   }
 
   void carryOut(ArrayRef<Operation *> packed) {
