@@ -135,8 +135,36 @@ private:
         lead = input;
     }
     op.setIndexingMapsAttr(OpBuilder(op).getAffineMapArrayAttr(maps));
-    if (lead && mayReorder(op))
-      reorder(op, loopOrder(maps[lead->getOperandNumber()], op.getNumLoops()));
+    if (!lead || !mayReorder(op))
+      return;
+    AffineMap read = maps[lead->getOperandNumber()];
+    alignSmaller(op, *lead);
+    reorder(op, loopOrder(read, op.getNumLoops()));
+  }
+
+  /// Transposes operands that are smaller than the one whose layout an op takes, such as the weights of a depthwise
+  /// convolution, so that both have the same loop, the channels, innermost.
+  void alignSmaller(linalg::GenericOp op, OpOperand &lead) {
+    AffineMap read = op.getMatchingIndexingMap(&lead);
+    if (read.getNumResults() == 0 || !isa<AffineDimExpr>(read.getResults().back()))
+      return;
+    AffineExpr lanes = read.getResults().back();
+    OpBuilder builder(op);
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      AffineMap &map = maps[input->getOperandNumber()];
+      const auto *found = llvm::find(map.getResults(), lanes);
+      if (found == map.getResults().end() || elementsOf(input->get()) >= elementsOf(lead.get()) ||
+          found + 1 == map.getResults().end())
+        continue;
+      SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, map.getNumResults()));
+      std::rotate(order.begin() + (found - map.getResults().begin()),
+                  order.begin() + (found - map.getResults().begin()) + 1, order.end());
+      SmallVector<int64_t> dims = inverse(order);
+      input->set(laidOut(builder, input->get(), dims));
+      map = AffineMap::get(map.getNumDims(), 0, inSource(map.getResults(), dims), builder.getContext());
+    }
+    op.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
   }
 
   static bool mayReorder(linalg::GenericOp op) {
