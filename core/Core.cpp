@@ -5,7 +5,7 @@
 #include "core/PassNotes.h"
 
 #include "passes/Pipelines.h"
-#include "passes/plan/ir/Plan.h"
+#include "passes/plan/ir/PlanLoops.h"
 #include "passes/support/ParseJson.h"
 #include "passes/target/Target.h"
 
@@ -178,9 +178,11 @@ std::tuple<std::string, std::string> NativeModule::checkPlan(const std::string &
   if (functions.size() != 1)
     return {"",
             "a plan is checked against a module with one function, this one has " + std::to_string(functions.size())};
-  TensorGraph graph = TensorGraph::build(functions.front().getFunctionBody().front());
-  if (std::string problem = plan->verify(graph); !problem.empty())
-    return {"", problem};
+  for (const BlockGraph &block : graphsOf(functions.front()))
+    if (!block.loop || loopAt(*plan, block.firstOp))
+      if (std::string why = planOfBlock(*plan, block.firstOp, block.graph.exprs().size()).verify(block.graph);
+          !why.empty())
+        return {"", why};
   return {llvm::formatv("{0:2}", toJson(*plan)).str(), ""};
 }
 

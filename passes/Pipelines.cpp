@@ -119,9 +119,9 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
   std::unique_ptr<Pass> formed = createFormSubprograms(form);
   restrictPlan(*formed, options);
   manager.addPass(std::move(formed));
-  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createApplyNumerics());
+  manager.addNestedPass<func::FuncOp>(createApplyNumerics());
   manager.addNestedPass<func::FuncOp>(createComposeExprs());
-  manager.nest<func::FuncOp>().nest<tile::SubprogramOp>().addPass(createCSEPass());
+  manager.addNestedPass<func::FuncOp>(createCseSubprograms());
   backend.populatePlanned(manager, options);
   if (!traitsOf(backend).sharesBindings)
     storeWeights(manager, options);

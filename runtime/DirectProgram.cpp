@@ -1,6 +1,8 @@
 #include "runtime/DirectProgram.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -19,76 +21,159 @@ DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription 
       local(alignedSize(described.localBytes) * described.threads),
       taken(new std::atomic<uint32_t>[described.launches.size()]) {
   environment.processor[0] = described.processor;
-  size_t outside = described.inputBytes.size() + described.outputBytes.size();
-  size_t fixed = outside + described.constants.size();
-  uses.resize(outside);
-  steps.reserve(described.launches.size());
+  addresses.resize(described.inputBytes.size() + described.outputBytes.size());
+  for (uintptr_t constant : described.constants)
+    addresses.push_back(reinterpret_cast<char *>(constant));
+  for (size_t offset : described.offsets)
+    addresses.push_back(static_cast<char *>(own.data()) + offset);
+  for (const Loop &loop : described.loops)
+    addresses.resize(addresses.size() + loop.slots.size());
   for (const Launch &launch : described.launches) {
-    Step &step = steps.emplace_back();
-    step.entry = library->find(launch.kernel);
-    if (!step.entry)
+    check(launch);
+    entries.push_back(launch.kernel.empty() ? nullptr : library->find(launch.kernel));
+    if (!launch.kernel.empty() && !entries.back())
       throw std::runtime_error("the module has no kernel " + launch.kernel);
-    step.bindings.resize(launch.slots.size());
-    step.state.countX = launch.workgroups;
-    step.state.bindingCount = static_cast<uint8_t>(launch.slots.size());
-    step.state.bindings = step.bindings.data();
-    for (size_t binding = 0; binding < launch.slots.size(); ++binding) {
-      size_t slot = launch.slots[binding];
-      if (slot < outside)
-        uses[slot].push_back(&step.bindings[binding]);
-      else if (slot < fixed)
-        step.bindings[binding] = reinterpret_cast<void *>(described.constants[slot - outside]);
-      else if (slot - fixed < described.offsets.size())
-        step.bindings[binding] = own.data() + described.offsets[slot - fixed];
-      else
-        throw std::runtime_error("kernel " + launch.kernel + " uses tensor " + std::to_string(slot) +
-                                 ", which does not exist");
-    }
+  }
+  uint32_t begin = 0;
+  for (const Loop &loop : described.loops) {
+    check(loop, begin, static_cast<uint32_t>(described.launches.size()));
+    begin = loop.begin;
   }
 }
 
-void DirectProgram::place(uint32_t slot, void *address) {
-  for (void **binding : uses[slot])
-    *binding = address;
+void DirectProgram::check(const Launch &launch) const {
+  for (uint32_t slot : launch.slots)
+    if (slot >= addresses.size())
+      throw std::runtime_error("kernel " + launch.kernel + " uses tensor " + std::to_string(slot) +
+                               ", which does not exist");
+  if (launch.kernel.empty() && launch.slots.size() != 2)
+    throw std::runtime_error("a copy of " + std::to_string(launch.slots.size()) + " tensors");
 }
 
-void DirectProgram::run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans) {
-  std::lock_guard<std::mutex> lock(turn);
-  for (size_t input = 0; input < inputs.size(); ++input)
-    place(input, const_cast<void *>(inputs[input])); // kernels only read inputs
-  for (size_t output = 0; output < outputs.size(); ++output)
-    place(inputs.size() + output, outputs[output]);
-  for (size_t step = 0; step < steps.size(); ++step)
-    taken[step].store(0, std::memory_order_relaxed);
-  failed = nullptr;
-  std::shared_ptr<ThreadTeam> team = ThreadTeam::shared(described.threads);
-  team->run([&](unsigned thread) { work(thread, *team, spans); });
-  if (const Launch *launch = failed)
-    throw std::runtime_error("kernel " + launch->kernel + " failed");
+void DirectProgram::check(const Loop &loop, uint32_t begin, uint32_t end) const {
+  if (loop.begin < begin || loop.end <= loop.begin || loop.end > end)
+    throw std::runtime_error("a loop over launches that do not exist");
+  for (const MovingSlot &moving : loop.slots)
+    for (uint32_t slot : {moving.slot, moving.first, moving.even, moving.odd})
+      if (slot >= addresses.size())
+        throw std::runtime_error("a loop moves tensor " + std::to_string(slot) + ", which does not exist");
 }
 
 static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void DirectProgram::work(unsigned thread, ThreadTeam &team, Span *spans) {
-  WorkgroupState workgroup;
-  workgroup.processor = thread;
-  workgroup.localMemory = local.data() + thread * alignedSize(described.localBytes);
-  workgroup.localBytes = static_cast<uint32_t>(described.localBytes);
-  for (size_t number = 0; number < steps.size(); ++number) {
-    const Step &step = steps[number];
+/// The work of one thread in a call.
+class DirectProgram::Worker {
+public:
+  Worker(DirectProgram &program, unsigned thread, ThreadTeam &team, Span *spans)
+      : program(program), described(program.described), team(team), spans(spans), thread(thread),
+        addresses(program.addresses) {
+    workgroup.processor = thread;
+    workgroup.localMemory =
+        static_cast<char *>(program.local.data()) + thread * alignedSize(described.localBytes);
+    workgroup.localBytes = static_cast<uint32_t>(described.localBytes);
+  }
+
+  void run() { run(0, static_cast<uint32_t>(described.launches.size()), 0); }
+
+private:
+  /// Runs launches, with the loops in them, of which `loop` is the first. Returns the first loop behind them.
+  size_t run(uint32_t begin, uint32_t end, size_t loop) {
+    for (uint32_t number = begin; number < end;) {
+      if (loop < described.loops.size() && described.loops[loop].begin == number) {
+        number = described.loops[loop].end;
+        loop = repeat(loop);
+      } else {
+        launch(number++);
+      }
+    }
+    return loop;
+  }
+
+  /// Runs all steps of a loop. Returns the first loop behind it.
+  size_t repeat(size_t number) {
+    const Loop &loop = described.loops[number];
+    size_t next = number + 1;
+    ++depth;
+    for (uint32_t step = 0; step < loop.steps; ++step) {
+      for (const MovingSlot &moving : loop.slots)
+        addresses[moving.slot] = step == 0 ? addresses[moving.first] + moving.firstOffset
+                                           : addresses[step % 2 ? moving.odd : moving.even] + moving.offset +
+                                                 static_cast<int64_t>(step) * moving.stride;
+      next = run(loop.begin, loop.end, number + 1);
+    }
+    --depth;
+    return next;
+  }
+
+  void launch(uint32_t number) {
+    const Launch &launch = described.launches[number];
+    if (hasBegun)
+      team.meet();
+    hasBegun = true;
     Span *span = spans ? &spans[number * described.threads + thread] : nullptr;
     if (span)
       span->start = now();
-    for (uint32_t next; (next = taken[number]++) < step.state.countX;) {
-      workgroup.x = next;
-      if (step.entry(&environment, &step.state, &workgroup) != 0)
-        failed = &described.launches[number];
-    }
+    if (launch.kernel.empty())
+      copy(launch);
+    else
+      launchKernel(number, launch);
     if (span)
       span->end = now();
-    if (number + 1 < steps.size())
-      team.meet();
   }
+
+  void copy(const Launch &launch) const {
+    if (thread == 0 && addresses[launch.slots[0]] != addresses[launch.slots[1]])
+      std::memmove(addresses[launch.slots[1]], addresses[launch.slots[0]], launch.bytes);
+  }
+
+  void launchKernel(uint32_t number, const Launch &launch) {
+    bindings.clear();
+    for (uint32_t slot : launch.slots)
+      bindings.push_back(addresses[slot]);
+    DispatchState state;
+    state.countX = launch.workgroups;
+    state.bindingCount = static_cast<uint8_t>(bindings.size());
+    state.bindings = bindings.data();
+    auto runWorkgroup = [&](uint32_t x) {
+      workgroup.x = x;
+      if (program.entries[number](&program.environment, &state, &workgroup) != 0)
+        program.failed = &launch;
+    };
+    if (depth > 0) {
+      // A thread has the same workgroups in every step, so it finds their weights in its own caches.
+      uint64_t count = launch.workgroups, threads = described.threads;
+      for (uint64_t x = count * thread / threads; x < count * (thread + 1) / threads; ++x)
+        runWorkgroup(static_cast<uint32_t>(x));
+    } else {
+      for (uint32_t x; (x = program.taken[number]++) < launch.workgroups;)
+        runWorkgroup(x);
+    }
+  }
+
+  DirectProgram &program;
+  const ProgramDescription &described;
+  ThreadTeam &team;
+  Span *spans;
+  unsigned thread, depth = 0;
+  bool hasBegun = false;
+  std::vector<char *> addresses;
+  std::vector<void *> bindings;
+  WorkgroupState workgroup;
+};
+
+void DirectProgram::run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans) {
+  std::lock_guard<std::mutex> lock(turn);
+  for (size_t input = 0; input < inputs.size(); ++input)
+    addresses[input] = static_cast<char *>(const_cast<void *>(inputs[input])); // kernels only read inputs
+  for (size_t output = 0; output < outputs.size(); ++output)
+    addresses[inputs.size() + output] = static_cast<char *>(outputs[output]);
+  for (size_t launch = 0; launch < described.launches.size(); ++launch)
+    taken[launch].store(0, std::memory_order_relaxed);
+  failed = nullptr;
+  std::shared_ptr<ThreadTeam> team = ThreadTeam::shared(described.threads);
+  team->run([&](unsigned thread) { Worker(*this, thread, *team, spans).run(); });
+  if (const Launch *launch = failed)
+    throw std::runtime_error("kernel " + launch->kernel + " failed");
 }

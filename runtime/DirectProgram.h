@@ -8,16 +8,32 @@
 
 namespace tilewright::runtime {
 
-/// A launch of a kernel. A slot is a tensor of the program: first its inputs, then its outputs, then its constants, then
-/// what kernels hand to each other.
+/// A launch of a kernel, or a copy. A slot is a tensor of the program: first its inputs, then its outputs, then its
+/// constants, then what kernels hand to each other, then the slots of loops.
 struct Launch {
-  std::string kernel;
+  std::string kernel;          ///< empty: copies the first slot to the second
   uint32_t workgroups = 1;
   std::vector<uint32_t> slots; ///< one per binding
+  size_t bytes = 0;            ///< of a copy
+};
+
+/// A slot whose address depends on the step of a loop. In step 0 it begins `firstOffset` bytes behind the slot `first`,
+/// in every other step i `offset + i * stride` bytes behind `even` or `odd`.
+struct MovingSlot {
+  uint32_t slot = 0, first = 0, even = 0, odd = 0;
+  int64_t firstOffset = 0, offset = 0, stride = 0;
+};
+
+/// Launches that are repeated.
+struct Loop {
+  uint32_t begin = 0, end = 0; ///< launches that are its body; not empty
+  uint32_t steps = 0;
+  std::vector<MovingSlot> slots; ///< each after those that it begins behind
 };
 
 struct ProgramDescription {
   std::vector<Launch> launches;
+  std::vector<Loop> loops;               ///< in the order of their bodies, each before those in it
   std::vector<size_t> inputBytes, outputBytes;
   std::vector<uintptr_t> constants;      ///< addresses, which must stay valid
   std::vector<size_t> offsets;           ///< of handed-over tensors in the program's own memory
@@ -37,8 +53,9 @@ public:
   DirectProgram(std::shared_ptr<Library> library, ProgramDescription description);
 
   /// Runs the program. Inputs must be aligned as their elements are, outputs as AlignedMemory is, because kernels may
-  /// store past the caches. Throws std::runtime_error with the name of a kernel that fails. Calls from several threads take turns. With `spans`, which has one for each launch and
-  /// thread, in this order, it records where the time goes.
+  /// store past the caches. Throws std::runtime_error with the name of a kernel that fails. Calls from several threads
+  /// take turns. With `spans`, which has one for each launch and thread, in this order, it records where the time goes:
+  /// of a launch in a loop, the time in the last step.
   void run(const std::vector<const void *> &inputs, const std::vector<void *> &outputs, Span *spans = nullptr);
 
   const ProgramDescription &description() const { return described; }
@@ -46,15 +63,10 @@ public:
   const std::shared_ptr<KeptBlocks> &blocks() const { return keptBlocks; }
 
 private:
-  struct Step {
-    KernelEntry entry;
-    DispatchState state;
-    std::vector<void *> bindings;
-  };
+  class Worker;
 
-  /// Runs what this thread gets of all launches.
-  void work(unsigned thread, ThreadTeam &team, Span *spans);
-  void place(uint32_t slot, void *address);
+  void check(const Launch &launch) const;
+  void check(const Loop &loop, uint32_t begin, uint32_t end) const;
 
   /// Returns freed memory to the system after all other members are gone. IREE's programs have the C library keep it.
   struct TrimMemory {
@@ -64,11 +76,11 @@ private:
   std::shared_ptr<Library> library;
   ProgramDescription described;
   Environment environment;
-  std::vector<Step> steps;
-  std::vector<std::vector<void **>> uses; ///< bindings of each input and output
+  std::vector<KernelEntry> entries;  ///< of each launch; null for copies
+  std::vector<char *> addresses;     ///< of each slot; those of moving slots are each thread's own
   AlignedMemory own, local;
   std::shared_ptr<KeptBlocks> keptBlocks = std::make_shared<KeptBlocks>();
-  std::unique_ptr<std::atomic<uint32_t>[]> taken; ///< workgroups of each step that threads have taken
+  std::unique_ptr<std::atomic<uint32_t>[]> taken; ///< workgroups of each launch that threads have taken
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;
 };

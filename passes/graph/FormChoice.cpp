@@ -3,6 +3,7 @@
 #include "passes/support/Locations.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -130,7 +131,11 @@ std::vector<FormChoice> tilewright::recordedForms(Operation *function) {
 }
 
 std::vector<FormChoice> tilewright::recordedForms(const TensorGraph &graph) {
-  return graph.exprs().empty() ? std::vector<FormChoice>() : recordedForms(graph.exprs().front().op->getParentOp());
+  if (graph.exprs().empty())
+    return {};
+  Operation *op = graph.exprs().front().op;
+  Operation *function = op->getParentOfType<FunctionOpInterface>(); // which a loop may separate from the op
+  return recordedForms(function ? function : op->getParentOp());
 }
 
 void tilewright::requestForms(Operation *function, ArrayRef<FormChoice> forms) {

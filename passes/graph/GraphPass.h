@@ -1,7 +1,8 @@
-// Base class of passes that rewrite the tensor graph of a function for a given target.
+// Base class of passes that rewrite the tensor graphs of a function, its own and those of its loops, for a given target.
 #ifndef TILEWRIGHT_GRAPH_GRAPHPASS_H
 #define TILEWRIGHT_GRAPH_GRAPHPASS_H
 
+#include "passes/graph/LoopBodies.h"
 #include "passes/graph/TensorGraph.h"
 #include "passes/target/TargetOrError.h"
 
@@ -20,8 +21,8 @@ private:
     mlir::FailureOr<Target> found = targetOrError(this->getOperation(), this->target);
     if (mlir::failed(found))
       return this->signalPassFailure();
-    if (this->getOperation().getBody().hasOneBlock())
-      run(TensorGraph::build(this->getOperation().getBody().front()), *found);
+    for (PlannedBlock planned : plannedBlocks(this->getOperation()))
+      run(TensorGraph::build(*planned.block), *found);
   }
 };
 

@@ -29,6 +29,8 @@ static StringRef nameOf(ParameterRecipe::Kind kind) {
     return "reshape";
   case ParameterRecipe::Kind::transpose:
     return "transpose";
+  case ParameterRecipe::Kind::slice:
+    return "slice";
   case ParameterRecipe::Kind::pad:
     return "pad";
   case ParameterRecipe::Kind::concat:
@@ -75,6 +77,14 @@ static std::string verifyStep(const ParameterRecipe &step) {
     int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
     return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines have 1, 2, 4 or 8 atoms";
   }
+  if (step.kind == Kind::slice) {
+    if (step.low.size() != to.size())
+      return "a slice names every dim";
+    for (auto [low, source, size] : llvm::zip(step.low, from, to))
+      if (low < 0 || size > source || low > source - size)
+        return "a slice stays inside";
+    return "";
+  }
   if (step.kind == Kind::pad) {
     if (step.low.size() != to.size())
       return "a pad names every dim";
@@ -112,7 +122,7 @@ void ParameterRecipe::print(raw_ostream &os) const {
     llvm::interleaveComma(parts, os, [&](const ParameterRecipe &part) { part.print(os); });
     if (kind == Kind::transpose)
       printSizes(os << ", order ", order);
-    if (kind == Kind::pad)
+    if (kind == Kind::pad || kind == Kind::slice)
       printSizes(os << ", low ", low);
     if (kind == Kind::concat)
       os << ", axis " << axis;
@@ -139,7 +149,7 @@ llvm::json::Value ParameterRecipe::toJson() const {
   }
   if (kind == Kind::transpose)
     json["order"] = llvm::json::Array(order);
-  if (kind == Kind::pad)
+  if (kind == Kind::pad || kind == Kind::slice)
     json["low"] = llvm::json::Array(low);
   if (kind == Kind::concat)
     json["axis"] = axis;
@@ -251,6 +261,18 @@ static std::optional<ParameterRecipe> ofPad(tensor::PadOp op, ParameterLookup pa
   return recipe;
 }
 
+static std::optional<ParameterRecipe> ofSlice(tensor::ExtractSliceOp op, ParameterLookup parameterOf) {
+  if (op->getNumOperands() != 1 || !op.hasUnitStride())
+    return std::nullopt;
+  std::optional<ParameterRecipe> source = recipeOf(op.getSource(), parameterOf);
+  if (!source)
+    return std::nullopt;
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::slice, op.getStaticSizes(), std::move(*source));
+  recipe.low = op.getStaticOffsets().vec();
+  ArrayRef<int64_t> shape = op.getResultType().getShape(); // possibly without dims of one element
+  return shape == op.getStaticSizes() ? recipe : step(ParameterRecipe::Kind::reshape, shape, std::move(recipe));
+}
+
 static std::optional<ParameterRecipe> ofConcat(tensor::ConcatOp op, ParameterLookup parameterOf) {
   ParameterRecipe recipe;
   recipe.kind = ParameterRecipe::Kind::concat;
@@ -276,6 +298,8 @@ std::optional<ParameterRecipe> tilewright::recipeOf(Value tensor, ParameterLooku
   }
   if (auto pad = dyn_cast<tensor::PadOp>(op))
     return ofPad(pad, parameterOf);
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return ofSlice(slice, parameterOf);
   if (auto concat = dyn_cast<tensor::ConcatOp>(op))
     return ofConcat(concat, parameterOf);
   if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {

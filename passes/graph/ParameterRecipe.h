@@ -16,13 +16,14 @@ namespace tilewright {
 
 /// One step of a recipe and its inputs.
 struct ParameterRecipe {
-  enum class Kind { parameter, reshape, transpose, pad, concat, swizzle };
+  enum class Kind { parameter, reshape, transpose, slice, pad, concat, swizzle };
 
   Kind kind;
   std::vector<int64_t> shape; ///< shape of the step's result
   std::string scope, name;    ///< parameter: where it is stored
   std::vector<int64_t> order; ///< transpose: for each dim of the result, its source dim
-  /// Pad: zeros before the first element, by dim; the shape implies those after the last.
+  /// Pad: zeros before the first element, by dim; the shape implies those after the last. Slice: elements before the
+  /// first one that it has, by dim.
   std::vector<int64_t> low;
   int64_t axis = 0;                   ///< concat: the dim along which parts are joined
   int64_t atom = 1;                   ///< swizzle: elements that stay together (graph/SwizzledLayout.h)

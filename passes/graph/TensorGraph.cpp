@@ -2,6 +2,8 @@
 // included, because a path through an op that is left alone is as binding as any other.
 #include "passes/graph/TensorGraph.h"
 
+#include "passes/graph/LoopBodies.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Block.h"
@@ -50,6 +52,8 @@ TensorGraph TensorGraph::build(Block &block) {
     std::string reason;
     FailureOr<TensorExpr> expr = describe(&op, &reason);
     if (failed(expr)) {
+      if (isLoop(&op))
+        reason = "it repeats its body, whose ops are planned on their own";
       if (makesTensor(op))
         graph.opaque_.push_back({&op, reason});
       continue;

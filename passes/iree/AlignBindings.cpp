@@ -34,15 +34,17 @@ bool isContiguous(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, ArrayRef<int
   return true;
 }
 
-/// Returns the byte offset of a slice in its tensor, or nothing if it is known only at run time.
-std::optional<int64_t> beginOf(RankedTensorType tensor, ArrayRef<int64_t> offsets) {
-  int64_t elements = 0;
-  for (auto [extent, offset] : llvm::zip(tensor.getShape(), offsets)) {
-    if (ShapedType::isDynamic(extent) || ShapedType::isDynamic(offset))
+/// Returns the byte offset of a slice in its tensor up to multiples of `alignment`, or nothing if it is known only at run
+/// time. An offset along a dim whose points are such multiples apart, such as the step of a sequence, may be any.
+std::optional<int64_t> beginOf(RankedTensorType tensor, ArrayRef<int64_t> offsets, int64_t alignment) {
+  int64_t bytes = 0, apart = elementBytes(tensor.getElementType());
+  for (auto [extent, offset] : llvm::zip(llvm::reverse(tensor.getShape()), llvm::reverse(offsets))) {
+    if (ShapedType::isDynamic(extent) || (ShapedType::isDynamic(offset) && apart % alignment != 0))
       return std::nullopt;
-    elements = elements * extent + offset;
+    bytes += ShapedType::isDynamic(offset) ? 0 : apart * offset;
+    apart *= extent;
   }
-  return elements * elementBytes(tensor.getElementType());
+  return bytes;
 }
 
 bool isAligned(std::optional<int64_t> begin, int64_t alignment) { return begin && *begin % alignment == 0; }
@@ -55,7 +57,7 @@ bool beginsUnaligned(Value tensor, int64_t alignment) {
       RankedTensorType source = slice.getSourceType();
       if (!isContiguous(source.getShape(), slice.getStaticSizes(), slice.getStaticStrides()))
         break;
-      std::optional<int64_t> own = beginOf(source, slice.getStaticOffsets());
+      std::optional<int64_t> own = beginOf(source, slice.getStaticOffsets(), alignment);
       begin = begin && own ? std::optional<int64_t>(*begin + *own) : std::nullopt;
     } else if (!isReshape(op)) {
       break;
@@ -70,7 +72,7 @@ bool endsUnaligned(OpOperand &use, int64_t alignment) {
     RankedTensorType whole = insert.getDestType();
     return use.get() == insert.getSource() &&
            isContiguous(whole.getShape(), insert.getStaticSizes(), insert.getStaticStrides()) &&
-           !isAligned(beginOf(whole, insert.getStaticOffsets()), alignment);
+           !isAligned(beginOf(whole, insert.getStaticOffsets(), alignment), alignment);
   }
   auto concat = dyn_cast<tensor::ConcatOp>(use.getOwner());
   if (!concat)
@@ -80,7 +82,7 @@ bool endsUnaligned(OpOperand &use, int64_t alignment) {
   for (Value before : concat.getInputs().take_front(use.getOperandNumber()))
     offsets[concat.getDim()] += cast<RankedTensorType>(before.getType()).getDimSize(concat.getDim());
   return isContiguous(concat.getResultType().getShape(), piece, strides) &&
-         !isAligned(beginOf(concat.getResultType(), offsets), alignment);
+         !isAligned(beginOf(concat.getResultType(), offsets, alignment), alignment);
 }
 
 /// Returns the tensor behind an optimization barrier, which hides its producer from its readers and the reverse.

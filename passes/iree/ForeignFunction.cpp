@@ -67,12 +67,17 @@ private:
 };
 } // namespace
 
+bool tilewright::holdsLaunches(Operation *op) {
+  return op->getNumRegions() > 0 &&
+         op->walk([](tile::LaunchOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 bool tilewright::comesFromElsewhere(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isa<RankedTensorType>(value.getType()))
     return false;
   StringRef name = op->getName().getStringRef();
-  return isa<tile::LaunchOp>(op) || name == "hal.tensor.import" || name == "util.global.load";
+  return isa<tile::LaunchOp>(op) || holdsLaunches(op) || name == "hal.tensor.import" || name == "util.global.load";
 }
 
 Value tilewright::behindBarriers(Value value) {

@@ -15,7 +15,10 @@ struct ForeignFunction {
   llvm::SmallVector<mlir::Value> inputs;
 };
 
-/// Returns true if a launch, an import or a global provides the tensor.
+/// Returns true if the op is a loop or branch with launches, which no other compiler knows.
+bool holdsLaunches(mlir::Operation *op);
+
+/// Returns true if a launch, a loop with launches, an import or a global provides the tensor.
 bool comesFromElsewhere(mlir::Value value);
 
 /// Returns the operand that IREE's barriers pass on, or the value itself if no barrier produces it.

@@ -25,6 +25,9 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
     type and its source: an argument, a global, a constant, a launch, or another
     op. Another op has its location and, if it depends only on tensors, a function
     that computes it from them. The text of the kernel module is printed as well.
+    A loop that launches kernels is printed with its steps, the tensors that it
+    carries, and its body, in which slices that move with the step are printed
+    between launches. One whose steps are not known has its name only.
 
     With `for-runtime`, neither that text nor those functions are printed, but what
     a runtime for CPUs needs: the functions that the executable will export, the

@@ -4,8 +4,11 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/graph/LoopBodies.h"
+#include "passes/graph/ParameterRecipe.h"
 #include "passes/iree/ExportName.h"
 #include "passes/iree/ForeignFunction.h"
+#include "passes/iree/StepSlice.h"
 #include "passes/support/JsonFile.h"
 #include "passes/target/ProcessorData.h"
 
@@ -91,6 +94,9 @@ public:
 
   json::Array take() { return std::move(list); }
 
+  /// Says that the flow describes how the op makes its results.
+  void markMade(Operation *op) { made.insert(op); }
+
 private:
   json::Object describe(Value value, int64_t id) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -98,7 +104,7 @@ private:
     llvm::raw_string_ostream(element) << type.getElementType();
     json::Object tensor{{"shape", json::Array(type.getShape())}, {"element", element}};
     Operation *op = value.getDefiningOp();
-    if (!op || isa<LaunchOp>(op))
+    if (!op || isa<LaunchOp>(op) || made.contains(op))
       return tensor;
     StringRef name = op->getName().getStringRef();
     DenseElementsAttr constant;
@@ -118,7 +124,7 @@ private:
     tensor["op"] = made.getOwner()->getName().getStringRef();
     tensor["loc"] = textOf(LocationAttr(made.getLoc()));
     if (!withFunctions)
-      describeArrangement(made.getOwner(), tensor);
+      describeArrangement(made, tensor);
     if (!withFunctions || comesFromElsewhere(made))
       return; // its source is not known, or of no interest
     if (auto foreign = isolate(made, "tensor_" + std::to_string(id))) {
@@ -127,22 +133,20 @@ private:
     }
   }
 
-  /// Describes an op that only arranges elements, so that the arrangement of a constant can be computed at load.
-  void describeArrangement(Operation *op, json::Object &tensor) {
-    json::Object arranged;
-    if (auto concat = dyn_cast<tensor::ConcatOp>(op))
-      arranged["axis"] = static_cast<int64_t>(concat.getDim());
-    else if (auto transpose = dyn_cast<linalg::TransposeOp>(op))
-      arranged["permutation"] = json::Array(transpose.getPermutation());
-    else
-      return;
-    ValueRange inputs = isa<linalg::TransposeOp>(op) ? op->getOperands().take_front() : op->getOperands();
-    json::Array shapes;
-    for (Value input : inputs)
-      shapes.push_back(json::Array(cast<RankedTensorType>(input.getType()).getShape()));
-    arranged["inputs"] = idsOf(inputs);
-    arranged["shapes"] = std::move(shapes);
-    tensor["arranged"] = std::move(arranged);
+  /// Describes how elements of constants and weights are arranged, so that a tensor that IREE computes when a program is
+  /// loaded can be computed without it. The parameters of the recipe are named by the numbers of their tensors.
+  void describeArrangement(Value value, json::Object &tensor) {
+    auto recipe = recipeOf(value, [&](Value source) -> std::optional<ParameterRecipe> {
+      if (!matchPattern(source, m_Constant()) && source.getDefiningOp()->getName().getStringRef() != "util.global.load")
+        return std::nullopt;
+      ParameterRecipe parameter;
+      parameter.kind = ParameterRecipe::Kind::parameter;
+      parameter.shape = cast<RankedTensorType>(source.getType()).getShape().vec();
+      parameter.name = std::to_string(idOf(source));
+      return parameter;
+    });
+    if (recipe && recipe->verify().empty())
+      tensor["recipe"] = recipe->toJson();
   }
 
   static void describe(DenseElementsAttr constant, json::Object &tensor) {
@@ -162,6 +166,7 @@ private:
   ModuleOp module;
   bool withFunctions;
   llvm::DenseMap<Value, int64_t> ids;
+  llvm::DenseSet<Operation *> made;
   json::Array list;
 };
 
@@ -188,6 +193,63 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       step["dynamic_shared_bytes"] = shared > kStaticSharedBytes ? shared : 0;
     }
     return step;
+  }
+
+  /// Describes what a block does, in order: launches, loops that have launches, and in a loop the slices that move with
+  /// the step.
+  json::Array flowOf(Block &block, scf::ForOp loop, Tensors &tensors) {
+    json::Array flow;
+    for (Operation &op : block) {
+      if (auto launch = dyn_cast<LaunchOp>(op))
+        flow.push_back(describe(launch, tensors));
+      else if (isLoop(&op) && holdsLaunches(&op))
+        flow.push_back(json::Object{{"loop", describeLoop(op, tensors)}});
+      else if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op); slice && loop)
+        describeSlice(slice, loop, tensors, flow);
+    }
+    return flow;
+  }
+
+  /// Describes a loop. One whose steps are not known before the program runs has its name only.
+  json::Object describeLoop(Operation &op, Tensors &tensors) {
+    json::Object described{{"op", op.getName().getStringRef()}};
+    auto loop = dyn_cast<scf::ForOp>(op);
+    std::optional<int64_t> steps = tripCount(&op);
+    auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
+    if (!loop || !steps || !llvm::all_of(loop.getResultTypes(), isTensor))
+      return described;
+    tensors.markMade(loop);
+    json::Array carried;
+    for (auto [initial, argument, result] :
+         llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs(), loop.getResults()))
+      carried.push_back(json::Object{{"initial", tensors.idOf(initial)},
+                                     {"argument", tensors.idOf(argument)},
+                                     {"result", tensors.idOf(result)}});
+    described["steps"] = *steps;
+    described["body"] = flowOf(*loop.getBody(), loop, tensors);
+    for (auto [entry, next] : llvm::zip_equal(carried, loop.getYieldedValues()))
+      (*entry.getAsObject())["next"] = tensors.idOf(next);
+    described["carried"] = std::move(carried);
+    return described;
+  }
+
+  /// Describes an op that reads or writes a part of a tensor, if its elements are neighbours.
+  static void describeSlice(OffsetSizeAndStrideOpInterface op, scf::ForOp loop, Tensors &tensors, json::Array &flow) {
+    bool writes = isa<tensor::InsertSliceOp>(op);
+    if (!writes && !isa<tensor::ExtractSliceOp>(op))
+      return;
+    Value whole = op->getOperand(writes ? 1 : 0);
+    std::optional<StepSlice> slice = stepSlice(op, cast<RankedTensorType>(whole.getType()).getShape(), loop);
+    if (!slice)
+      return;
+    tensors.markMade(op);
+    json::Object described{{"whole", tensors.idOf(whole)},
+                           {"result", tensors.idOf(op->getResult(0))},
+                           {"offset", slice->offset},
+                           {"stride", slice->stride}};
+    if (writes)
+      described["part"] = tensors.idOf(op->getOperand(0));
+    flow.push_back(json::Object{{writes ? "update" : "slice", std::move(described)}});
   }
 
   /// Describes a result of the program: a tensor, with the shape that it has as result, or an argument that is returned
@@ -219,13 +281,10 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
         kernels[function.getName()] = function;
     });
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      SmallVector<LaunchOp> launches(function.getBody().getOps<LaunchOp>());
-      if (launches.empty())
+      if (!holdsLaunches(function))
         continue;
       Tensors tensors(getOperation(), /*withFunctions=*/!forRuntime);
-      json::Array steps, results;
-      for (LaunchOp launch : launches)
-        steps.push_back(describe(launch, tensors));
+      json::Array steps = flowOf(function.getBody().front(), {}, tensors), results;
       for (Value result : function.getBody().front().getTerminator()->getOperands()) {
         FailureOr<json::Object> described = describeResult(result, tensors);
         if (failed(described))

@@ -99,14 +99,28 @@ void runAddresses(DirectProgram &program, const std::vector<uintptr_t> &inputs, 
   runAt(program, from, to);
 }
 
-using Launches = std::vector<std::tuple<std::string, uint32_t, std::vector<uint32_t>>>;
+/// Kernel (empty for a copy), workgroups, slots, and bytes of a copy.
+using Launches = std::vector<std::tuple<std::string, uint32_t, std::vector<uint32_t>, size_t>>;
+/// Slot, slots that it begins behind (in step 0, in even and in odd steps), and the offset in step 0, offset and stride.
+using MovingSlots = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, int64_t>>;
+/// First launch, end, steps, and moving slots.
+using Loops = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, MovingSlots>>;
 
-ProgramDescription describe(const Launches &launches, std::vector<size_t> inputs, std::vector<size_t> outputs,
+Loop describeLoop(uint32_t begin, uint32_t end, uint32_t steps, const MovingSlots &slots) {
+  Loop loop{begin, end, steps, {}};
+  for (const auto &[slot, first, even, odd, firstOffset, offset, stride] : slots)
+    loop.slots.push_back({slot, first, even, odd, firstOffset, offset, stride});
+  return loop;
+}
+
+ProgramDescription describe(const Launches &launches, const Loops &loops, std::vector<size_t> inputs, std::vector<size_t> outputs,
                             std::vector<uintptr_t> constants, std::vector<size_t> offsets, size_t ownBytes,
                             size_t localBytes, uint64_t processor, unsigned threads) {
   ProgramDescription made;
-  for (const auto &[kernel, workgroups, slots] : launches)
-    made.launches.push_back({kernel, workgroups, slots});
+  for (const auto &[kernel, workgroups, slots, bytes] : launches)
+    made.launches.push_back({kernel, workgroups, slots, bytes});
+  for (const auto &[begin, end, steps, slots] : loops)
+    made.loops.push_back(describeLoop(begin, end, steps, slots));
   made.inputBytes = std::move(inputs);
   made.outputBytes = std::move(outputs);
   made.constants = std::move(constants);
@@ -128,13 +142,14 @@ NB_MODULE(_runtime, m) {
   nb::class_<DirectProgram>(m, "DirectProgram")
       .def("__init__",
            [](DirectProgram *self, std::shared_ptr<Library> library, const Launches &launches,
-              std::vector<size_t> inputs, std::vector<size_t> outputs, std::vector<uintptr_t> constants,
+              const Loops &loops, std::vector<size_t> inputs, std::vector<size_t> outputs, std::vector<uintptr_t> constants,
               std::vector<size_t> offsets, size_t ownBytes, size_t localBytes, uint64_t processor, unsigned threads) {
              new (self) DirectProgram(std::move(library),
-                                      describe(launches, std::move(inputs), std::move(outputs), std::move(constants),
+                                      describe(launches, loops, std::move(inputs), std::move(outputs), std::move(constants),
                                                std::move(offsets), ownBytes, localBytes, processor, threads));
            },
-           nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("input_bytes"), nb::arg("output_bytes"),
+           nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("loops"),
+           nb::arg("input_bytes"), nb::arg("output_bytes"),
            nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"), nb::arg("local_bytes"),
            nb::arg("processor"), nb::arg("threads"))
       .def("run", &run, nb::sig("def run(self, *arrays: object) -> list[Memory]"))

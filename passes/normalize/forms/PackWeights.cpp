@@ -7,6 +7,7 @@
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/GraphPass.h"
+#include "passes/graph/LoopBodies.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/normalize/PackedCopy.h"
 #include "passes/target/MicroKernel.h"
@@ -155,6 +156,14 @@ void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, Affine
   op->erase();
 }
 
+/// Returns a builder of ops that an op reads and that depend on a tensor alone: in front of the op, or outside its loop.
+OpBuilder builderFor(Operation *reader, Value tensor) {
+  OpBuilder builder(reader);
+  if (Operation *made = outsideLoops(tensor, reader))
+    builder.setInsertionPointAfter(made);
+  return builder;
+}
+
 /// Transposes an operand: dim i of the result is dim order[i] of the source.
 Value transpose(OpBuilder &builder, Location loc, Value source, ArrayRef<int64_t> order) {
   auto type = cast<RankedTensorType>(source.getType());
@@ -219,7 +228,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     SmallVector<int64_t> order = orderAlongLanes(access, roles.n);
     if (order.empty())
       return;
-    OpBuilder builder(expr.op);
+    OpBuilder builder = builderFor(expr.op, access.tensor);
     SmallVector<AffineExpr> index;
     for (int64_t position : order)
       index.push_back(access.map.getResult(position));
@@ -238,7 +247,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     Packing packing(expr, roles, kernel->width(known, bytes), *kernel);
     if (!packing.isPossible())
       return;
-    OpBuilder builder(expr.op);
+    OpBuilder builder = builderFor(expr.op, expr.inputs[roles.rhsInput].tensor);
     Value packed = packing.pack(builder);
     AffineMap map = packing.map();
     Value plain = expr.inputs[roles.rhsInput].tensor;

@@ -9,6 +9,7 @@
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -66,13 +67,17 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
   }
 
   void runOnOperation() override {
-    tile::NumericsAttr numerics = getOperation().getNumericsAttr();
-    for (auto expr : getOperation().getBody().getOps<tile::ExprOp>()) {
+    getOperation().walk([&](tile::SubprogramOp subprogram) { apply(subprogram); });
+  }
+
+  void apply(tile::SubprogramOp subprogram) {
+    tile::NumericsAttr numerics = subprogram.getNumericsAttr();
+    for (auto expr : subprogram.getBody().getOps<tile::ExprOp>()) {
       Block &body = expr.getBodyBlock();
       widenArithmetic(body);
       if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
         relax(body);
-      if (allowsFastMath(getOperation()))
+      if (allowsFastMath(subprogram))
         allowFastMath(body);
       eraseUnused(body);
     }

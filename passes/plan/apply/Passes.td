@@ -14,7 +14,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     every edge between them that states its scope; domain dims of one point are
     removed. Groups that are packed into one kernel are neighbours with the same
     name. Ops of the block are reordered accordingly; ops with side effects,
-    which include unregistered ops, keep their order.
+    which include unregistered ops, keep their order. Bodies of `scf.for` and
+    `scf.while` are planned and rewritten in the same way, each on its own.
 
     The plan is made for `target`, or read from `plan-in`, verified, and carried
     out as it is; an illegal plan is an error at the function. With `plan-in`,
@@ -23,7 +24,8 @@ def FormSubprograms : Pass<"tile-form-subprograms", "::mlir::ModuleOp"> {
     IREE gets a missed remark with the reason. After a pass has failed on a
     kernel, `unfused` (or `fuse=false`) and `left` name ops that the next plan
     keeps apart, or leaves to IREE.
-    See test/passes/plan/apply/form-subprograms.mlir.
+    See test/passes/plan/apply/form-subprograms.mlir and
+    test/passes/plan/apply/form-subprograms-loops.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"", "target name or JSON file">,
@@ -64,10 +66,11 @@ def RaiseTensorExprs : Pass<"tile-raise", "::mlir::func::FuncOp"> {
                     Statistic<"numLeft", "left", "ops left as they were, each with a missed remark">];
 }
 
-def ApplyNumerics : Pass<"tile-apply-numerics", "::tilewright::tile::SubprogramOp"> {
-  let summary = "Make the roundings and freedoms of a subprogram's numerics explicit in its bodies";
+def ApplyNumerics : Pass<"tile-apply-numerics", "::mlir::func::FuncOp"> {
+  let summary = "Make the roundings and freedoms of the numerics of subprograms explicit in their bodies";
   let description = [{
-    The input is expressions whose bodies compute with bf16 and f16. Afterwards
+    The input is subprograms, also those in loops, with expressions whose bodies
+    compute with bf16 and f16. Afterwards
     all arithmetic is in f32, with an `arith.truncf` after each operation that
     rounds and an `arith.extf` where a stored value is read. If `numerics` relaxes
     roundings, those that only arithmetic of the same body reads are removed
@@ -77,6 +80,15 @@ def ApplyNumerics : Pass<"tile-apply-numerics", "::tilewright::tile::SubprogramO
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let statistics = [Statistic<"numLeftOut", "left-out", "roundings left out inside bodies">];
+}
+
+def CseSubprograms : Pass<"tile-cse-subprograms", "::mlir::func::FuncOp"> {
+  let summary = "Compute what a subprogram computes twice only once";
+  let description = [{
+    Eliminates common subexpressions in every `tile.subprogram`, also in those of
+    loops, which `cse` reaches only together with the ops around them. See
+    test/passes/plan/apply/cse-subprograms.mlir.
+  }];
 }
 
 def ComposeExprs : Pass<"tile-compose", "::mlir::func::FuncOp"> {

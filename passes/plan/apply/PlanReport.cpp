@@ -17,8 +17,9 @@ namespace json = llvm::json;
 namespace {
 class Reporter {
 public:
-  Reporter(const TensorGraph &graph, const Plan &plan)
-      : graph(graph), plan(plan), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
+  /// `plan` is that of the block.
+  Reporter(const BlockGraph &block, const Plan &plan)
+      : graph(block.graph), plan(plan), firstOp(block.firstOp), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
       for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &op : part.ops)
@@ -29,14 +30,14 @@ public:
     folded = foldsIntoContraction(graph, irees);
   }
 
-  json::Value report() const {
+  json::Object report() const {
     json::Array kernels, launches, left;
     for (size_t k = 0; k < plan.kernels.size(); ++k)
       kernels.push_back(kernel(k));
     for (const EdgePlan &edge : plan.edges)
       if (edge.scope >= tile::Scope::launch)
-        launches.push_back(json::Object{{"from", edge.producer},
-                                        {"to", edge.consumer},
+        launches.push_back(json::Object{{"from", firstOp + edge.producer},
+                                        {"to", firstOp + edge.consumer},
                                         {"from_op", opName(edge.producer)},
                                         {"to_op", opName(edge.consumer)},
                                         {"from_loc", location(edge.producer)},
@@ -45,7 +46,7 @@ public:
                                         {"reason", edge.reason},
                                         {"would_change", edge.wouldChange}});
     for (const LeftOp &op : plan.left)
-      left.push_back(json::Object{{"id", op.id},
+      left.push_back(json::Object{{"id", firstOp + op.id},
                                   {"op", op.op},
                                   {"loc", location(op.id)},
                                   {"reason", op.reason},
@@ -170,8 +171,8 @@ private:
       auto holds = [p = p](ArrayRef<unsigned> phase) { return llvm::is_contained(phase, p); };
       json::Array ids;
       for (const OpPlan &op : part.ops) {
-        ids.push_back(op.id);
-        ops.push_back(json::Object{{"id", op.id},
+        ids.push_back(firstOp + op.id);
+        ops.push_back(json::Object{{"id", firstOp + op.id},
                                    {"op", op.op},
                                    {"loc", location(op.id)},
                                    {"bytes", bytesOf(op.id)},
@@ -196,8 +197,8 @@ private:
     }
     for (const EdgePlan &edge : plan.edges)
       if (edge.scope < tile::Scope::launch && kernelOf[edge.consumer] == static_cast<int64_t>(k))
-        edges.push_back(json::Object{{"from", edge.producer},
-                                     {"to", edge.consumer},
+        edges.push_back(json::Object{{"from", firstOp + edge.producer},
+                                     {"to", firstOp + edge.consumer},
                                      {"scope", tile::stringifyScope(edge.scope)},
                                      {"recompute", edge.recompute},
                                      {"unrounded", edge.unrounded},
@@ -230,7 +231,7 @@ private:
   /// one.
   bool isDispatch(unsigned id) const { return graph.exprs()[id].kind == ExprKind::contraction || counts(id); }
 
-  json::Value coverage() const {
+  json::Object coverage() const {
     int64_t opsTaken = 0, opsEligible = 0, bytesTaken = 0, bytesEligible = 0, bytesFolded = 0;
     for (unsigned id = 0; id < graph.exprs().size(); ++id) {
       const TensorExpr &expr = graph.exprs()[id];
@@ -259,12 +260,52 @@ private:
 
   const TensorGraph &graph;
   const Plan &plan;
+  unsigned firstOp; ///< number of the block's first op in the plan of the function
   std::vector<int64_t> folded;
   std::vector<bool> atLoad;
   std::vector<int64_t> kernelOf;
 };
 } // namespace
 
-json::Value tilewright::reportPlan(const TensorGraph &graph, const Plan &plan) {
-  return Reporter(graph, plan).report();
+/// Adds the report on a further block: lists grow, and numbers are added.
+static void add(json::Object &report, json::Object block) {
+  for (StringRef list : {"kernels", "edges_at_launch", "left_to_iree"})
+    for (json::Value &entry : *block.getArray(list))
+      report.getArray(list)->push_back(std::move(entry));
+  json::Object &coverage = *report.getObject("coverage");
+  for (auto &[name, value] : *block.getObject("coverage"))
+    coverage[name] = *coverage.getInteger(name) + *value.getAsInteger();
+}
+
+static json::Array loopsOf(ArrayRef<BlockGraph> blocks, const Plan &plan) {
+  json::Array loops;
+  for (const BlockGraph &block : blocks)
+    if (const LoopPlan *loop = block.loop ? loopAt(plan, block.firstOp) : nullptr) {
+      std::string where;
+      llvm::raw_string_ostream(where) << block.loop->getLoc();
+      json::Array kernels;
+      for (const KernelPlan &kernel : planOfBlock(plan, loop->firstOp, loop->ops).kernels)
+        kernels.push_back(kernel.name);
+      loops.push_back(json::Object{{"op", loop->op},
+                                   {"loc", where},
+                                   {"first_op", loop->firstOp},
+                                   {"ops", loop->ops},
+                                   {"steps", loop->steps},
+                                   {"kernels", std::move(kernels)}});
+    }
+  return loops;
+}
+
+json::Object tilewright::reportPlan(ArrayRef<BlockGraph> blocks, const Plan &plan) {
+  json::Object report;
+  for (const BlockGraph &block : blocks) {
+    Plan own = planOfBlock(plan, block.firstOp, block.graph.exprs().size());
+    json::Object reported = Reporter(block, own).report();
+    if (&block == blocks.begin())
+      report = std::move(reported);
+    else
+      add(report, std::move(reported));
+  }
+  report["loops"] = loopsOf(blocks, plan);
+  return report;
 }

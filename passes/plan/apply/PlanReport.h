@@ -3,12 +3,13 @@
 #ifndef TILEWRIGHT_PLAN_APPLY_PLANREPORT_H
 #define TILEWRIGHT_PLAN_APPLY_PLANREPORT_H
 
-#include "passes/plan/ir/Plan.h"
+#include "passes/plan/ir/PlanLoops.h"
 
 namespace tilewright {
 
-/// Returns the report. It reads the ops of the graph, so it must be called before the graph is rewritten.
-llvm::json::Value reportPlan(const TensorGraph &graph, const Plan &plan);
+/// Returns the report on the plan of a function, of whose blocks these are the graphs. It reads the ops of the graphs, so
+/// it must be called before they are rewritten.
+llvm::json::Object reportPlan(llvm::ArrayRef<BlockGraph> blocks, const Plan &plan);
 
 } // namespace tilewright
 

@@ -91,13 +91,15 @@ private:
       return print(getOperation(), output,
                    llvm::json::Object{
                        {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
-    TensorGraph graph = TensorGraph::build(function->getBody().front());
+    Block &body = function->getBody().front();
+    BlockGraph block{&body, nullptr, TensorGraph::build(body), 0};
+    const TensorGraph &graph = block.graph;
     OrDeclined<Plan> plan = makePlan(graph, planning->target, planning->options);
     if (!plan)
       return function->emitError("no plan: ") << plan.why().reason;
     return print(*function, output,
                  llvm::json::Object{{"plan", toJson(*plan)},
-                                    {"report", reportPlan(graph, *plan)},
+                                    {"report", reportPlan(block, *plan)},
                                     {"subprograms", subprograms(graph, *plan)}});
   }
 

@@ -5,6 +5,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
+#include "passes/graph/LoopBodies.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/normalize/PackedCopy.h"
@@ -124,6 +125,8 @@ class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
     auto subprogram = contraction->getParentOfType<tile::SubprogramOp>();
     OpBuilder builder(subprogram);
     OpOperand &given = subprogram->getOpOperand(operand.tensor.getArgNumber());
+    if (Operation *made = outsideLoops(given.get(), subprogram))
+      builder.setInsertionPointAfter(made);
     ArrayRef<int64_t> domain = contraction.getDomain();
     Value swizzled =
         swizzleWeight(builder, contraction.getLoc(), given.get(), operand, domain[operand.n], domain[operand.k]);

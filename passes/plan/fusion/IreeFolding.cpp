@@ -3,6 +3,7 @@
 #include "passes/graph/Eligibility.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -278,12 +279,26 @@ static bool isLoadTimeValue(Operation *op) {
   return global && !isMutableGlobal(global);
 }
 
+/// Returns true if an op outside the loop of a graph depends on constants and weights alone.
+static bool isComputedAtLoad(Operation *op) {
+  if (isLoadTimeValue(op))
+    return true;
+  return isMemoryEffectFree(op) && op->getNumOperands() > 0 &&
+         isa_and_nonnull<linalg::LinalgDialect, tensor::TensorDialect>(op->getDialect()) &&
+         llvm::all_of(op->getOperands(), [](Value operand) {
+           return operand.getDefiningOp() && isComputedAtLoad(operand.getDefiningOp());
+         });
+}
+
 bool tilewright::isKnownAtLoad(const TensorGraph &graph, const std::vector<bool> &atLoad, Value tensor) {
   Operation *definition = tensor.getDefiningOp();
   if (!definition)
     return false;
   int64_t producer = graph.indexOf(definition);
-  return producer >= 0 ? atLoad[producer] || graph.exprs()[producer].inputs.empty() : isLoadTimeValue(definition);
+  if (producer >= 0)
+    return atLoad[producer] || graph.exprs()[producer].inputs.empty();
+  bool isOutside = !graph.exprs().empty() && definition->getBlock() != graph.exprs().front().op->getBlock();
+  return isOutside ? isComputedAtLoad(definition) : isLoadTimeValue(definition);
 }
 
 /// Returns true if only ops that are computed at load read the expression.

@@ -80,6 +80,12 @@ void Plan::print(raw_ostream &os) const {
     form.print(os);
     os << "\n";
   }
+  for (const LoopPlan &loop : loops) {
+    os << "loop " << loop.op << " of op" << loop.firstOp << " and the " << loop.ops - 1 << " after it";
+    if (loop.steps >= 0)
+      os << ", " << loop.steps << " steps";
+    os << "\n";
+  }
   for (const LeftOp &op : left)
     os << "left op" << op.id << " " << op.op << ": " << op.reason << "\n";
 }

@@ -108,6 +108,15 @@ struct LeftOp {
   std::string op, reason;
 };
 
+/// A block of a loop, whose kernels are launched in every step. Loops come in program order, each before those in it.
+struct LoopPlan {
+  std::string op;            ///< op name, for the reader
+  unsigned firstOp = 0;      ///< number of the first op of its block; the others follow
+  unsigned ops = 0;          ///< how many tensor expressions the block has
+  int64_t steps = -1;        ///< how often the block runs in a call; -1: not known before the program runs
+};
+
+/// The ops of the function's block are numbered from 0, and those of loops follow, block by block.
 struct Plan {
   std::string target, policy;
   NumericsMode numerics = NumericsMode::standard;
@@ -116,11 +125,12 @@ struct Plan {
   std::vector<EdgePlan> edges;
   std::vector<LeftOp> left;
   std::vector<FormChoice> forms; ///< of the graph's ops, in the order in which passes chose them
+  std::vector<LoopPlan> loops;   ///< blocks of loops with kernels of their own (PlanLoops.h)
 
   /// Returns true for a plan that states forms and leaves everything else to the policy.
   bool statesFormsOnly() const { return !forms.empty() && kernels.empty() && edges.empty() && left.empty(); }
   const EdgePlan *edge(unsigned consumer, unsigned input) const;
-  /// Returns an empty string if the plan is legal for the graph, else the error and its place. It rejects unknown or
+  /// Returns an empty string if the plan of one block is legal for its graph, else the error and its place. It rejects unknown or
   /// repeated ops, missing edges, scopes that do not fit the partition (launch inside a kernel, block across kernels),
   /// a cyclic partition, tiles and dims that do not fit, a reduction with a thread out-edge, and block edges across
   /// tiles of the grid, and forms that the graph does not offer or that it does not have.

@@ -132,6 +132,13 @@ template <typename Mapper> void mapFields(Mapper &map, FormChoice &record) {
       .optional("wouldChange", record.wouldChange);
 }
 
+template <typename Mapper> void mapFields(Mapper &map, LoopPlan &record) {
+  map.optional("op", record.op)
+      .required("firstOp", record.firstOp)
+      .required("ops", record.ops)
+      .optional("steps", record.steps);
+}
+
 template <typename Mapper> void mapFields(Mapper &map, Plan &record) {
   map.optional("target", record.target)
       .optional("policy", record.policy)
@@ -140,7 +147,8 @@ template <typename Mapper> void mapFields(Mapper &map, Plan &record) {
       .optional("streams", record.streams)
       .required("edges", record.edges)
       .optional("left", record.left)
-      .optional("forms", record.forms);
+      .optional("forms", record.forms)
+      .optional("loops", record.loops);
 }
 } // namespace tilewright
 

@@ -237,6 +237,19 @@ class FormChoice:
 
 
 @dataclass
+class LoopPlan:
+    """A block of a loop, whose kernels are launched in every step."""
+
+    op: str
+    first_op: int
+    """Number of the first op of the block; the others follow."""
+    ops: int
+    """How many tensor expressions the block has."""
+    steps: int = -1
+    """How often the block runs in a call; -1 if that is not known before the program runs."""
+
+
+@dataclass
 class Plan:
     """A plan for a whole program. It is plain data that can be changed freely; the compiler checks it."""
 
@@ -249,6 +262,8 @@ class Plan:
     left: list[LeftOp] = field(default_factory=list)
     forms: list[FormChoice] = field(default_factory=list)
     """Choices of forms, in the order in which they were made. Ops are numbered after the forms that are taken."""
+    loops: list[LoopPlan] = field(default_factory=list)
+    """Loops whose bodies have ops. Ops of the function's own block are numbered first."""
 
     def forms_only(self) -> Plan:
         """Returns a plan that states the forms and leaves kernels to the policy, because they depend on the forms."""

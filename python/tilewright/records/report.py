@@ -251,6 +251,24 @@ class FormReport:
 
 
 @dataclass(frozen=True)
+class LoopReport:
+    """A loop whose body has kernels of its own, which are launched in every step."""
+
+    op: str
+    location: str
+    """Name in the model, or "" if it is not known."""
+    steps: int
+    """How often the body runs in a call; -1 if that is not known before the program runs."""
+    kernels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = f"{self.op} ({self.location})" if self.location else self.op
+        steps = f"{self.steps} steps" if self.steps >= 0 else "steps that are counted when the program runs"
+        kernels = f"{', '.join(self.kernels)} in each" if self.kernels else "no kernel of ours"
+        return f"loop {name}, {steps}: {kernels}"
+
+
+@dataclass(frozen=True)
 class Report:
     """The compiler's report on a program; `raw` is the complete JSON."""
 
@@ -258,12 +276,17 @@ class Report:
     edges_at_launch: tuple[LaunchEdge, ...] = ()
     left_to_iree: tuple[LeftOp, ...] = ()
     forms: tuple[FormReport, ...] = ()
+    loops: tuple[LoopReport, ...] = ()
     coverage: Mapping[str, int] = field(default_factory=dict)
     numerics: str = "default"
     """The numerics mode of the kernels."""
     fallbacks: tuple[str, ...] = ()
     """Ops that were left unfused, or to IREE, because one of our passes failed on them, and how it failed."""
     raw: Mapping[str, Any] = field(default_factory=dict)
+
+    def launches_of(self, kernel: Kernel) -> int:
+        """Returns how often a call launches a kernel, with 1 where that is not known before the program runs."""
+        return next((max(loop.steps, 1) for loop in self.loops if kernel.name in loop.kernels), 1)
 
     def __repr__(self) -> str:
         return (
@@ -292,6 +315,10 @@ class Report:
             forms=tuple(
                 FormReport(from_json(FormChoice, form["choice"]), tuple(form["locations"]))
                 for form in raw.get("forms", ())
+            ),
+            loops=tuple(
+                LoopReport(loop["op"], first_name(loop["loc"]), loop["steps"], tuple(loop["kernels"]))
+                for loop in raw.get("loops", ())
             ),
             coverage=raw.get("coverage", {}),
             numerics=raw.get("numerics", "default"),

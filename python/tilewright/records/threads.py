@@ -58,7 +58,7 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
     for kernel in report.kernels:
         planned = kernel.predicted_seconds - target.launch_seconds
         busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
-        seconds += dispatch + planned * busy / now_busy
+        seconds += (dispatch + planned * busy / now_busy) * report.launches_of(kernel)
     dispatches = sum(op.is_dispatch for op in report.left_to_iree)
     return seconds + dispatches * dispatch + seconds_of_iree(report, target) * target.cores / threads
 

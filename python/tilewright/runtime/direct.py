@@ -15,9 +15,10 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.records.signature import Array, Signature, element_dtype
 from tilewright.runtime.held import HeldFile
-from tilewright.runtime.launches import ALIGNMENT, LaunchPlan, place, shape_of
+from tilewright.runtime.launch_loops import ALIGNMENT, MovingTensor, Step
+from tilewright.runtime.launches import LaunchPlan, place, shape_of
 from tilewright.runtime.processor import ask_for_amx, has_feature
-from tilewright.runtime.stored import array_of, held_parameters
+from tilewright.runtime.stored import array_of, evaluate_recipe, held_parameters
 from tilewright.runtime.tensors import constant_of, parameter_of
 from tilewright.runtime.trace import Span
 
@@ -50,10 +51,11 @@ class DirectSession:
 
         ask_for_amx()
         self._entry = entry
-        self._kernels = [step.kernel.removesuffix("_dispatch") for step in plan.steps]
+        self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
         constants = _Constants(plan, weights)
-        read = {str(number) for step in plan.steps for number in step.tensors}
+        moving = [slot for loop in plan.loops for slot in loop.slots]
+        read = {str(number) for used in (*plan.steps, *moving) for number in _tensors_of(used)}
         self._constants = {
             number: _aligned(constants.get(number)) for number in plan.constants if number in read
         }
@@ -61,13 +63,18 @@ class DirectSession:
         self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
         self._exports = [_plain(dtype) for dtype, _ in self._inputs]
         offsets, own_bytes = place(plan)
-        slots = _slots(plan, len(signature.inputs), list(self._constants), list(offsets))
+        handed = [*offsets, *(str(slot.tensor) for slot in moving)]
+        slots = _slots(plan, len(signature.inputs), list(self._constants), handed)
         try:
             self._program = _runtime.DirectProgram(
-                _library(module, plan.steps[0].kernel),
+                _library(module, next(step.kernel for step in plan.steps if step.kernel)),
                 launches=[
-                    (step.kernel, step.workgroups, [slots[number] for number in step.tensors])
+                    (step.kernel, step.workgroups, [slots[number] for number in step.tensors], step.bytes)
                     for step in plan.steps
+                ],
+                loops=[
+                    (loop.begin, loop.end, loop.steps, [_moving(slot, slots) for slot in loop.slots])
+                    for loop in plan.loops
                 ],
                 input_bytes=plan.input_bytes,
                 output_bytes=plan.output_bytes,
@@ -161,10 +168,21 @@ class DirectCall:
 
 
 def _slots(plan: LaunchPlan, inputs: int, constants: Sequence[str], handed: Sequence[str]) -> dict[int, int]:
-    """Returns the slot of each tensor: inputs come first, then outputs, constants, and what kernels hand over."""
+    """Returns the slot of each tensor: inputs come first, then outputs, constants, what kernels hand over, and tensors
+    that move."""
     slots = {int(number): argument for number, argument in plan.arguments.items()}
     others = [*plan.results, *map(int, constants), *map(int, handed)]
     return slots | {number: inputs + position for position, number in enumerate(others)}
+
+
+def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, ...]:
+    """Returns a moving tensor as the runtime takes it."""
+    places = [slots[number] for number in (slot.tensor, *slot.bases)]
+    return (*places, slot.first_offset, slot.offset, slot.stride)
+
+
+def _tensors_of(used: Step | MovingTensor) -> tuple[int, ...]:
+    return used.tensors if isinstance(used, Step) else used.bases
 
 
 class _Constants:
@@ -177,12 +195,9 @@ class _Constants:
     def get(self, number: int | str) -> Array:
         tensor = self._described[str(number)]
         shape, dtype = tuple(tensor["shape"]), element_dtype(tensor["element"])
-        if arranged := tensor.get("arranged"):
-            pairs = zip(arranged["inputs"], arranged["shapes"], strict=True)
-            parts = [self.get(part).reshape(of) for part, of in pairs]
-            if "permutation" in arranged:
-                return parts[0].transpose(arranged["permutation"])
-            return np.concatenate(parts, arranged["axis"])
+        if recipe := tensor.get("recipe"):
+            made = evaluate_recipe(recipe, lambda part: self.get(part["name"]).reshape(part["shape"]))
+            return made.reshape(shape)
         parameter = parameter_of(tensor)
         if parameter is None:
             return constant_of(tensor, shape, dtype)

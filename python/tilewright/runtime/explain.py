@@ -53,6 +53,7 @@ def explain_text(
         *_boundaries(summary),
     ]
     lines += _forms(report.forms)
+    lines += ["", *map(str, report.loops)] if report.loops else []
     lines += _left(metadata, summary, verbose=verbose)
     if metadata.variants:
         lines += ["", _variants(metadata)]
@@ -105,6 +106,7 @@ def explain_json(
         "edgesAtLaunch": to_json(report.edges_at_launch),
         "leftToIree": to_json(report.left_to_iree),
         "forms": to_json(report.forms),
+        "loops": to_json(report.loops),
         "fallbacks": list(report.fallbacks),
         "plan": metadata.plan,
     }

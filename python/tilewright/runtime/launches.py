@@ -12,23 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.records.signature import Signature, TensorSpec, element_dtype
+from tilewright.runtime.launch_loops import ALIGNMENT, FlowReader, LoopSteps, NotOursError, Step, lifetimes
+from tilewright.runtime.stored import parameters_in
 from tilewright.runtime.tensors import parameter_of
-
-ALIGNMENT = 64
-"""Bytes that the addresses of tensors are multiples of."""
 
 _MOST_CONSTANT_BYTES = 1 << 20
 """Most bytes of constants in a description, which is text; larger ones are weights in a file of their own."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A launch of a kernel on tensors, given by their numbers."""
-
-    kernel: str
-    workgroups: int
-    tensors: tuple[int, ...]
-    """One per binding: what it reads, then what it writes in memory of its own."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +39,13 @@ class LaunchPlan:
     """Bytes of memory that a workgroup needs."""
     processor_bits: Mapping[str, int]
     """The bit by which kernels know each feature of the processor."""
+    loops: tuple[LoopSteps, ...] = ()
+    """Steps that are repeated, in the order of their bodies, each loop before those in it."""
 
     def check(self, signature: Signature) -> None:
         """Raises `ValueError` if a number is negative or out of range, or a tensor is not described once."""
         numbers = [self.local_bytes, *self.bytes.values(), *self.processor_bits.values()]
-        numbers += [step.workgroups for step in self.steps]
+        numbers += [step.workgroups for step in self.steps] + [step.bytes for step in self.steps]
         if not self.steps or min(numbers) < 0 or max(self.processor_bits.values(), default=0) >= 64:
             raise ValueError("launches with sizes out of range")
         if not set(self.arguments.values()) <= set(range(len(signature.inputs))):
@@ -64,10 +55,13 @@ class LaunchPlan:
         sizes = [tuple(map(size_of, specs)) for specs in (signature.inputs, signature.outputs)]
         if sizes != [self.input_bytes, self.output_bytes]:
             raise ValueError("launches on inputs or outputs of other sizes than the signature has")
+        moving = [slot for loop in self.loops for slot in loop.slots]
         known = [*map(int, self.arguments), *self.results, *map(int, self.constants), *map(int, self.bytes)]
+        known += [slot.tensor for slot in moving]
         if len(known) != len(set(known)):
             raise ValueError("launches on a tensor that is described twice")
-        if not {number for step in self.steps for number in step.tensors} <= set(known):
+        used = {number for step in self.steps for number in step.tensors}
+        if not used.union(*(slot.bases for slot in moving)) <= set(known):
             raise ValueError("launches on tensors that are not described")
         for tensor in self.constants.values():
             self._check_constant(tensor)
@@ -75,13 +69,12 @@ class LaunchPlan:
     def _check_constant(self, tensor: Mapping[str, Any]) -> None:
         try:
             element_dtype(tensor["element"])
-            parts = tensor.get("arranged", {"inputs": [], "shapes": []})
-            sizes = [*tensor["shape"], *(size for shape in parts["shapes"] for size in shape)]
-            sizes += [parts.get("axis", 0), *parts.get("permutation", ())]
+            parts = list(parameters_in(tensor["recipe"])) if "recipe" in tensor else []
+            sizes = [*tensor["shape"], *(size for part in parts for size in part["shape"])]
             if not all(type(size) is int and size >= 0 for size in sizes):
                 raise ValueError("launches on a constant of no size")
-            is_known = parts["inputs"] or "base64" in tensor or parameter_of(tensor) is not None
-            if not is_known or not {str(part) for part in parts["inputs"]} <= set(self.constants):
+            is_known = parts or "base64" in tensor or parameter_of(tensor) is not None
+            if not is_known or not {part["name"] for part in parts} <= set(self.constants):
                 raise ValueError("launches on a constant of unknown origin")
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("launches on a constant that is described wrongly") from error
@@ -91,47 +84,47 @@ class LaunchPlan:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LaunchPlan:
-        steps = tuple(Step(s["kernel"], s["workgroups"], tuple(s["tensors"])) for s in data["steps"])
+        steps = tuple(
+            Step(s["kernel"], s["workgroups"], tuple(s["tensors"]), s.get("bytes", 0)) for s in data["steps"]
+        )
+        loops = tuple(map(LoopSteps.from_json, data.get("loops", ())))
         lists = {name: tuple(data[name]) for name in ("results", "input_bytes", "output_bytes")}
-        return LaunchPlan(**{**data, **lists, "steps": steps})
+        return LaunchPlan(**{**data, **lists, "steps": steps, "loops": loops})
 
 
 def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan | None:
     """Returns the launches of a program, or None if kernels of ours alone cannot run it."""
     tensors = flow.get("tensors", [])
-    storage: dict[int, int] = {}
-    """The tensor whose memory another one takes."""
-    steps, made = [], set[int]()
-    for launch in flow["launches"]:
-        if "export" not in launch:
-            return None
-        bindings = [storage.get(number, number) for number in launch["inputs"]]
-        for number, tied in zip(launch["outputs"], launch["tied"], strict=True):
-            if tied >= 0:
-                storage[number] = bindings[tied]
-            else:
-                bindings.append(number)
-                made.add(number)
-        steps.append(Step(launch["export"], launch["workgroups"], tuple(bindings)))
-    results = [storage.get(result.get("tensor", -1), result.get("tensor", -1)) for result in flow["results"]]
+    given = [result.get("tensor", -1) for result in flow["results"]]
+    reader = FlowReader(tensors, frozenset(given))
+    try:
+        reader.read(flow["launches"])
+    except NotOursError:
+        return None
+    results, made = [reader.root(number) for number in given], set(reader.made)
     if len(set(results)) < len(results) or not made.issuperset(results):
         return None  # a result is given twice, or no kernel computes it
-    used = {number for step in steps for number in step.tensors}
-    arguments = {number: tensors[number]["argument"] for number in used if "argument" in tensors[number]}
+    moving = {slot.tensor for loop in reader.loops for slot in loop.slots}
+    used = {number for step in reader.steps for number in step.tensors}
+    used = (used | {base for loop in reader.loops for slot in loop.slots for base in slot.bases}) - moving
+    arguments = {
+        number: tensors[number]["argument"] for number in used - made if "argument" in tensors[number]
+    }
     constants = _with_parts(used - made - set(arguments), tensors)
     if constants is None or not _fit(signature, tensors, arguments, results):
         return None
     if sum(len(constant.get("base64", "")) for constant in constants.values()) > _MOST_CONSTANT_BYTES:
         return None
     return LaunchPlan(
-        steps=tuple(steps),
+        steps=tuple(reader.steps),
+        loops=tuple(reader.loops),
         arguments={str(number): argument for number, argument in arguments.items()},
         results=tuple(results),
         constants={str(number): constant for number, constant in constants.items()},
-        bytes={str(number): _bytes(tensors[number]) for number in made.difference(results)},
+        bytes={str(number): size for number, size in reader.made.items() if number not in results},
         input_bytes=tuple(map(size_of, signature.inputs)),
         output_bytes=tuple(map(size_of, signature.outputs)),
-        local_bytes=max((launch["local_bytes"] for launch in flow["launches"]), default=0),
+        local_bytes=reader.local_bytes,
         processor_bits=flow["processor_bits"],
     )
 
@@ -145,8 +138,8 @@ def _with_parts(
     while left:
         number = left.pop()
         tensor = tensors[number]
-        if "arranged" in tensor:
-            left += tensor["arranged"]["inputs"]
+        if "recipe" in tensor:
+            left += [int(parameter["name"]) for parameter in parameters_in(tensor["recipe"])]
         elif "base64" not in tensor and parameter_of(tensor) is None:
             return None
         found[number] = tensor
@@ -191,11 +184,8 @@ def place(plan: LaunchPlan) -> tuple[dict[str, int], int]:
 
     Tensors that are alive at the same time do not overlap; larger ones are placed first, each as low as possible.
     """
-    lives: dict[str, tuple[int, int]] = {}
-    for position, step in enumerate(plan.steps):
-        for number in map(str, step.tensors):
-            if number in plan.bytes:
-                lives[number] = (lives.get(number, (position, position))[0], position)
+    numbers = lifetimes(plan.steps, plan.loops, lambda number: str(number) in plan.bytes)
+    lives = {str(number): life for number, life in numbers.items()}
     offsets: dict[str, int] = {}
     total = 0
     for number in sorted(lives, key=lambda number: (-plan.bytes[number], int(number))):

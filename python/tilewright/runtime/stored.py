@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,11 +173,18 @@ def _is_equal(one: Any, other: Any) -> bool:
     return bool(np.array_equal(first, second))
 
 
+def parameters_in(recipe: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yields the parameters of a recipe."""
+    if recipe["step"] == "parameter":
+        yield recipe
+    else:
+        for part in recipe["of"]:
+            yield from parameters_in(part)
+
+
 def _scopes(recipe: Mapping[str, Any]) -> set[str]:
     """Returns the scopes of the files that a recipe reads."""
-    if recipe["step"] == "parameter":
-        return {recipe["scope"]}
-    return {scope for part in recipe["of"] for scope in _scopes(part)}
+    return {parameter["scope"] for parameter in parameters_in(recipe)}
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -247,26 +254,31 @@ def _blocks(
         for part in recipe["of"]:
             yield from _blocks(part, element_bytes, sources, archives)
         return
-    made = _evaluate(recipe, element_bytes, sources, archives)
+
+    def parameter(source: Mapping[str, Any]) -> Array:
+        where = f"{archives[source['scope']]}, parameter '{source['name']}'"
+        return _parameter(sources[source["scope"]].get(source["name"]), source["shape"], element_bytes, where)
+
+    made = evaluate_recipe(recipe, parameter)
     if made.flags.c_contiguous:
         yield made
     else:
         yield from made
 
 
-def _evaluate(
-    recipe: Mapping[str, Any], element_bytes: int, sources: Mapping[str, dict[str, Any]], archives: Archives
-) -> Array:
-    """Evaluates a recipe; only pads, concatenations, swizzles and reshapes of transposed arrays copy."""
+def evaluate_recipe(recipe: Mapping[str, Any], parameter: Callable[[Mapping[str, Any]], Array]) -> Array:
+    """Evaluates a recipe on parameters that `parameter` returns in their shapes; only pads, concatenations, swizzles
+    and reshapes of transposed arrays copy."""
     step, shape = recipe["step"], recipe["shape"]
     if step == "parameter":
-        where = f"{archives[recipe['scope']]}, parameter '{recipe['name']}'"
-        return _parameter(sources[recipe["scope"]].get(recipe["name"]), shape, element_bytes, where)
-    parts = [_evaluate(part, element_bytes, sources, archives) for part in recipe["of"]]
+        return parameter(recipe)
+    parts = [evaluate_recipe(part, parameter) for part in recipe["of"]]
     if step == "reshape":
         made = parts[0].reshape(shape)
     elif step == "transpose":
         made = parts[0].transpose(recipe["order"])
+    elif step == "slice":
+        made = parts[0][tuple(slice(lo, lo + size) for lo, size in zip(recipe["low"], shape, strict=True))]
     elif step == "pad":
         low, sizes = recipe["low"], parts[0].shape
         around = [(lo, n - lo - size) for lo, n, size in zip(low, shape, sizes, strict=True)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,9 @@ class LaunchTensors:
         shape, dtype = self._type(number)
         return np.zeros(shape, dtype)
 
+    def shape(self, number: int) -> tuple[int, ...]:
+        return self._type(number)[0]
+
     def size(self, number: int) -> int:
         """Returns the size of a tensor in bytes."""
         shape, dtype = self._type(number)
@@ -77,6 +80,19 @@ class LaunchTensors:
         self._known.update(zip(numbers, made, strict=True))
         if not is_real:
             self._unreal.update(numbers)
+
+    def forget_dependents(self, numbers: Collection[int]) -> None:
+        """Forgets what IREE computed from tensors that have changed since, as in the next step of a loop."""
+        changed, before = set(numbers), -1
+        while len(changed) > before:
+            before = len(changed)
+            changed |= {
+                number
+                for number, described in enumerate(self._described)
+                if changed.intersection(described.get("inputs", ()))
+            }
+        for number in changed.difference(numbers):
+            self._known.pop(number, None)
 
     def are_real(self, numbers: Sequence[int]) -> bool:
         """True if none of the tensors depends on random replacements."""
@@ -99,6 +115,8 @@ class LaunchTensors:
             if scope not in self._archives:
                 raise ProgramError("its weights are missing", where=f"scope '{scope}'")
             return read_parameter(self._archives[scope], name, shape, dtype).reshape(shape)
+        if described.get("op") == "tensor.empty":
+            return np.zeros(shape, dtype)  # whose elements nothing reads before they are written
         if self._compute and "function" in described:
             if not self.are_real(described["inputs"]):
                 self._unreal.add(number)

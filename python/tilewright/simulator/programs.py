@@ -6,7 +6,7 @@ Ops that IREE compiles (sorts, for example) are computed in between on this mach
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from tilewright.records.targets import Target
 from tilewright.runtime.stored import StoredWeights
 from tilewright.runtime.tensors import Invented, LaunchTensors
 from tilewright.simulator.device import L2, SimulationReport, simulate
+from tilewright.simulator.flow import launches_in, made_in_loops, run_flow
 from tilewright.simulator.foreign import ForeignTensors
 from tilewright.simulator.placement import place_tensors
 from tilewright.system.workfolder import WorkFolder
@@ -56,9 +57,11 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
     tensors = LaunchTensors(given, arrays, program.parameter_paths, ForeignTensors(given))
     described = flow.get("results", [])
     made_for_results = {result["tensor"] for result in described if "tensor" in result}
-    addresses = place_tensors(flow["launches"], made_for_results, tensors.size)
+    own_addresses = made_for_results | made_in_loops(flow["launches"])
+    addresses = place_tensors(list(launches_in(flow["launches"])), own_addresses, tensors.size)
     l2, reports = L2(machine), []
-    for launch in flow["launches"]:
+
+    def run(launch: Mapping[str, Any]) -> None:
         read = [tensors.get(number) for number in launch["inputs"]]
         made = [tensors.new(number) for number in launch["outputs"]]
         report = simulate(
@@ -75,6 +78,8 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         report.check()
         tensors.put(launch["outputs"], made, is_real=tensors.are_real(launch["inputs"]))
         reports.append(report)
+
+    run_flow(flow["launches"], tensors, run)
     results = [
         np.asarray(arrays[result["argument"]])
         if "argument" in result

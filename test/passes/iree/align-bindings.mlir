@@ -54,6 +54,28 @@ module {
 
 // -----
 
+// The step of a sequence begins at a position that is known only at run time, but steps are whole multiples apart: of 16
+// bytes in the first sequence, not in the second.
+// CHECK-LABEL: func.func @steps
+// CHECK: %[[EVEN:.*]] = tensor.extract_slice %{{.*}}[%{{.*}}, 0] [1, 8]
+// CHECK: %[[ODD:.*]] = tensor.extract_slice %{{.*}}[%{{.*}}, 0] [1, 7]
+// CHECK: %[[COPY:.*]] = "util.optimization_barrier"(%[[ODD]])
+// CHECK: tile.launch @tilewright_kernels::@k(%[[EVEN]], %[[COPY]])
+module {
+  module @tilewright_kernels {
+    gpu.module @kernels {
+    }
+  }
+  func.func @steps(%x: tensor<5x8xf32>, %y: tensor<5x7xf32>, %at: index) -> tensor<7xf32> {
+    %even = tensor.extract_slice %x[%at, 0] [1, 8] [1, 1] : tensor<5x8xf32> to tensor<8xf32>
+    %odd = tensor.extract_slice %y[%at, 0] [1, 7] [1, 1] : tensor<5x7xf32> to tensor<7xf32>
+    %z = tile.launch @tilewright_kernels::@k(%even, %odd) : (tensor<8xf32>, tensor<7xf32>) -> tensor<7xf32>
+    return %z : tensor<7xf32>
+  }
+}
+
+// -----
+
 // On a CPU, kernels with streaming stores need offsets of whole 64 bytes. Whole vectors are read from any address.
 // CHECK-LABEL: func.func @cpu
 // CHECK: %[[X:.*]] = tensor.extract_slice

@@ -232,7 +232,9 @@ class _Recurrence:
             return None
         if len(self._reversed) == 1:
             return self._op.make("Squeeze", self._wide(index), self._op.ints(0))
-        return self._op.make("Gather", self._wide(index), self._op.constant(np.int64(direction)), axis=0)
+        # A slice, and not an element that is gathered, because weights that are slices are laid out at compile time.
+        part = self._op.slice(self._wide(index), 0, direction, direction + 1)
+        return self._op.make("Squeeze", part, self._op.ints(0))
 
     def _initial(self, index: int, direction: int, x: str) -> str:
         """Returns the initial state of a direction, [batch, hidden]."""

@@ -1,4 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile.subprogram(tile-apply-numerics)))' --split-input-file | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-apply-numerics))' --split-input-file | FileCheck %s
 
 #id = affine_map<(i) -> (i)>
 

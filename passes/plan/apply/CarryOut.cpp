@@ -1,0 +1,245 @@
+// Carries out the plan of a block. First the ops of the block are reordered so that the ops of each kernel are
+// neighbours. Then each fusion group is raised into a tile.subprogram in their place.
+#include "passes/plan/apply/CarryOut.h"
+
+#include "dialects/tile/TileAttributeNames.h"
+#include "passes/graph/Rounding.h"
+#include "passes/normalize/Roundings.h"
+#include "passes/plan/apply/ExprRewriter.h"
+#include "passes/plan/apply/UnitDims.h"
+#include "passes/plan/ir/Partition.h"
+#include "passes/plan/space/IterationSpace.h"
+#include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/WalkedDim.h"
+#include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "passes/support/AffineAlgebra.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Builds the subprogram of one fusion group at the builder's insertion point.
+class SubprogramBuilder {
+public:
+  /// `made` maps values of the graph to the results of subprograms that replace them. It has those of earlier
+  /// subprograms, and this one adds its own.
+  SubprogramBuilder(const TensorGraph &graph, const Plan &plan, const KernelPlan &kernel, const GroupPlan &part,
+              llvm::DenseMap<Value, Value> &made)
+      : graph(graph), plan(plan), kernel(kernel), part(part), made(made) {
+    for (const OpPlan &op : part.ops)
+      choice.exprs.push_back(op.id);
+  }
+
+  LogicalResult build(OpBuilder &builder) {
+    std::vector<Value> inputs = groupInputs(graph, choice), outputs = groupOutputs(graph, choice);
+    SmallVector<Value> operands = llvm::map_to_vector(inputs, [&](Value input) {
+      Value replaced = made.lookup(input);
+      return replaced ? replaced : input;
+    });
+    Location loc = builder.getFusedLoc(
+        llvm::map_to_vector(part.ops, [&](const OpPlan &op) { return Location(graph.exprs()[op.id].op->getLoc()); }));
+    auto subprogram = tile::SubprogramOp::create(
+        builder, loc, TypeRange(ValueRange(outputs)), operands, kernel.name, part.extents, part.tiles, part.grid,
+        part.vector, part.workgroups, tile::TargetAttr::get(builder.getContext(), plan.target, DictionaryAttr()),
+        streamed(builder, outputs), numerics(builder));
+    if (part.threads > 0) {
+      subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
+      subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
+    }
+    if (part.steps > 0)
+      subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
+    if (SmallVector<int64_t> keeps = residentInputs(); !keeps.empty())
+      subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
+    if (AffineMapAttr end = counted())
+      subprogram->setAttr(kCountedAttr, end);
+    Block &body = subprogram.getBody().emplaceBlock();
+    for (Value input : inputs)
+      values[input] = body.addArgument(input.getType(), input.getLoc());
+    OpBuilder inside = OpBuilder::atBlockEnd(&body);
+    for (const OpPlan &op : part.ops)
+      if (failed(buildExpr(inside, op)))
+        return failure();
+    tile::YieldOp::create(inside, loc, llvm::map_to_vector(outputs, [&](Value value) { return values[value]; }));
+    for (tile::ConnectOp connect : llvm::make_early_inc_range(body.getOps<tile::ConnectOp>()))
+      if (connect->use_empty())
+        connect.erase();
+    for (auto [output, result] : llvm::zip(outputs, subprogram.getResults())) {
+      output.replaceAllUsesWith(result);
+      made[output] = result;
+    }
+    return success();
+  }
+
+private:
+  DenseI64ArrayAttr streamed(OpBuilder &builder, ArrayRef<Value> outputs) const {
+    SmallVector<int64_t> results;
+    for (auto [i, output] : llvm::enumerate(outputs))
+      for (const TensorPlan &tensor : part.tensors)
+        if (tensor.lifetime == "stream" && tensor.tensor == resultName(graph, cast<OpResult>(output)))
+          results.push_back(i);
+    return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
+  }
+
+  /// Returns pairs of the number of a resident tile and the group's input that it is a tile of, both for tiles that the
+  /// group leaves resident and for those that it finds.
+  SmallVector<int64_t> residentInputs() const {
+    SmallVector<int64_t> keeps;
+    unsigned own = &part - kernel.groups.data();
+    for (auto [number, resident] : llvm::enumerate(kernel.residentTiles)) {
+      if (resident.writer == own)
+        keeps.append({static_cast<int64_t>(number), resident.writerInput});
+      if (resident.reader == own)
+        keeps.append({static_cast<int64_t>(number), resident.readerInput});
+    }
+    return keeps;
+  }
+
+  tile::NumericsAttr numerics(OpBuilder &builder) const {
+    bool strict = plan.numerics == NumericsMode::strict;
+    llvm::SetVector<StringAttr> forms;
+    for (const OpPlan &op : part.ops)
+      if (op.form != "as-is")
+        forms.insert(builder.getStringAttr(op.form));
+    return tile::NumericsAttr::get(builder.getContext(), strict ? tile::Roundings::kept : tile::Roundings::relaxed,
+                                   strict ? tile::Math::accurate : tile::Math::fast, forms.getArrayRef());
+  }
+
+  bool isWalked(const OpPlan &op) const {
+    return op.dims[graph.exprs()[op.id].reductions.front()] == walkedDim(part.extents, part.tiles, part.grid);
+  }
+
+  /// Returns the end of the counting points along the walked dim, or null.
+  AffineMapAttr counted() const {
+    for (const OpPlan &op : part.ops)
+      if (op.form == kMaximumOfCounted && isWalked(op)) {
+        auto end = graph.exprs()[op.id].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
+        return AffineMapAttr::get(AffineMap::get(part.extents.size(), 0, inSpace(end.getValue(), op.dims)));
+      }
+    return {};
+  }
+
+  /// Gives accumulators the type, and reductions the order, that the plan states.
+  static void applyNumerics(tile::ExprOp expr, const OpPlan &op, const TensorExpr &original) {
+    for (auto [i, type] : llvm::enumerate(accumulationTypes(op.numerics)))
+      if (isNarrowFloat(getElementTypeOrSelf(expr.getResult(i).getType())) && type == "f32")
+        widenAccumulator(expr, i, Float32Type::get(expr.getContext()));
+    expr.setInOrder(!op.numerics.reassociates && llvm::any_of(combiningKinds(original), isSumOrProduct));
+  }
+
+  /// Returns the swizzled layout of the rhs of a contraction, or null. A group with such a contraction has no other.
+  DenseI64ArrayAttr swizzledLayoutOf(OpBuilder &builder, const OpPlan &op) const {
+    for (const TensorPlan &tensor : part.tensors)
+      for (const LayoutStep &step : tensor.layout)
+        if (step.kind == kSplitStep && !op.microKernel.empty())
+          return builder.getDenseI64ArrayAttr({step.arguments.front(), step.arguments.back()});
+    return {};
+  }
+
+  LogicalResult buildExpr(OpBuilder &builder, const OpPlan &op) {
+    const TensorExpr &expr = graph.exprs()[op.id];
+    SmallVector<Value> tensors;
+    for (unsigned input = 0; input < expr.inputs.size(); ++input)
+      tensors.push_back(valueFor(builder, op.id, input));
+    std::string reason;
+    FailureOr<tile::ExprOp> raised = raise(builder, expr, tensors, &reason);
+    if (failed(raised))
+      return expr.op->emitError("tile: cannot be raised into kernel '") << kernel.name << "': " << reason;
+    dropUnitDims(*raised, expr);
+    if (raised->isReduction())
+      applyNumerics(*raised, op, expr);
+    if (!op.microKernel.empty())
+      raised->setMicroKernel(op.microKernel);
+    if (op.gemm)
+      raised->setGemmAttr(attrOf(*op.gemm, builder.getContext()));
+    if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
+      (*raised)->setAttr(kSwizzledAttr, layout);
+    if (op.root)
+      raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
+    for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))
+      values[before] = after;
+    return success();
+  }
+
+  /// Returns the value to use for an input: a block argument, or the producer's result through a connect with the
+  /// edge's scope. One connect serves all inputs of an expression that read the same result at the same scope.
+  Value valueFor(OpBuilder &builder, unsigned consumer, unsigned input) {
+    Value tensor = graph.exprs()[consumer].inputs[input].tensor;
+    Value value = values.lookup(tensor);
+    const EdgePlan *edge = plan.edge(consumer, input);
+    if (!edge || !choice.contains(edge->producer))
+      return value ? value : tensor; // a splat constant becomes a scalar of the body
+    auto key = std::tuple(consumer, value, edge->scope, edge->recompute, edge->unrounded);
+    Value &connected = connects[key];
+    if (!connected)
+      connected = tile::ConnectOp::create(builder, graph.exprs()[consumer].op->getLoc(), value.getType(), value,
+                                          tile::ScopeAttr::get(builder.getContext(), edge->scope),
+                                          edge->recompute ? builder.getUnitAttr() : UnitAttr(),
+                                          edge->unrounded ? builder.getUnitAttr() : UnitAttr());
+    return connected;
+  }
+
+  struct KeyLess {
+    template <typename Key> bool operator()(const Key &a, const Key &b) const {
+      auto plain = [](const Key &key) {
+        return std::tuple(std::get<0>(key), std::get<1>(key).getAsOpaquePointer(), std::get<2>(key), std::get<3>(key),
+                          std::get<4>(key));
+      };
+      return plain(a) < plain(b);
+    }
+  };
+
+  const TensorGraph &graph;
+  const Plan &plan;
+  const KernelPlan &kernel;
+  const GroupPlan &part;
+  llvm::DenseMap<Value, Value> &made;
+  GroupChoice choice;
+  llvm::DenseMap<Value, Value> values;
+  std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
+};
+
+/// Reorders the block so that the ops of each kernel are neighbours.
+void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
+  Partition partition(graph, block);
+  for (const KernelPlan &kernel : plan.kernels)
+    for (const GroupPlan &part : kernel.groups)
+      for (const OpPlan &op : part.ops)
+        partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(op.id));
+  auto sequence = partition.order();
+  assert(sequence && "a verified plan is acyclic");
+  for (const std::vector<Operation *> &ops : *sequence)
+    for (Operation *op : ops)
+      op->moveBefore(&block, block.end());
+}
+
+Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
+  Operation *first = nullptr;
+  for (const GroupPlan &part : kernel.groups)
+    for (const OpPlan &op : part.ops)
+      if (Operation *candidate = graph.exprs()[op.id].op; !first || candidate->isBeforeInBlock(first))
+        first = candidate;
+  return first;
+}
+
+} // namespace
+
+LogicalResult tilewright::carryOut(const TensorGraph &graph, const Plan &plan, Block &block) {
+  orderBlock(graph, plan, block);
+  SmallVector<Operation *> replaced;
+  llvm::DenseMap<Value, Value> made;
+  for (const KernelPlan &kernel : plan.kernels) {
+    OpBuilder builder(firstOf(graph, kernel));
+    for (const GroupPlan &part : kernel.groups) {
+      if (failed(SubprogramBuilder(graph, plan, kernel, part, made).build(builder)))
+        return failure();
+      for (const OpPlan &op : part.ops)
+        replaced.push_back(graph.exprs()[op.id].op);
+    }
+  }
+  llvm::sort(replaced, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+  return success();
+}

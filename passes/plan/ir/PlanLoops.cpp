@@ -1,0 +1,96 @@
+#include "passes/plan/ir/PlanLoops.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace tilewright;
+
+std::vector<BlockGraph> tilewright::graphsOf(mlir::Operation *function) {
+  std::vector<BlockGraph> graphs;
+  unsigned next = 0;
+  for (PlannedBlock planned : plannedBlocks(function)) {
+    TensorGraph graph = TensorGraph::build(*planned.block);
+    unsigned ops = graph.exprs().size();
+    if (!planned.loop || ops > 0)
+      graphs.push_back({planned.block, planned.loop, std::move(graph), next});
+    next += ops;
+  }
+  return next > 0 ? std::move(graphs) : std::vector<BlockGraph>();
+}
+
+/// Returns how often the body runs in a call, in all runs of the loops around it together; -1 if that is not known.
+static int64_t runsOf(mlir::Operation *loop) {
+  int64_t runs = 1;
+  for (; loop; loop = loop->getParentOp()) {
+    if (!isLoop(loop))
+      continue;
+    std::optional<int64_t> trips = tripCount(loop);
+    if (!trips || llvm::MulOverflow(runs, *trips, runs))
+      return -1;
+  }
+  return runs;
+}
+
+LoopPlan tilewright::loopPlanOf(const BlockGraph &body) {
+  return {body.loop->getName().getStringRef().str(), body.firstOp, static_cast<unsigned>(body.graph.exprs().size()),
+          runsOf(body.loop)};
+}
+
+/// Adds `by` to the numbers of all ops of a plan. Names of tensors stay: they are relative to the block.
+static void renumber(Plan &plan, int64_t by) {
+  for (KernelPlan &kernel : plan.kernels)
+    for (GroupPlan &group : kernel.groups)
+      for (OpPlan &op : group.ops)
+        op.id += by;
+  for (EdgePlan &edge : plan.edges) {
+    edge.producer += by;
+    edge.consumer += by;
+  }
+  for (LeftOp &op : plan.left)
+    op.id += by;
+}
+
+static void launchInOrder(Plan &plan) {
+  plan.streams.clear();
+  if (plan.kernels.empty())
+    return;
+  std::vector<unsigned> &stream = plan.streams.emplace_back(plan.kernels.size());
+  std::iota(stream.begin(), stream.end(), 0);
+}
+
+Plan tilewright::planOfBlock(const Plan &plan, unsigned first, unsigned count) {
+  auto isInside = [&](unsigned op) { return op >= first && op - first < count; };
+  Plan block{plan.target, plan.policy, plan.numerics, {}, {}, {}, {}, plan.forms, {}};
+  for (const KernelPlan &kernel : plan.kernels)
+    if (!kernel.groups.empty() && !kernel.groups.front().ops.empty() && isInside(kernel.groups.front().ops.front().id))
+      block.kernels.push_back(kernel);
+  llvm::copy_if(plan.edges, std::back_inserter(block.edges),
+                [&](const EdgePlan &edge) { return isInside(edge.consumer); });
+  llvm::copy_if(plan.left, std::back_inserter(block.left), [&](const LeftOp &op) { return isInside(op.id); });
+  renumber(block, -static_cast<int64_t>(first));
+  launchInOrder(block);
+  return block;
+}
+
+void tilewright::addPlanOfBlock(Plan &plan, Plan block, unsigned first) {
+  renumber(block, first);
+  llvm::StringSet<> names;
+  for (const KernelPlan &kernel : plan.kernels)
+    names.insert(kernel.name);
+  for (KernelPlan &kernel : block.kernels) {
+    std::string name = kernel.name;
+    for (unsigned next = 1; !names.insert(kernel.name).second; ++next)
+      kernel.name = name + "_body" + std::to_string(next);
+  }
+  llvm::move(block.kernels, std::back_inserter(plan.kernels));
+  llvm::move(block.edges, std::back_inserter(plan.edges));
+  llvm::move(block.left, std::back_inserter(plan.left));
+  launchInOrder(plan);
+}
+
+const LoopPlan *tilewright::loopAt(const Plan &plan, unsigned firstOp) {
+  auto loop = llvm::find_if(plan.loops, [&](const LoopPlan &loop) { return loop.firstOp == firstOp; });
+  return loop == plan.loops.end() ? nullptr : &*loop;
+}
