@@ -31,6 +31,7 @@ from benchmarks.workloads.narrow import to_narrow
 from benchmarks.workloads.neural_fields import NerfOptions, nerf
 from benchmarks.workloads.random_stitches import SEEDS, random_stitch
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
+from benchmarks.workloads.recurrent import RecurrentOptions, ScanOptions, recurrent, selective_scan
 from benchmarks.workloads.speech import ConformerOptions, conformer_block
 from benchmarks.workloads.transformers import (
     BertOptions,
@@ -57,6 +58,8 @@ __all__ = [
     "LlamaOptions",
     "MmoeOptions",
     "NerfOptions",
+    "RecurrentOptions",
+    "ScanOptions",
     "SwinOptions",
     "VitOptions",
     "Workload",
@@ -73,6 +76,8 @@ __all__ = [
     "mmoe",
     "nerf",
     "random_stitch",
+    "recurrent",
+    "selective_scan",
     "state_of",
     "swin",
     "vit",
@@ -377,6 +382,24 @@ def _models() -> list[Workload]:
     ]
 
 
+def _recurrent() -> list[Workload]:
+    lstm, gru = RecurrentOptions(), RecurrentOptions(op="GRU", layers=2, batch=8)
+    both = RecurrentOptions(layers=2, steps=50, hidden=128, batch=4, is_bidirectional=True, has_lengths=True)
+    small = RecurrentOptions(layers=2, steps=7, hidden=32)
+    rows: list[tuple[str, Callable[[], onnx.ModelProto], str]] = [
+        ("lstm", partial(recurrent, lstm), "LSTM of Souffle's table 2: 10 layers, 100 steps, hidden 256"),
+        ("lstm-layer", partial(recurrent, replace(lstm, layers=1)), "one layer of lstm"),
+        ("lstm-small", partial(recurrent, small), "LSTM, 2 layers, 7 steps, hidden 32"),
+        ("lstm-lengths", partial(recurrent, both), "LSTM in both directions over sequences of 4 lengths"),
+        ("gru", partial(recurrent, gru), "GRU, 2 layers, 100 steps, hidden 256, batch 8"),
+        ("selective-scan", selective_scan, "scan of Mamba, 64 steps, 128 channels with states of 16"),
+    ]
+    return [
+        Workload(name=name, build=build, description=text, suite="recurrent", is_large=name == "lstm")
+        for name, build, text in rows
+    ]
+
+
 def _patterns(suite: str, table: Sequence[tuple[str, _Builder, _Shapes]]) -> list[Workload]:
     return [
         Workload(
@@ -527,6 +550,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *_models(),
+        *_recurrent(),
         *_patterns("stitch", _STITCH),
         *_random_stitches(),
         *_patterns("bandwidth", _OUT_OF_CACHE),

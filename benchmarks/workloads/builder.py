@@ -18,7 +18,7 @@ OPSET = 17
 # An IR version that every reader of opsets 17 to 20 accepts.
 IR_VERSION = 9
 
-Attribute = float | str | Sequence[int]
+Attribute = float | str | Sequence[int] | onnx.GraphProto
 
 
 class GraphBuilder:

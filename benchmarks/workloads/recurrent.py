@@ -1,0 +1,101 @@
+"""Recurrent models: stacks of LSTM and GRU layers, and a selective scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from benchmarks.workloads.builder import GraphBuilder, linear
+
+_GATES = {"LSTM": 4, "GRU": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentOptions:
+    """Sizes of a stack of layers; the defaults are the LSTM of Souffle's table 2."""
+
+    op: str = "LSTM"
+    """LSTM or GRU."""
+    layers: int = 10
+    steps: int = 100
+    hidden: int = 256
+    batch: int = 1
+    is_bidirectional: bool = False
+    has_lengths: bool = False
+    """True if sequences have lengths of their own, which are an input."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions:
+    """Sizes of a block with a selective scan, as in Mamba."""
+
+    steps: int = 64
+    channels: int = 128
+    state: int = 16
+    seed: int = 0
+
+
+def recurrent(options: RecurrentOptions = RecurrentOptions()) -> onnx.ModelProto:
+    """Builds layers that read the outputs of the layer before, [steps, batch, directions * hidden]."""
+    o = options
+    g = GraphBuilder(o.op.lower(), seed=o.seed)
+    directions = 2 if o.is_bidirectional else 1
+    x, width = g.input("sequence", (o.steps, o.batch, o.hidden)), o.hidden
+    lengths = g.input("lengths", (o.batch,), TensorProto.INT32) if o.has_lengths else ""
+    rows = _GATES[o.op] * o.hidden
+    for _ in range(o.layers):
+        weights = g.weight((directions, rows, width), fan_in=width)
+        recurrent_weights = g.weight((directions, rows, o.hidden), fan_in=o.hidden)
+        bias = g.constant(0.1 * g.rng.standard_normal((directions, 2 * rows), dtype=np.float32), "bias")
+        inputs = [x, weights, recurrent_weights, bias, *([lengths] if lengths else [])]
+        direction = "bidirectional" if o.is_bidirectional else "forward"
+        x = g.op(o.op, *inputs, hidden_size=o.hidden, direction=direction)
+        width = directions * o.hidden
+        if o.is_bidirectional:
+            x = g.op("Transpose", x, perm=[0, 2, 1, 3])
+        x = g.op("Reshape", x, g.ints([o.steps, o.batch, width]))
+    g.output(x, (o.steps, o.batch, width))
+    return g.build()
+
+
+def selective_scan(options: ScanOptions = ScanOptions()) -> onnx.ModelProto:
+    """Builds a scan whose decay and input depend on the step: h = exp(delta A) h + delta B x, y = C h."""
+    o = options
+    g = GraphBuilder("selective_scan", seed=o.seed)
+    x = g.input("sequence", (o.steps, o.channels))
+    delta = g.op("Unsqueeze", g.op("Softplus", linear(g, x, o.channels, o.channels)), g.ints([2]))
+    decay = g.constant(-np.exp(g.rng.standard_normal((o.channels, o.state), dtype=np.float32)), "decay")
+    written = g.op("Unsqueeze", linear(g, x, o.channels, o.state, bias=False), g.ints([1]))
+    read = g.op("Unsqueeze", linear(g, x, o.channels, o.state, bias=False), g.ints([1]))
+    decays = g.op("Exp", g.op("Mul", delta, decay))
+    added = g.op("Mul", g.op("Mul", delta, g.op("Unsqueeze", x, g.ints([2]))), written)
+    zero = g.constant(np.zeros((o.channels, o.state), np.float32), "state")
+    _, y = g.ops("Scan", zero, decays, added, read, results=2, body=_scan_body(), num_scan_inputs=3)
+    g.output(
+        g.op("Mul", g.op("Reshape", y, g.ints([o.steps, o.channels])), _silu(g, x)), (o.steps, o.channels)
+    )
+    return g.build()
+
+
+def _silu(g: GraphBuilder, x: str) -> str:
+    return g.op("Mul", x, g.op("Sigmoid", x))
+
+
+def _scan_body() -> onnx.GraphProto:
+    """Makes a step on the state [channels, state]."""
+    nodes = [
+        helper.make_node("Mul", ["decay", "state"], ["decayed"]),
+        helper.make_node("Add", ["decayed", "added"], ["next"]),
+        helper.make_node("Mul", ["next", "read"], ["products"]),
+        helper.make_node("Constant", [], ["axis"], value_ints=[1]),
+        helper.make_node("ReduceSum", ["products", "axis"], ["y"], keepdims=0),
+    ]
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
+        for names in (["state", "decay", "added", "read"], ["next", "y"])
+    )
+    return helper.make_graph(nodes, "step", inputs, outputs)
