@@ -41,21 +41,33 @@ Source sourceOf(const ParameterRecipe &step, int64_t element) {
   if (step.kind == Kind::parameter)
     return {&step, element};
   const ParameterRecipe *part = &step.parts.front();
-  if (step.kind == Kind::reshape)
-    return sourceOf(*part, element);
   SmallVector<int64_t> at = coordinates(element, step.shape), from(at);
-  if (step.kind == Kind::transpose)
+  switch (step.kind) {
+  case Kind::reshape:
+    return sourceOf(*part, element);
+  case Kind::transpose:
     for (auto [dim, source] : llvm::enumerate(step.order))
       from[source] = at[dim];
-  if (step.kind == Kind::pad)
+    break;
+  case Kind::slice:
+    for (auto [dim, low] : llvm::enumerate(step.low))
+      from[dim] += low;
+    break;
+  case Kind::pad:
     for (auto [dim, low] : llvm::enumerate(step.low)) {
-      from[dim] = at[dim] - low;
+      from[dim] -= low;
       if (from[dim] < 0 || from[dim] >= part->shape[dim])
         return {};
     }
-  if (step.kind == Kind::concat)
+    break;
+  case Kind::concat:
     for (; from[step.axis] >= part->shape[step.axis]; ++part)
       from[step.axis] -= part->shape[step.axis];
+    break;
+  case Kind::parameter:
+  case Kind::swizzle:
+    llvm_unreachable("a source, and a step that is refused");
+  }
   return sourceOf(*part, linear(from, part->shape));
 }
 

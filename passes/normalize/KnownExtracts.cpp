@@ -1,5 +1,5 @@
-// The tensor becomes an operand. The loops of a generic span its operands' dims, so a tensor that is larger along a dim
-// is sliced first.
+// The part of the tensor that the loops read becomes an operand: it is sliced first, because the loops of a generic span
+// its operands' dims.
 #include "passes/normalize/KnownExtracts.h"
 
 #include "passes/graph/TensorExpr.h"
@@ -23,56 +23,66 @@ static std::optional<int64_t> constantIndex(linalg::GenericOp op, Value index) {
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
-/// Returns where the loops read the tensor, or nothing if the body computes an index, or one may lie outside.
-static std::optional<AffineMap> knownPlace(linalg::GenericOp op, tensor::ExtractOp extract) {
-  SmallVector<int64_t> loops = op.getStaticLoopRanges();
+namespace {
+/// The part of a tensor that loops read, and where each point of the loops reads it.
+struct Part {
+  SmallVector<OpFoldResult> offsets, sizes;
   SmallVector<AffineExpr> place;
+};
+} // namespace
+
+/// Returns the part, or nothing if the body computes an index, or one may lie outside of the tensor.
+static std::optional<Part> partOf(linalg::GenericOp op, tensor::ExtractOp extract) {
+  SmallVector<int64_t> loops = op.getStaticLoopRanges();
+  Builder builder(op.getContext());
+  Part part;
   for (auto [index, extent] : llvm::zip(extract.getIndices(), extract.getTensor().getType().getShape())) {
-    if (auto dim = index.getDefiningOp<linalg::IndexOp>(); dim && loops[dim.getDim()] <= extent) {
-      place.push_back(getAffineDimExpr(dim.getDim(), op.getContext()));
-      continue;
-    }
-    std::optional<int64_t> constant = constantIndex(op, index);
-    if (!constant || *constant < 0 || *constant >= extent)
+    auto dim = index.getDefiningOp<linalg::IndexOp>();
+    std::optional<int64_t> constant = dim ? std::optional<int64_t>(0) : constantIndex(op, index);
+    int64_t size = dim ? loops[dim.getDim()] : 1;
+    if (!constant || *constant < 0 || *constant + size > extent)
       return std::nullopt;
-    place.push_back(getAffineConstantExpr(*constant, op.getContext()));
+    part.offsets.push_back(builder.getIndexAttr(*constant));
+    part.sizes.push_back(builder.getIndexAttr(size));
+    part.place.push_back(dim ? builder.getAffineDimExpr(dim.getDim()) : builder.getAffineConstantExpr(0));
   }
-  return AffineMap::get(loops.size(), 0, place, op.getContext());
+  return part;
 }
 
-/// Returns the part of a tensor that the loops span; the whole tensor along dims at a constant index.
-static Value spanned(OpBuilder &builder, linalg::GenericOp op, Value tensor, AffineMap place) {
+/// Returns the operand that the op copies as it is, or null.
+static Value copiedBy(linalg::GenericOp op) {
+  auto element = dyn_cast<BlockArgument>(op.getBody()->getTerminator()->getOperand(0));
+  if (op->getNumResults() != 1 || !element || element.getOwner() != op.getBody() ||
+      op.getNumReductionLoops() > 0 || !op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity())
+    return {};
+  OpOperand &operand = op->getOpOperand(element.getArgNumber());
   SmallVector<int64_t> loops = op.getStaticLoopRanges();
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  bool isWhole = true;
-  for (auto [index, extent] : llvm::zip(place.getResults(), shape)) {
-    auto dim = dyn_cast<AffineDimExpr>(index);
-    int64_t size = dim ? loops[dim.getPosition()] : extent;
-    isWhole &= size == extent;
-    offsets.push_back(builder.getIndexAttr(0));
-    sizes.push_back(builder.getIndexAttr(size));
-    strides.push_back(builder.getIndexAttr(1));
+  for (auto [position, index] : llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
+    bool isPoint = position < loops.size() && loops[position] == 1 && isa<AffineConstantExpr>(index);
+    if (!isPoint && index != getAffineDimExpr(position, op.getContext()))
+      return {};
   }
-  return isWhole ? tensor
-                 : tensor::ExtractSliceOp::create(builder, op.getLoc(), tensor, offsets, sizes, strides).getResult();
+  return operand.get().getType() == op.getResult(0).getType() ? operand.get() : Value();
 }
 
 static void readKnown(linalg::GenericOp op) {
-  SmallVector<std::pair<tensor::ExtractOp, AffineMap>> known;
+  SmallVector<std::pair<tensor::ExtractOp, Part>> known;
   for (auto extract : op.getBody()->getOps<tensor::ExtractOp>())
     if (extract.getTensor().getType().hasStaticShape() && extract.getTensor().getParentBlock() != op.getBody())
-      if (std::optional<AffineMap> place = knownPlace(op, extract))
-        known.push_back({extract, *place});
+      if (std::optional<Part> part = partOf(op, extract))
+        known.push_back({extract, *part});
   if (known.empty())
     return;
   OpBuilder builder(op);
   SmallVector<Value> inputs = op.getDpsInputs();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  for (auto &[extract, place] : known) {
+  for (auto &[extract, part] : known) {
     unsigned number = inputs.size();
-    inputs.push_back(spanned(builder, op, extract.getTensor(), place));
-    maps.insert(maps.begin() + number, place);
+    SmallVector<OpFoldResult> strides(part.place.size(), builder.getIndexAttr(1));
+    Value tensor = extract.getTensor();
+    inputs.push_back(
+        builder.createOrFold<tensor::ExtractSliceOp>(op.getLoc(), tensor, part.offsets, part.sizes, strides));
+    maps.insert(maps.begin() + number, AffineMap::get(op.getNumLoops(), 0, part.place, op.getContext()));
     extract.replaceAllUsesWith(Value(op.getBody()->insertArgument(number, extract.getType(), extract.getLoc())));
     extract.erase();
   }
@@ -80,8 +90,11 @@ static void readKnown(linalg::GenericOp op) {
   auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(), maps,
                                            op.getIteratorTypesArray());
   generic.getRegion().takeBody(op.getRegion());
-  op->replaceAllUsesWith(generic.getResults());
+  Value copied = copiedBy(generic);
+  op->replaceAllUsesWith(copied ? ValueRange(copied) : ValueRange(generic.getResults()));
   op->erase();
+  if (copied)
+    generic->erase();
 }
 
 void tilewright::readKnownExtracts(Operation *root) {
