@@ -20,7 +20,8 @@ from tilewright.cli.main import cli
 from tilewright.errors import InputError, ProgramError
 from tilewright.reference.drawing import random_inputs
 from tilewright.runtime import direct
-from tilewright.runtime.launches import LaunchPlan, Step, place
+from tilewright.runtime.launch_loops import Step
+from tilewright.runtime.launches import LaunchPlan, place
 
 from benchmarks.workloads import WORKLOADS, stitch
 from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear

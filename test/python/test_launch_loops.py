@@ -87,13 +87,13 @@ KERNELS: Mapping[str, Callable[..., Array]] = {"add": np.add, "negate": np.negat
 
 
 def _run(plan: LaunchPlan, inputs: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """Carries a plan out. Memory that nothing has written is NaN; all tensors have as many elements as kernels write."""
+    """Carries a plan out. Memory that nothing has written is NaN; kernels write tensors of one length."""
     offsets, own_bytes = place(plan)
     own = np.full(own_bytes // 4, np.nan, np.float32)
     outputs = [np.full(size, np.nan, np.float32) for size in sizes]
     places: dict[int, tuple[Array, int]] = {}
-    for number, argument in plan.arguments.items():
-        places[int(number)] = (np.ascontiguousarray(inputs[argument]).reshape(-1), 0)
+    for name, argument in plan.arguments.items():
+        places[int(name)] = (np.ascontiguousarray(inputs[argument]).reshape(-1), 0)
     for number, output in zip(plan.results, outputs, strict=True):
         places[number] = (output, 0)
     for name, offset in offsets.items():

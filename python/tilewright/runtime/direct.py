@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.records.signature import Array, Signature, element_dtype
 from tilewright.runtime.held import HeldFile
-from tilewright.runtime.launch_loops import ALIGNMENT, MovingTensor, Step
+from tilewright.runtime.launch_loops import ALIGNMENT, MovingTensor
 from tilewright.runtime.launches import LaunchPlan, place, shape_of
 from tilewright.runtime.processor import ask_for_amx, has_feature
 from tilewright.runtime.stored import array_of, evaluate_recipe, held_parameters
@@ -55,7 +55,8 @@ class DirectSession:
         self._mapped = [held for held in weights.values() if held.is_mapped]
         constants = _Constants(plan, weights)
         moving = [slot for loop in plan.loops for slot in loop.slots]
-        read = {str(number) for used in (*plan.steps, *moving) for number in _tensors_of(used)}
+        read = {str(number) for step in plan.steps for number in step.tensors}
+        read |= {str(number) for slot in moving for number in slot.bases}
         self._constants = {
             number: _aligned(constants.get(number)) for number in plan.constants if number in read
         }
@@ -179,10 +180,6 @@ def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, ...]:
     """Returns a moving tensor as the runtime takes it."""
     places = [slots[number] for number in (slot.tensor, *slot.bases)]
     return (*places, slot.first_offset, slot.offset, slot.stride)
-
-
-def _tensors_of(used: Step | MovingTensor) -> tuple[int, ...]:
-    return used.tensors if isinstance(used, Step) else used.bases
 
 
 class _Constants:

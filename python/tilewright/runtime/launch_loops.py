@@ -111,7 +111,7 @@ class FlowReader:
         return str(self._tensors[number].get("op", "")) if number < len(self._tensors) else ""
 
     def bytes_of(self, number: int) -> int:
-        return math.prod(self._tensors[number]["shape"]) * self.element_bytes(number)
+        return int(math.prod(self._tensors[number]["shape"])) * self.element_bytes(number)
 
     def element_bytes(self, number: int) -> int:
         return element_dtype(self._tensors[number]["element"]).itemsize
@@ -176,7 +176,7 @@ class _Loop:
             if (copied := self._collect(update, collected[update["result"]], own))
         ]
         states = [entry for entry in self._carried if entry["next"] not in collected]
-        after = [copied for entry in states if (copied := self._carry(entry, own))]
+        after = [needed for entry in states if (needed := self._carry(entry, own))]
         for part in slices:
             self._move(part["result"], part["whole"], part)
         for source, target, size in copies:
