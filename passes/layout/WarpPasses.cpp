@@ -15,7 +15,7 @@ static constexpr int64_t kLanes = 32, kBankBytes = 4, kBanks = 32;
 
 /// Sorts the numbers, removes repeated ones and returns how many there are.
 static size_t countDistinct(llvm::SmallVectorImpl<int64_t> &numbers) {
-  llvm::sort(numbers);
+  std::sort(numbers.begin(), numbers.end()); // llvm::sort would call qsort, which allocates
   numbers.erase(llvm::unique(numbers), numbers.end());
   return numbers.size();
 }

@@ -235,8 +235,9 @@ public:
       : graph(graph), part(part), target(target) {
     for (const GroupRoot &root : part.space.roots) {
       llvm::SmallMapVector<unsigned, double, 8> evaluations;
+      NestLoops loops(graph, part.space, root);
       for (const Evaluation &evaluation : root.evaluated)
-        evaluations[evaluation.expr] += part.space.pointsEvaluated(graph, root, evaluation);
+        evaluations[evaluation.expr] += loops.pointsEvaluated(evaluation);
       for (auto [expr, points] : evaluations)
         if (expr != root.expr && graph.exprs()[expr].arithmetic() > 0)
           add(expr, points * part.space.timesComputed(root));

@@ -113,32 +113,35 @@ static bool hasLanesFirst(const TensorGraph &graph, const IterationSpace &space,
   });
 }
 
-SmallVector<unsigned> IterationSpace::loopsAround(const TensorGraph &graph, const GroupRoot &root,
-                                                  const Evaluation &evaluation) const {
+NestLoops::NestLoops(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root)
+    : space(space), root(root) {
   ArrayRef<int64_t> reductions = graph.exprs()[root.expr].reductions;
-  bool lanesFirst = hasLanesFirst(graph, *this, root);
+  bool lanesFirst = hasLanesFirst(graph, space, root);
   auto depth = [&](unsigned dim) {
     bool isReduced = llvm::is_contained(reductions, static_cast<int64_t>(dim));
-    bool isFirst = lanesFirst && root.dims[dim] == vector;
+    bool isFirst = lanesFirst && root.dims[dim] == space.vector;
     return std::make_pair(isReduced, isFirst ? -1 : root.dims[dim]);
   };
-  SmallVector<unsigned> loops;
   for (auto [dim, place] : llvm::enumerate(root.dims))
     if (place >= 0)
       loops.push_back(dim);
   llvm::sort(loops, [&](unsigned a, unsigned b) { return depth(a) < depth(b); });
-  while (!loops.empty() && !evaluation.index.isFunctionOfDim(loops.back()))
-    loops.pop_back();
-  return loops;
 }
 
-double IterationSpace::pointsEvaluated(const TensorGraph &graph, const GroupRoot &root,
-                                       const Evaluation &evaluation) const {
-  SmallVector<unsigned> loops = loopsAround(graph, root, evaluation);
+ArrayRef<unsigned> NestLoops::around(const Evaluation &evaluation) const {
+  ArrayRef<unsigned> enclosing = loops;
+  while (!enclosing.empty() && !evaluation.index.isFunctionOfDim(enclosing.back()))
+    enclosing = enclosing.drop_back();
+  return enclosing;
+}
+
+double NestLoops::pointsEvaluated(const Evaluation &evaluation) const {
+  ArrayRef<unsigned> enclosing = around(evaluation);
   double points = 1;
   for (auto [dim, place] : llvm::enumerate(root.dims))
     if (place >= 0)
-      points *= llvm::is_contained(loops, dim) ? extents[place] : llvm::divideCeil(extents[place], tiles[place]);
+      points *= llvm::is_contained(enclosing, dim) ? space.extents[place]
+                                                   : llvm::divideCeil(space.extents[place], space.tiles[place]);
   return points;
 }
 

@@ -108,14 +108,6 @@ struct IterationSpace {
   /// tiles along other grid dims that the operand does not have, and the first tile of each workgroup, compute them
   /// again.
   double timesComputed(const GroupRoot &root) const;
-  /// Returns the domain dims of a root whose loops, within a tile, enclose an expression that its nest evaluates. These
-  /// are all dims but the innermost ones along which the expression's index does not change.
-  llvm::SmallVector<unsigned> loopsAround(const TensorGraph &graph, const GroupRoot &root,
-                                          const Evaluation &evaluation) const;
-  /// Returns the number of points, over all tiles, at which a root's nest evaluates an expression. It exceeds the
-  /// number of elements where windows overlap, elements are repeated or gathered, a row is broadcast along an outer
-  /// loop, or tiles recompute what they share.
-  double pointsEvaluated(const TensorGraph &graph, const GroupRoot &root, const Evaluation &evaluation) const;
   /// Returns the domain dim that fills vector lanes in a root's nest: the space's vector dim if the root has it, else
   /// its innermost tiled dim; -1: none.
   int64_t laneDim(const GroupRoot &root) const;
@@ -125,6 +117,25 @@ struct IterationSpace {
   const GroupRoot &root(unsigned expr) const;
   /// Returns the nests that read a tensor, except the nest that produces it.
   llvm::SmallVector<unsigned> readingNests(mlir::Value tensor) const;
+};
+
+/// The loops of a root's nest within a tile. It refers to the space and the root.
+class NestLoops {
+public:
+  NestLoops(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root);
+
+  /// Returns the domain dims of the root whose loops enclose an expression that the nest evaluates. These are all dims
+  /// but the innermost ones along which the expression's index does not change.
+  llvm::ArrayRef<unsigned> around(const Evaluation &evaluation) const;
+  /// Returns the number of points, over all tiles, at which the nest evaluates an expression. It exceeds the number of
+  /// elements where windows overlap, elements are repeated or gathered, a row is broadcast along an outer loop, or tiles
+  /// recompute what they share.
+  double pointsEvaluated(const Evaluation &evaluation) const;
+
+private:
+  const IterationSpace &space;
+  const GroupRoot &root;
+  llvm::SmallVector<unsigned> loops; ///< domain dims, outermost first
 };
 
 /// Returns the roots of a group and their accesses. Their dims are not set yet.

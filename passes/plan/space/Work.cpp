@@ -256,9 +256,10 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
     for (const RootAccess &access : root.accesses)
       if (access.producer < 0)
         touched[access.tensor] += touchedBytes(access.tensor, points);
+    NestLoops loops(graph, space, root);
     for (const Evaluation &evaluation : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluation.expr];
-      double times = space.pointsEvaluated(graph, root, evaluation) / std::max<double>(1, expr.domainSize()) *
+      double times = loops.pointsEvaluated(evaluation) / std::max<double>(1, expr.domainSize()) *
                      space.timesComputed(root) * space.visitedShare(root) * space.lanesPerPoint(root);
       if (expr.kind != ExprKind::contraction) {
         work.arithmetic += times * expr.arithmetic();

@@ -86,10 +86,11 @@ private:
       for (auto [result, map] : llvm::zip(own.op->getResults(), own.results))
         record(root, map, result, llvm::is_contained(space.outputs, result), !space.readingNests(result).empty());
       double points = std::max<double>(1, own.domainSize());
+      NestLoops loops(graph, space, root);
       for (const Evaluation &evaluation : root.evaluated) {
         const TensorExpr &expr = graph.exprs()[evaluation.expr];
         double evaluated = 1;
-        for (unsigned dim : space.loopsAround(graph, root, evaluation))
+        for (unsigned dim : loops.around(evaluation))
           evaluated *= own.domain[dim];
         double share = evaluated / points, special = share * specialOps(expr);
         nest.instructions += share * expr.arithmetic() / std::max<double>(1, expr.domainSize()) +

@@ -89,7 +89,7 @@ protected:
     double points = 0;
     for (const Evaluation &evaluation : space->roots.front().evaluated)
       if (evaluation.expr == expr)
-        points += space->pointsEvaluated(graph, space->roots.front(), evaluation);
+        points += NestLoops(graph, *space, space->roots.front()).pointsEvaluated(evaluation);
     return points / graph.exprs()[expr].domainSize();
   }
 
