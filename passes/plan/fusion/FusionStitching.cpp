@@ -26,8 +26,10 @@ private:
   /// Returns a pattern with the seconds that it saves (equation 3). The time of a launch, of the traffic between the
   /// vertices and of a worse schedule are parts of the predictions.
   std::optional<FusionPattern> make(const ExprSet &set) const {
+    if (!space.dependences.isConvex(set.members()))
+      return std::nullopt;
     const CostedGroup &fused = space.costs.of(set);
-    if (!fused.isPossible() || !space.dependences.isConvex(fused.exprs))
+    if (!fused.isPossible())
       return std::nullopt;
     double apart = 0;
     for (unsigned vertex : verticesOf(set))

@@ -241,7 +241,6 @@ private:
       if (!mayPlan())
         return;
       Pieces pieces = piecesOf(front), others = piecesOf(back);
-      size_t fronts = pieces.size();
       llvm::append_range(pieces, others);
       if (!arePossible(pieces))
         return;
@@ -253,8 +252,8 @@ private:
       trial.split(name, pieces);
       if (saving.isGain())
         consider(trial, saving);
-      for (auto [number, piece] : llvm::enumerate(pieces))
-        considerMoves(trial, *piece, saving, number < fronts, consider);
+      for (const CostedGroup *piece : pieces)
+        considerMoves(trial, *piece, group, saving, consider);
     });
     if (!best)
       return false;
@@ -278,14 +277,14 @@ private:
     consider(std::move(trial), saving);
   }
 
-  /// Considers merging a piece with groups on its outer side.
+  /// Considers merging a piece with groups other than the pieces of the group that it was cut from.
   template <typename Consider>
-  void considerMoves(const Grouping &cut, const CostedGroup &piece, const Saving &before, bool isFront,
+  void considerMoves(const Grouping &cut, const CostedGroup &piece, const CostedGroup &from, const Saving &before,
                      Consider consider) const {
     unsigned name = cut.nameOf(piece.exprs.front());
-    for (unsigned other : isFront ? cut.producersOf(name) : cut.readersOf(name)) {
+    for (unsigned other : cut.neighboursOf(name)) {
       Names names = {name, other};
-      if (!mayPlan() || !cut.canMerge(names))
+      if (!mayPlan() || from.set.contains(cut.group(other).exprs.front()) || !cut.canMerge(names))
         continue;
       const CostedGroup &merged = cut.merged(names);
       if (!merged.isPossible())
