@@ -159,6 +159,32 @@ TEST_F(IterationSpaceTest, footprint_beyond_the_target_is_refused) {
   EXPECT_NE(reason.find("the target has 100"), std::string::npos) << reason;
 }
 
+// The reason names the longest rows that would fit, and rows of that length do.
+TEST_F(IterationSpaceTest, rows_that_would_fit_are_named) {
+  auto softmaxOf = [](const std::string &columns) {
+    std::string source = softmaxSource;
+    for (size_t at = 0; (at = source.find("x53x", at)) != std::string::npos;)
+      source.replace(at + 1, 2, columns);
+    return source;
+  };
+  target.blockBytes = 8192;
+  TensorGraph graph = parse(softmaxOf("4099"));
+  GroupChoice group;
+  group.exprs = allOf(graph);
+  for (auto &[edge, choice] : chooseScopes(graph, group.exprs, /*threadOnly=*/false))
+    group.scopes[edge] = choice.scope;
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, group, target, NumericsMode::standard);
+  ASSERT_FALSE(space);
+  llvm::StringRef why = space.why().wouldChange;
+  ASSERT_TRUE(why.consume_front("rows of at most about ")) << why.str();
+  auto [rows, rest] = why.split(' ');
+  EXPECT_TRUE(rest.starts_with("points in place of 4099, or ")) << rest.str();
+  graph = parse(softmaxOf(rows.str()));
+  EXPECT_TRUE(spaceOfAll(graph)) << rows.str();
+  graph = parse(softmaxOf(std::to_string(2 * std::stoi(rows.str()))));
+  EXPECT_FALSE(spaceOfAll(graph));
+}
+
 // The plan names inputs that several nests read, and inputs that every tile reads.
 TEST_F(IterationSpaceTest, staged_inputs_are_named) {
   TensorGraph graph = parse(R"(
