@@ -2,9 +2,11 @@
 // first, every compute-intensive expression starts a group; a memory-intensive one takes over the schedule of a producer,
 // which is the vertical transformation, and independent ones that read a tensor in common become one, which is the
 // horizontal transformation. Kernels then take in one group after another, with barriers of the grid between them, until
-// the blocks of some group could not all be resident (5.4). The rules look at no prediction of time.
+// the blocks of the largest compute-intensive group could not all be resident (5.4). The rules look at no prediction of
+// time.
 #include "passes/plan/fusion/GroupingPolicy.h"
 #include "passes/plan/grid/PlannedKernel.h"
+#include "passes/target/Occupancy.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -52,7 +54,7 @@ public:
       for (unsigned sibling : space.siblingsOf(expr))
         if (!isComputeIntensive(at(expr)) && !isComputeIntensive(at(sibling)) &&
             grouping.nameOf(expr) != grouping.nameOf(sibling))
-          grouping.tryMerge({grouping.nameOf(expr), grouping.nameOf(sibling)});
+          tryMerge(grouping.nameOf(expr), grouping.nameOf(sibling));
     return std::move(grouping);
   }
 
@@ -67,7 +69,16 @@ private:
     });
     for (unsigned producer : producers)
       if (grouping.nameOf(producer) != grouping.nameOf(expr))
-        grouping.tryMerge({grouping.nameOf(producer), grouping.nameOf(expr)});
+        tryMerge(grouping.nameOf(producer), grouping.nameOf(expr));
+  }
+
+  /// Merges two groups unless the whole would be one tile where one of them has several: that would not be the schedule
+  /// of either. In the paper, dependences between blocks become barriers of the grid or atomic sums.
+  void tryMerge(unsigned a, unsigned b) {
+    bool isSplit = grouping.group(a).tiles > 1 || grouping.group(b).tiles > 1;
+    if (grouping.canMerge({a, b}) && grouping.merged({a, b}).isPossible() &&
+        (!isSplit || grouping.merged({a, b}).tiles > 1))
+      grouping.merge({a, b});
   }
 
   SearchSpace &space;
@@ -94,7 +105,8 @@ private:
     SmallVector<unsigned> both(decisions.kernels[kernel]), &next = decisions.kernels[kernel + 1];
     unsigned own = groupOf(both.front()), other = groupOf(next.front());
     llvm::append_range(both, next);
-    if (!partition.canMerge(own, other) || countBindings(graph, decisions, both, target) > target.maxBindings)
+    if (!partition.canMerge(own, other) || countBindings(graph, decisions, both, target) > target.maxBindings ||
+        !areResident(both))
       return false;
     OrDeclined<PlannedKernel> joined = planKernel(context, both, std::numeric_limits<double>::infinity());
     if (!joined)
@@ -106,6 +118,22 @@ private:
     decisions.kernels.erase(decisions.kernels.begin() + kernel + 1);
     carryOut(*joined, kernel, decisions);
     return true;
+  }
+
+  /// Returns true if a wave has room for the largest grid of all groups with contractions, although each block takes as
+  /// much as the largest of them (5.4: max_grid * max_occ < C). Kernels here could walk more tiles than blocks are
+  /// resident, but in the paper a block has one tile.
+  bool areResident(ArrayRef<unsigned> groups) const {
+    BlockResources most{0, 0, 0, 0};
+    for (unsigned number : groups)
+      if (const PlannedGroup &group = *decisions.parts[number]; contracts(group)) {
+        BlockResources own = resourcesOf(group.space.blockWork);
+        most = {std::max(most.blocks, group.space.numTiles()), std::max(most.threads, own.threads),
+                std::max(most.sharedBytes, own.sharedBytes), std::max(most.registers, own.registers)};
+      }
+    return most.blocks == 0 ||
+           most.blocks <= coResidentBlocks(target, residentBlocks(target.gpu, most.threads, most.sharedBytes,
+                                                                  most.registers));
   }
 
   GridContext context;

@@ -40,6 +40,7 @@ void GroupCosts::predict(CostedGroup &group) {
   group.seconds = predicted.seconds;
   group.bytes = predicted.bytes;
   group.isComputeBound = boundOf(predicted.resources(problem.target)) == "arithmetic";
+  group.tiles = equal.planned->space.numTiles();
   group.inRegisters = llvm::all_of(equal.planned->choice.scopes,
                                    [](const auto &entry) { return entry.second == tile::Scope::thread; });
 }

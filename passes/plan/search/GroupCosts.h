@@ -23,7 +23,8 @@ struct CostedGroup {
   bool contracts = false;      ///< true if it has a contraction
   bool isComputeBound = false; ///< true if its arithmetic takes longer than its traffic
   bool inRegisters = true;     ///< true if all its edges are at scope thread
-  Declined why;                ///< the reason why no such group is possible
+  int64_t tiles = 1;           ///< independent tiles, which workgroups may compute at the same time
+  Declined why = {};           ///< the reason why no such group is possible
 
   bool isPossible() const { return seconds < std::numeric_limits<double>::infinity(); }
 };

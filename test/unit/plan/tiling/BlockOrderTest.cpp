@@ -199,6 +199,16 @@ TEST(BlockOrderTest, search_reaches_the_closed_form_of_the_gemm_chain) {
   }
 }
 
+// Section 4.2: of all orders of the example, mlkn moves least, with tiles of m and l near those of the closed form.
+TEST(BlockOrderTest, order_mlkn_is_the_best_of_the_gemm_chain) {
+  double closed = gemmChainOptimum(2048, 2048, 2048, 2048, 8192, 16).m;
+  std::optional<OrderChoice> found = searchOrder(gemmChain(2048, 2048, 2048, 2048, 1), {8192, {1, 16, 16, 1}, 1, 1, 0});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->block.order, std::vector<unsigned>({M, L, K, N}));
+  for (unsigned loop : {M, L})
+    EXPECT_NEAR(found->block.tiles[loop], closed, 0.1 * closed);
+}
+
 TEST(BlockOrderTest, closed_form_with_a_result_that_crosses_twice_is_a_minimum) {
   constexpr double m = 512, n = 300, k = 700, l = 600, capacity = 4000, least = 9, crossings = 2;
   GemmChainOptimum optimum = gemmChainOptimum(m, n, k, l, capacity, least, crossings);
