@@ -3,8 +3,10 @@
     python benchmarks/run.py policies --target cuda:h200 --json results.json
     python benchmarks/run.py policies --workloads 'bert*' --measure 5
 
-Predictions need no machine of the target. With `--measure`, the programs of all policies run in turn on this machine,
-one call after another, and the time of a policy is the median of its rounds; a round is the fastest of some calls.
+Predictions need no machine of the target. With `--measure`, the programs of the policies in `--measured` run in turn on
+this machine, one call after another, and the time of a policy is the median of its rounds; a round is the fastest of
+some calls. Below the table are the geometric mean of the times of `unified` to those of `greedy`, the error of the
+predictions, and memory-intensive kernels as in FusionStitching's table 2.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from tilewright.errors import TilewrightError
 from tilewright.records.options import CompileOptions, Policy
 from tilewright.reference.oracle import random_inputs
 from tilewright.system.cores import available_cores
+from tilewright.tuning.paired import Interval, paired_ratio
 
 from benchmarks import machine
 from benchmarks.client import ROOT
@@ -45,12 +48,22 @@ class Row:
     workload: str
     dtype: str
     plans: tuple[PolicyPlan, ...] = ()
-    measured: dict[str, float] = field(default_factory=dict)
-    """Seconds of a call by policy."""
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    """Seconds of a call in each round, by policy."""
     error: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "plans": [plan.to_json() for plan in self.plans]}
+
+    def plan(self, policy: str) -> PolicyPlan | None:
+        """Returns the plan of a policy; None if it has none."""
+        return next((plan for plan in self.plans if plan.policy == policy and plan.declined is None), None)
+
+    def gain(self) -> Interval | None:
+        """Returns the measured time of `unified` relative to that of `greedy`; None if either was not measured."""
+        if not {"unified", "greedy"} <= self.rounds.keys():
+            return None
+        return paired_ratio(self.rounds["unified"], self.rounds["greedy"])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,24 +92,31 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=available_cores())
     parser.add_argument("--plan-seconds", type=float, default=2.0)
     parser.add_argument("--measure", type=int, default=0, metavar="ROUNDS")
+    parser.add_argument(
+        "--measured", default=",".join(get_args(Policy)), help="policies, separated by commas"
+    )
     parser.add_argument("--json", type=Path)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    unknown = set(options.measured.split(",")) - set(get_args(Policy))
+    if unknown:
+        parser.error(f"unknown policies: {', '.join(sorted(unknown))}; known: {', '.join(get_args(Policy))}")
+    return options
 
 
 def _row(name: str, model: onnx.ModelProto, options: argparse.Namespace) -> Row:
     own = CompileOptions(threads=options.threads, plan_seconds=options.plan_seconds, tuning=None, cache=None)
     try:
         plans = compare_policies(model, options.target, own)
-        measured = _measure(model, plans, options) if options.measure else {}
+        rounds = _measure(model, plans, options) if options.measure else {}
     except TilewrightError as error:
         return Row(workload=name, dtype=options.dtype, error=str(error).splitlines()[0])
-    return Row(workload=name, dtype=options.dtype, plans=plans, measured=measured)
+    return Row(workload=name, dtype=options.dtype, plans=plans, rounds=rounds)
 
 
 def _measure(
     model: onnx.ModelProto, plans: Sequence[PolicyPlan], options: argparse.Namespace
-) -> dict[str, float]:
-    """Returns the seconds of a call by policy; programs take turns, so that all see the same state of the machine."""
+) -> dict[str, list[float]]:
+    """Returns the seconds of a call in each round by policy; programs take turns, so that all see the same machine."""
     inputs = random_inputs(model, 3)
     programs = {
         policy: tilewright.compile(
@@ -108,7 +128,7 @@ def _measure(
             tuning=False,
             cache=False,
         )
-        for policy in get_args(Policy)
+        for policy in options.measured.split(",")
         if any(plan.policy == policy and plan.declined is None for plan in plans)
     }
     rounds: dict[str, list[float]] = {policy: [] for policy in programs}
@@ -120,7 +140,7 @@ def _measure(
                 program(*inputs)
                 fastest = min(fastest, time.perf_counter() - started)
             rounds[policy].append(fastest)
-    return {policy: statistics.median(times) for policy, times in rounds.items()}
+    return rounds
 
 
 def _write(rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -138,22 +158,85 @@ def _write(rows: Sequence[Row], options: argparse.Namespace) -> None:
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
-    """Returns a table with the predicted time and kernels of each workload by policy, and measured times if any."""
+    """Returns a table with the predicted time and kernels of each workload by policy, with measured times if there are
+    any, and the ratios below it."""
     policies = [policy for policy in get_args(Policy) if policy != "exhaustive"]
     lines = [
         f"| workload | {' | '.join(policies)} | planning |",
         f"|---|{'---:|' * len(policies)}---:|",
     ]
     for row in rows:
-        plans = {plan.policy: plan for plan in row.plans}
-        cells = [_cell(plans.get(policy), row.measured.get(policy)) for policy in policies]
-        planning = f"{plans['unified'].planning_seconds:.1f} s" if "unified" in plans else row.error
+        cells = [_cell(row.plan(policy), row.rounds.get(policy)) for policy in policies]
+        unified = row.plan("unified")
+        planning = f"{unified.planning_seconds:.1f} s" if unified else row.error
         lines.append(f"| {row.workload} | {' | '.join(cells)} | {planning} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_summary(rows)])
 
 
-def _cell(plan: PolicyPlan | None, measured: float | None) -> str:
+def _cell(plan: PolicyPlan | None, rounds: Sequence[float] | None) -> str:
     if plan is None or plan.seconds is None:
         return ""
     text = f"{plan.seconds * 1e6:.0f} us, {plan.kernels}"
-    return text if measured is None else f"{text}, measured {measured * 1e6:.0f} us"
+    return text if rounds is None else f"{text}, measured {statistics.median(rounds) * 1e6:.0f} us"
+
+
+def _summary(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        *_predicted_gain(rows),
+        *_measured_gain(rows),
+        *_accuracy(rows),
+        *_memory_intensive(rows, "kernels", "xla"),
+        *_memory_intensive(rows, "bytes", "unfused"),
+    ]
+    return [f"- {line}" for line in lines]
+
+
+def _predicted_gain(rows: Sequence[Row]) -> list[str]:
+    pairs = [(row.plan("unified"), row.plan("greedy")) for row in rows]
+    ratios = [
+        own.seconds / other.seconds for own, other in pairs if own and other and own.seconds and other.seconds
+    ]
+    if not ratios:
+        return []
+    return [
+        f"predicted, unified / greedy: {statistics.geometric_mean(ratios):.3f} over {len(ratios)} workloads"
+    ]
+
+
+def _measured_gain(rows: Sequence[Row]) -> list[str]:
+    gains = {row.workload: gain for row in rows if (gain := row.gain()) is not None}
+    if not gains:
+        return []
+    mean = statistics.geometric_mean(gain.value for gain in gains.values())
+    slower = [f"{workload} {gain}" for workload, gain in gains.items() if gain.low > 1]
+    return [
+        f"measured, unified / greedy: {mean:.3f} over {len(gains)} workloads; slower beyond the interval: "
+        f"{', '.join(slower) or 'none'}"
+    ]
+
+
+def _accuracy(rows: Sequence[Row]) -> list[str]:
+    errors = [
+        abs(plan.seconds / statistics.median(rounds) - 1)
+        for row in rows
+        for policy, rounds in row.rounds.items()
+        if (plan := row.plan(policy)) is not None and plan.seconds is not None
+    ]
+    if not errors:
+        return []
+    return [
+        f"predicted against measured: off by {statistics.median(errors):.0%} in the median of {len(errors)}"
+    ]
+
+
+def _memory_intensive(rows: Sequence[Row], what: str, baseline: str) -> list[str]:
+    """Returns how many memory-intensive kernels, or bytes that these move, `fusionstitching` has of the baseline's."""
+    own = other = 0.0
+    for row in rows:
+        plan, base = row.plan("fusionstitching"), row.plan(baseline)
+        if plan and base:
+            own += getattr(plan, f"memory_intensive_{what}") or 0
+            other += getattr(base, f"memory_intensive_{what}") or 0
+    if other == 0:
+        return []
+    return [f"memory-intensive {what}, fusionstitching / {baseline}: {own / other:.0%}"]

@@ -10,10 +10,12 @@ import onnx
 import pytest
 import tilewright
 from click.testing import CliRunner
-from tilewright.api.policies import compare_policies
+from tilewright.api.policies import PolicyPlan, compare_policies
 from tilewright.cli.main import cli
 from tilewright.records.options import CompileOptions, Policy
 
+from benchmarks.policies import Row, to_markdown
+from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.builder import GraphBuilder
 
 
@@ -30,6 +32,29 @@ def test_every_policy_has_its_row() -> None:
     assert plans["unfused"].kernels is not None and plans["unfused"].kernels > 1
     best = min(plan.seconds for plan in plans.values() if plan.seconds is not None)
     assert plans["unified"].seconds == pytest.approx(best, rel=1e-4)
+
+
+def _workloads() -> list[object]:
+    """Returns the workloads of every suite; whole models, which take seconds to plan, do not land."""
+    return [
+        pytest.param(name, marks=pytest.mark.full if workload.suite in ("models", "networks") else ())
+        for name, workload in WORKLOADS.items()
+    ]
+
+
+@pytest.mark.lands(one_in=50)
+@pytest.mark.parametrize("target", ["x86-64-avx512", "cuda:h200"])
+@pytest.mark.parametrize("workload", _workloads())
+def test_unified_is_never_worse(workload: str, target: str) -> None:
+    plans = {plan.policy: plan for plan in compare_policies(WORKLOADS[workload].build(), target)}
+    if not plans:
+        pytest.skip("Tilewright has nothing to compute here")
+    best = plans["unified"].seconds
+    assert best is not None
+    for policy, plan in plans.items():
+        # The exhaustive search also knows groupings that no seed leads to.
+        if policy != "exhaustive" and plan.seconds is not None:
+            assert best <= plan.seconds * 1.0001, policy
 
 
 def test_a_policy_that_declines_says_why() -> None:
@@ -52,6 +77,34 @@ def test_the_command_line_prints_a_table(tmp_path: Path) -> None:
     assert all(policy in text.output for policy in get_args(Policy))
     data = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).output)
     assert {entry["policy"] for entry in data} == set(get_args(Policy))
+
+
+def test_the_benchmark_reports_ratios() -> None:
+    def plan(policy: str, seconds: float, kernels: int) -> PolicyPlan:
+        return PolicyPlan(
+            policy=policy,
+            planning_seconds=1.5,
+            seconds=seconds,
+            kernels=kernels,
+            memory_intensive_kernels=kernels,
+            memory_intensive_bytes=100.0 * kernels,
+        )
+
+    plans = (
+        plan("greedy", 4e-6, 3),
+        plan("unfused", 9e-6, 8),
+        plan("xla", 8e-6, 5),
+        plan("fusionstitching", 5e-6, 2),
+        plan("unified", 2e-6, 1),
+    )
+    rounds = {"greedy": [4e-6, 5e-6, 4e-6], "unified": [3e-6, 4e-6, 3e-6]}
+    text = to_markdown([Row(workload="one", dtype="f32", plans=plans, rounds=rounds)])
+    assert "| 4 us, 3, measured 4 us |" in text
+    assert "- predicted, unified / greedy: 0.500 over 1 workloads" in text
+    assert "- measured, unified / greedy: 0.750 over 1 workloads; slower beyond the interval: none" in text
+    assert "- predicted against measured: off by 17% in the median of 2" in text
+    assert "- memory-intensive kernels, fusionstitching / xla: 40%" in text
+    assert "- memory-intensive bytes, fusionstitching / unfused: 25%" in text
 
 
 def test_other_commands_have_no_policy_all(tmp_path: Path) -> None:

@@ -143,6 +143,21 @@ public:
   friend struct Planning;
 
 private:
+  /// Adds the number of kernels without contractions, and the bytes that they move.
+  static void addMemoryIntensive(llvm::json::Object &entry, const FusionProblem &problem, const Decisions &decisions) {
+    int64_t kernels = 0;
+    double bytes = 0;
+    for (ArrayRef<unsigned> kernel : decisions.kernels) {
+      auto contracts = [&](unsigned expr) { return problem.graph.exprs()[expr].kind == ExprKind::contraction; };
+      if (llvm::any_of(kernel, [&](unsigned group) { return llvm::any_of(decisions.parts[group]->choice.exprs, contracts); }))
+        continue;
+      ++kernels;
+      bytes += predictionOf(problem.graph, decisions, kernel, problem.machine).bytes;
+    }
+    entry["memory_intensive_kernels"] = kernels;
+    entry["memory_intensive_bytes"] = bytes;
+  }
+
   /// Plans by a policy without what others have found out, and returns its predictions.
   static llvm::json::Object planBy(StringRef policy, const TensorGraph &graph, const Planning &planning) {
     PlanOptions options = planning.options;
@@ -160,6 +175,7 @@ private:
       return entry;
     }
     entry["kernels"] = static_cast<int64_t>(plan->decisions.kernels.size());
+    addMemoryIntensive(entry, problem, plan->decisions);
     PlanScore score = GroupSearch(problem).scored(std::move(*plan)).score;
     entry["seconds"] = score.seconds;
     entry["bytes"] = score.bytes;

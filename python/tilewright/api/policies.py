@@ -37,6 +37,10 @@ class PolicyPlan:
     bytes: float | None = None
     """Predicted bytes that they move to and from memory."""
     kernels: int | None = None
+    memory_intensive_kernels: int | None = None
+    """Kernels without contractions."""
+    memory_intensive_bytes: float | None = None
+    """Predicted bytes that they move to and from memory."""
     launches: int | None = None
     """Kernels, and dispatches of IREE that are part of the prediction."""
     declined: str | None = None
