@@ -1,5 +1,5 @@
 // Names of the discardable attributes that passes put on ops. Each comment states which op carries the attribute, its
-// type, and what it means. Attributes that one folder alone reads and writes are defined in that folder.
+// type, and what it means. The dialect verifies them by the table in DiscardableAttrs.cpp and refuses all others.
 #ifndef TILEWRIGHT_DIALECTS_TILE_TILEATTRIBUTENAMES_H
 #define TILEWRIGHT_DIALECTS_TILE_TILEATTRIBUTENAMES_H
 
@@ -11,8 +11,14 @@ namespace tilewright {
 // Ops of the graph
 //===----------------------------------------------------------------------===//
 
-/// On an op of the graph: a string, the name of the form that computes it (graph/Form.h).
+/// On an op of the graph: a string, the name of the form that computes it (tile::Form).
 inline constexpr llvm::StringLiteral kFormAttr = "tile.form";
+
+/// On a function: an array of `#tile.form`, the choices of forms that passes have made so far (graph/FormChoice.h).
+inline constexpr llvm::StringLiteral kFormsAttr = "tile.forms";
+
+/// On a function: an array of `#tile.form`, choices that a plan from a file requests of the passes that follow.
+inline constexpr llvm::StringLiteral kRequestedFormsAttr = "tile.requested_forms";
 
 /// On a maximum that is causally bounded, and on the `tile.subprogram` that skips blocks beyond the bound: an affine
 /// map to the end of the points that count along the reduced dim. Its dims are those of the maximum's domain, or of the
@@ -22,6 +28,9 @@ inline constexpr llvm::StringLiteral kCountedAttr = "tile.counted";
 /// On a `math.exp` of x - max(x) in f32: a unit. Its results are rounded to bf16, or summed to divide results that are,
 /// so an approximation within 2^-13 suffices.
 inline constexpr llvm::StringLiteral kForBf16Attr = "tile.for_bf16";
+
+/// On a `math.exp` whose argument is at most 89, or NaN, so that it cannot overflow: a unit.
+inline constexpr llvm::StringLiteral kSmallArgumentAttr = "tile.small_argument";
 
 /// On an op that loads a constant of two values, one on either side of a diagonal: an array `[diagonal, below, above]`
 /// (graph/Triangles.h).
@@ -75,6 +84,14 @@ inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
 inline constexpr llvm::StringLiteral kResidentTileAttr = "tile.resident_tile";
 
 //===----------------------------------------------------------------------===//
+// Functions of IREE's modules
+//===----------------------------------------------------------------------===//
+
+/// On a `func.func` that was a `util.func`: dictionaries of the properties and the discardable attributes of that op.
+inline constexpr llvm::StringLiteral kUtilPropertiesAttr = "tile.util_properties";
+inline constexpr llvm::StringLiteral kUtilAttributesAttr = "tile.util_attributes";
+
+//===----------------------------------------------------------------------===//
 // Programs and kernel functions
 //===----------------------------------------------------------------------===//
 
@@ -105,6 +122,9 @@ inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks
 
 /// On a kernel function for a GPU: a unit. Its blocks wait for each other at grid barriers.
 inline constexpr llvm::StringLiteral kGridSyncAttr = "tile.grid_sync";
+
+/// On a variant of a kernel function: a unit. It uses AMX's tile registers, which a process may lack.
+inline constexpr llvm::StringLiteral kUsesTilesAttr = "tile.uses_tile_registers";
 
 /// On inline assembly: a string, the name of the micro kernel that it comes from.
 inline constexpr llvm::StringLiteral kMicroKernelAttr = "tile.micro_kernel";

@@ -42,8 +42,8 @@ LogicalResult NumericsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
                                    ArrayRef<StringAttr> forms) {
   llvm::SmallDenseSet<StringAttr> seen;
   for (StringAttr form : forms)
-    if (form.empty() || !seen.insert(form).second)
-      return emitError() << "A3: each form must have a name and stand once, not '" << form.getValue() << "'";
+    if (!symbolizeForm(form) || !seen.insert(form).second)
+      return emitError() << "A3: each form must be a known one and stand once, not '" << form.getValue() << "'";
   return success();
 }
 
@@ -58,5 +58,19 @@ LogicalResult GemmAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
                        << " slices";
   if (stages < 2)
     return emitError() << "A5: a contraction needs at least two stages, not " << stages;
+  return success();
+}
+
+LogicalResult FormAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef form, unsigned, bool,
+                               ArrayAttr ops, DictionaryAttr parameters, StringRef, bool, int64_t, FloatAttr, FloatAttr,
+                               StringRef, StringRef, ArrayAttr locations) {
+  if (!symbolizeForm(form))
+    return emitError() << "A6: unknown form '" << form << "'";
+  for (NamedAttribute parameter : parameters ? parameters.getValue() : ArrayRef<NamedAttribute>())
+    if (!isa<DenseI64ArrayAttr>(parameter.getValue()))
+      return emitError() << "A7: parameter " << parameter.getName() << " must be an array of i64";
+  for (auto [field, list] : {std::pair("ops", ops), std::pair("locations", locations)})
+    if (list && !llvm::all_of(list, llvm::IsaPred<StringAttr>))
+      return emitError() << "A8: " << field << " must be strings";
   return success();
 }

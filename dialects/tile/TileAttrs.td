@@ -72,7 +72,7 @@ def Tile_NumericsAttr : AttrDef<Tile_Dialect, "Numerics"> {
     with its reciprocal. `forms` names algebra that replaces the graph's own.
     Expressions state the type and order in which reductions accumulate, and
     connects state which edges hand values over without a rounding. Constraint:
-    (A3) forms are not empty and named once.
+    (A3) forms are known and named once.
   }];
   let parameters = (ins
     EnumParameter<Tile_Roundings>:$roundings,

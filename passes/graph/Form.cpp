@@ -5,7 +5,16 @@
 using namespace mlir;
 using namespace tilewright;
 
-std::string tilewright::formOf(const TensorExpr &expr) {
+tile::Form tilewright::formOf(const TensorExpr &expr) {
   auto form = expr.op->getAttrOfType<StringAttr>(kFormAttr);
-  return form ? form.str() : "as-is";
+  return form ? *tile::symbolizeForm(form) : tile::Form::asIs;
+}
+
+void tilewright::setForm(Operation *op, tile::Form form) {
+  op->setAttr(kFormAttr, StringAttr::get(op->getContext(), tile::stringifyForm(form)));
+}
+
+bool tilewright::namesForm(std::optional<tile::NumericsAttr> numerics, llvm::function_ref<bool(tile::Form)> isSuch) {
+  return numerics &&
+         llvm::any_of(numerics->getForms(), [&](StringAttr form) { return isSuch(*tile::symbolizeForm(form)); });
 }

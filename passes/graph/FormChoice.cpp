@@ -1,5 +1,6 @@
 #include "passes/graph/FormChoice.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/support/Locations.h"
 
 #include "mlir/IR/Builders.h"
@@ -26,7 +27,7 @@ bool FormChoice::isMetBy(const FormChoice &other) const {
 }
 
 std::string FormChoice::label() const {
-  std::string label = llvm::formatv("form '{0}' {1}", form, number);
+  std::string label = llvm::formatv("form '{0}' {1}", tile::stringifyForm(form), number);
   return ops.empty() ? label : label + " of " + llvm::join(ops, ", ");
 }
 
@@ -47,12 +48,7 @@ void FormChoice::print(raw_ostream &os) const {
 // The record on the function
 //===----------------------------------------------------------------------===//
 
-/// On a function: an array of dictionaries, the choices that passes have made so far.
-static constexpr llvm::StringLiteral kFormsAttr = "tile.forms";
-/// On a function: the same, for choices that a plan requests of the passes that follow.
-static constexpr llvm::StringLiteral kRequestedFormsAttr = "tile.requested_forms";
-
-static DictionaryAttr attrOf(const FormChoice &choice, MLIRContext *context) {
+static tile::FormAttr attrOf(const FormChoice &choice, MLIRContext *context) {
   Builder builder(context);
   auto strings = [&](const std::vector<std::string> &texts) {
     return builder.getStrArrayAttr(llvm::map_to_vector(texts, [](const std::string &text) { return StringRef(text); }));
@@ -60,73 +56,48 @@ static DictionaryAttr attrOf(const FormChoice &choice, MLIRContext *context) {
   NamedAttrList parameters;
   for (const auto &[name, values] : choice.parameters)
     parameters.set(name, builder.getDenseI64ArrayAttr(values));
-  NamedAttrList fields;
-  fields.set("form", builder.getStringAttr(choice.form));
-  fields.set("number", builder.getI64IntegerAttr(choice.number));
-  fields.set("ops", strings(choice.ops));
-  fields.set("taken", builder.getBoolAttr(choice.taken));
-  fields.set("parameters", parameters.getDictionary(context));
-  fields.set("accumulation", builder.getStringAttr(choice.numerics.accumulation));
-  fields.set("reassociates", builder.getBoolAttr(choice.numerics.reassociates));
-  fields.set("roundings_removed", builder.getI64IntegerAttr(choice.numerics.roundingsRemoved));
-  fields.set("seconds", builder.getF64FloatAttr(choice.seconds));
-  fields.set("otherwise_seconds", builder.getF64FloatAttr(choice.otherwiseSeconds));
-  fields.set("reason", builder.getStringAttr(choice.reason));
-  fields.set("would_change", builder.getStringAttr(choice.wouldChange));
-  fields.set("locations", strings(choice.locations));
-  return fields.getDictionary(context);
+  return tile::FormAttr::get(context, tile::stringifyForm(choice.form), choice.number, choice.taken,
+                             strings(choice.ops), parameters.getDictionary(context), choice.numerics.accumulation,
+                             choice.numerics.reassociates, choice.numerics.roundingsRemoved,
+                             builder.getF64FloatAttr(choice.seconds), builder.getF64FloatAttr(choice.otherwiseSeconds),
+                             choice.reason, choice.wouldChange, strings(choice.locations));
 }
 
-static FormChoice choiceOf(DictionaryAttr fields) {
-  auto string = [&](StringRef name) {
-    auto text = fields.getAs<StringAttr>(name);
-    return text ? text.str() : "";
-  };
-  auto strings = [&](StringRef name) {
+static FormChoice choiceOf(tile::FormAttr attr) {
+  auto strings = [](ArrayAttr list) {
     std::vector<std::string> texts;
-    if (auto list = fields.getAs<ArrayAttr>(name))
-      for (Attribute text : list)
-        texts.push_back(cast<StringAttr>(text).str());
+    for (Attribute text : list ? list.getValue() : ArrayRef<Attribute>())
+      texts.push_back(cast<StringAttr>(text).str());
     return texts;
   };
-  auto integer = [&](StringRef name) {
-    auto number = fields.getAs<IntegerAttr>(name);
-    return number ? number.getInt() : 0;
-  };
-  auto flag = [&](StringRef name) {
-    auto value = fields.getAs<BoolAttr>(name);
-    return value && value.getValue();
-  };
-  auto number = [&](StringRef name) {
-    auto value = fields.getAs<FloatAttr>(name);
-    return value ? value.getValueAsDouble() : 0;
-  };
+  auto number = [](FloatAttr value) { return value ? value.getValueAsDouble() : 0; };
   FormChoice choice;
-  choice.form = string("form");
-  choice.number = integer("number");
-  choice.ops = strings("ops");
-  choice.taken = flag("taken");
-  if (auto parameters = fields.getAs<DictionaryAttr>("parameters"))
+  choice.form = *tile::symbolizeForm(attr.getForm());
+  choice.number = attr.getNumber();
+  choice.ops = strings(attr.getOps());
+  choice.taken = attr.getTaken();
+  if (DictionaryAttr parameters = attr.getParameters())
     for (NamedAttribute parameter : parameters)
       choice.parameters[parameter.getName().str()] = cast<DenseI64ArrayAttr>(parameter.getValue()).asArrayRef().vec();
-  choice.numerics = {string("accumulation"), flag("reassociates"), integer("roundings_removed")};
-  choice.seconds = number("seconds");
-  choice.otherwiseSeconds = number("otherwise_seconds");
-  choice.reason = string("reason");
-  choice.wouldChange = string("would_change");
-  choice.locations = strings("locations");
+  choice.numerics = {attr.getAccumulation().str(), attr.getReassociates(), attr.getRoundingsRemoved()};
+  choice.seconds = number(attr.getSeconds());
+  choice.otherwiseSeconds = number(attr.getOtherwiseSeconds());
+  choice.reason = attr.getReason().str();
+  choice.wouldChange = attr.getWouldChange().str();
+  choice.locations = strings(attr.getLocations());
   return choice;
 }
 
-static ArrayRef<Attribute> attrsOf(Operation *function, StringRef name) {
+/// Returns the forms that an attribute of a function lists.
+static auto formsOf(Operation *function, StringRef name) {
   auto list = function->getAttrOfType<ArrayAttr>(name);
-  return list ? list.getValue() : ArrayRef<Attribute>();
+  return (list ? list : ArrayAttr::get(function->getContext(), {})).getAsRange<tile::FormAttr>();
 }
 
 std::vector<FormChoice> tilewright::recordedForms(Operation *function) {
   std::vector<FormChoice> forms;
-  for (Attribute form : attrsOf(function, kFormsAttr))
-    forms.push_back(choiceOf(cast<DictionaryAttr>(form)));
+  for (tile::FormAttr form : formsOf(function, kFormsAttr))
+    forms.push_back(choiceOf(form));
   return forms;
 }
 
@@ -146,16 +117,11 @@ void tilewright::requestForms(Operation *function, ArrayRef<FormChoice> forms) {
 
 void tilewright::dropRequestedForms(Operation *function) { function->removeAttr(kRequestedFormsAttr); }
 
-static bool isOf(Attribute attr, StringRef form) {
-  return cast<DictionaryAttr>(attr).getAs<StringAttr>("form").getValue() == form;
-}
-
 /// Returns the choice that is requested for an offer, or nothing.
 static std::optional<FormChoice> requestFor(Operation *function, const FormChoice &offer) {
-  for (Attribute attr : attrsOf(function, kRequestedFormsAttr))
-    if (isOf(attr, offer.form))
-      if (FormChoice request = choiceOf(cast<DictionaryAttr>(attr)); request.number == offer.number)
-        return request;
+  for (tile::FormAttr attr : formsOf(function, kRequestedFormsAttr))
+    if (attr.getForm() == tile::stringifyForm(offer.form) && attr.getNumber() == offer.number)
+      return choiceOf(attr);
   return std::nullopt;
 }
 
@@ -169,8 +135,10 @@ FailureOr<FormChoice> tilewright::settleForm(Operation *function, FormChoice cho
     choice.ops.push_back(op->getName().getStringRef().str());
     choice.locations.push_back(describe(op->getLoc()));
   }
-  SmallVector<Attribute> recorded(attrsOf(function, kFormsAttr));
-  choice.number = llvm::count_if(recorded, [&](Attribute other) { return isOf(other, choice.form); });
+  auto recorded = llvm::to_vector_of<Attribute>(formsOf(function, kFormsAttr));
+  choice.number = llvm::count_if(recorded, [&](Attribute other) {
+    return cast<tile::FormAttr>(other).getForm() == tile::stringifyForm(choice.form);
+  });
   std::optional<FormChoice> request = requestFor(function, choice);
   if (request && !request->ops.empty() && request->ops != choice.ops)
     return ops.front()->emitError("illegal plan: names ") << request->label() << ", but the graph offers "

@@ -5,6 +5,7 @@
 #ifndef TILEWRIGHT_GRAPH_FORMCHOICE_H
 #define TILEWRIGHT_GRAPH_FORMCHOICE_H
 
+#include "passes/graph/Form.h"
 #include "passes/graph/TensorGraph.h"
 
 #include <map>
@@ -23,7 +24,7 @@ struct Numerics {
 
 /// A form that is offered for ops of a function, and whether it is taken.
 struct FormChoice {
-  std::string form;
+  tile::Form form = tile::Form::asIs;
   unsigned number = 0;          ///< position among the offers of this form, in the order in which its pass makes them
   std::vector<std::string> ops; ///< names of the ops that it would replace
   bool taken = false;

@@ -11,6 +11,12 @@ namespace tilewright {
 
 /// `Base` is the generated class of a pass on a function, with statistics `numTaken` and `numDeclined`.
 template <typename Base> class FormPass : public Base {
+public:
+  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registry.insert<tile::TileDialect>(); // has the attribute of the record
+  }
+
 protected:
   using Base::Base;
 

@@ -10,9 +10,6 @@
 
 namespace tilewright {
 
-/// The name of the form in plans and in `numerics`.
-inline constexpr llvm::StringLiteral kRunningMaximum = "online softmax";
-
 /// How the result of an expression depends on a maximum m.
 enum class Relation {
   independent,  ///< not at all, or on complete results only

@@ -10,12 +10,6 @@
 
 namespace tilewright {
 
-/// The name of the form of such a maximum in plans and in `numerics`.
-inline constexpr llvm::StringLiteral kMaximumOfBlocks = "online softmax of blocks";
-/// The name of the form if blocks without a counting point (CausalBound) are skipped.
-inline constexpr llvm::StringLiteral kMaximumOfCounted = "online softmax with a causal bound";
-inline bool isMaximumOfBlocks(llvm::StringRef form) { return form == kMaximumOfBlocks || form == kMaximumOfCounted; }
-
 /// A read of one root's result by another.
 struct WalkedRead {
   unsigned producer;             ///< number of the root that is read

@@ -1,6 +1,8 @@
 // Describes each expression and its reads, and lets ReducedWalk decide.
 #include "passes/graph/SubprogramWalk.h"
 
+#include "passes/graph/Form.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -34,9 +36,7 @@ Walk tilewright::walkAlong(tile::SubprogramOp subprogram, int64_t dim) {
                                 root.getGuard(i) != IntegerSet()});
       }
   }
-  std::optional<tile::NumericsAttr> numerics = subprogram.getNumerics();
-  bool allowed =
-      numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return isMaximumOfBlocks(form); });
+  bool allowed = namesForm(subprogram.getNumerics(), isOnlineSoftmaxOfBlocks);
   return decideWalk(roots, dim, [&](unsigned maximum) -> SmallVector<Relation> {
     if (!allowed)
       return {};

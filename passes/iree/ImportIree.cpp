@@ -1,6 +1,7 @@
 // Maps IREE's util.func and util.return, which MLIR 22 does not know, to func.func and back. As unregistered ops they
 // are not isolated, and a greedy rewrite would hoist constants out of them into the module. Two attributes keep their
 // original properties and attributes, so that the export is exact.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,9 +16,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr llvm::StringLiteral kProperties = "tile.util_properties";
-constexpr llvm::StringLiteral kAttributes = "tile.util_attributes";
-
 bool isNamed(Operation &op, StringRef name) { return op.getName().getStringRef() == name; }
 
 /// Replaces the terminators `from` directly in the region's blocks by unregistered or registered ops named `to`.
@@ -41,8 +39,8 @@ struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
     auto name = properties.getAs<StringAttr>("sym_name");
     auto type = properties.getAs<TypeAttr>("function_type");
     auto function = func::FuncOp::create(builder, op->getLoc(), name, cast<FunctionType>(type.getValue()));
-    function->setAttr(kProperties, properties);
-    function->setAttr(kAttributes, op->getDiscardableAttrDictionary());
+    function->setAttr(kUtilPropertiesAttr, properties);
+    function->setAttr(kUtilAttributesAttr, op->getDiscardableAttrDictionary());
     function.getBody().takeBody(op->getRegion(0));
     renameReturns(function.getBody(), "util.return", func::ReturnOp::getOperationName());
     op->erase();
@@ -66,13 +64,13 @@ struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
 struct ExportIree : tilewright::impl::ExportIreeBase<ExportIree> {
   void runOnOperation() override {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      auto properties = function->getAttrOfType<DictionaryAttr>(kProperties);
+      auto properties = function->getAttrOfType<DictionaryAttr>(kUtilPropertiesAttr);
       if (!properties)
         continue;
       OpBuilder builder(function);
       OperationState state(function.getLoc(), "util.func");
       state.propertiesAttr = properties;
-      state.addAttributes(function->getAttrOfType<DictionaryAttr>(kAttributes).getValue());
+      state.addAttributes(function->getAttrOfType<DictionaryAttr>(kUtilAttributesAttr).getValue());
       Region *region = state.addRegion();
       region->takeBody(function.getBody());
       renameReturns(*region, func::ReturnOp::getOperationName(), "util.return");

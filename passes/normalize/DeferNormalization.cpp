@@ -30,10 +30,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr llvm::StringLiteral kDeferredForm = "division after its contraction";
-/// The error bound is that of vecmath::expForBf16.
-constexpr llvm::StringLiteral kForBf16Form = "exponentials within 2^-13";
-
 /// A select that makes whole rows zero: `choice` gives zero where `condition` equals `zeroWhere`, and `chosen`
 /// elsewhere.
 struct ZeroRows {
@@ -248,7 +244,7 @@ FormChoice decideDeferral(const Deferral &what) {
   auto elements = [](Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); };
   int64_t before = elements(what.divided), after = elements(what.contraction->getResult(0));
   FormChoice choice;
-  choice.form = kDeferredForm;
+  choice.form = tile::Form::deferredDivision;
   choice.taken = after < before;
   choice.numerics.reassociates = true;
   choice.reason = llvm::formatv("{0} divisions after the contraction, {1} before it", after, before);
@@ -286,9 +282,8 @@ void markForBf16(Value exponentials) {
   auto exponential = yielded(generic).getDefiningOp<math::ExpOp>();
   if (!exponential)
     return;
-  OpBuilder builder(generic);
-  exponential->setAttr(kForBf16Attr, builder.getUnitAttr());
-  generic->setAttr(kFormAttr, builder.getStringAttr(kForBf16Form));
+  exponential->setAttr(kForBf16Attr, UnitAttr::get(exponential->getContext()));
+  setForm(generic, tile::Form::exponentialsForBf16); // the error bound is that of vecmath::expForBf16
 }
 
 /// Lets the readers of `op` read `before` instead, and erases `op` and a reciprocal that only it used.
@@ -336,7 +331,7 @@ void defer(const Deferral &what) {
         }
         linalg::YieldOp::create(body, at, result);
       });
-  quotient->setAttr(kFormAttr, builder.getStringAttr(kDeferredForm));
+  setForm(quotient, tile::Form::deferredDivision);
   product.replaceAllUsesExcept(quotient.getResult(0), quotient);
   if (what.zeros)
     bypass(what.zeros->choice, what.zeros->chosen);

@@ -309,7 +309,7 @@ private:
                                                linalg::YieldOp::create(body, at, sum);
                                              });
     if (!scales.empty())
-      generic->setAttr(kFormAttr, builder.getStringAttr("scales after a sum of integers"));
+      setForm(generic, tile::Form::integerSum);
     return generic.getResult(0);
   }
 

@@ -21,6 +21,8 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
+using tile::Form;
+
 /// Returns true if the reduced dim is contiguous in every input.
 bool reducesInnermost(const TensorExpr &expr) {
   return llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
@@ -53,8 +55,8 @@ bool isMultipliedWith(const TensorGraph &graph, ArrayRef<Relation> relations) {
 }
 
 /// Returns the form of a maximum, if some sum over the same points is proportional to exp(-maximum) and no exponent is
-/// above zero, or an empty string.
-StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t least) {
+/// above zero; otherwise `asIs`.
+Form formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t least) {
   ArrayRef<TensorExpr> exprs = graph.exprs();
   auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
     for (unsigned edge : graph.inEdges(expr))
@@ -73,24 +75,24 @@ StringRef formOfMaximum(const TensorGraph &graph, unsigned maximum, int64_t leas
       return producer >= 0 && relations[producer] == Relation::maximum;
     });
     if (follows && readsMaximum && !isSubtractedFromOwn(expr))
-      return "";
+      return Form::asIs;
     if (relations[id] == Relation::sum && !startsFromZero(expr.op))
-      return "";
+      return Form::asIs;
     summed |= relations[id] == Relation::sum && expr.domainSize() == exprs[maximum].domainSize();
   }
   if (!summed)
-    return "";
+    return Form::asIs;
   if (isMultipliedWith(graph, relations))
-    return kMaximumOfBlocks;
+    return Form::onlineSoftmaxOfBlocks;
   const TensorExpr &expr = exprs[maximum];
-  return isRowMaximum(expr, least) && reducesInnermost(expr) ? StringRef(kRunningMaximum) : "";
+  return isRowMaximum(expr, least) && reducesInnermost(expr) ? Form::onlineSoftmax : Form::asIs;
 }
 
 /// Permits the form, unless threads share a row: they would have to synchronise whenever the reference of the row
 /// changes.
-FormChoice decideOnline(StringRef form, bool isShared) {
+FormChoice decideOnline(Form form, bool isShared) {
   FormChoice choice;
-  choice.form = form.str();
+  choice.form = form;
   choice.numerics.reassociates = true;
   choice.taken = !isShared;
   choice.reason = isShared ? "threads share a row" : "the plan may compute maximum and sum in one pass";
@@ -112,13 +114,13 @@ private:
     for (Block &block : getOperation().getBody()) {
       TensorGraph graph = TensorGraph::build(block);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
-        StringRef form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : "";
-        if (form.empty())
+        Form form = isRowMaximum(expr, /*least=*/0) ? formOfMaximum(graph, id, least) : Form::asIs;
+        if (form == Form::asIs)
           continue;
-        std::optional<AffineExpr> end = form == kMaximumOfBlocks ? endOfCounted(graph, id) : std::nullopt;
+        std::optional<AffineExpr> end = form == Form::onlineSoftmaxOfBlocks ? endOfCounted(graph, id) : std::nullopt;
         if (end)
-          form = kMaximumOfCounted;
-        bool isShared = machine->traits.threadBlocks && form == kRunningMaximum;
+          form = Form::onlineSoftmaxWithBound;
+        bool isShared = machine->traits.threadBlocks && form == Form::onlineSoftmax;
         FailureOr<FormChoice> choice =
             settle(decideOnline(form, isShared), expr.op, [&](const FormChoice &choice) {
               return isShared ? "threads share a row" : takesNoParameters(choice);
@@ -127,7 +129,7 @@ private:
           return;
         if (!choice->taken)
           continue;
-        expr.op->setAttr(kFormAttr, StringAttr::get(&getContext(), form));
+        setForm(expr.op, form);
         if (end)
           expr.op->setAttr(kCountedAttr, AffineMapAttr::get(AffineMap::get(expr.domain.size(), 0, *end)));
       }

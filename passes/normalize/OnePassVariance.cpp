@@ -32,7 +32,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr llvm::StringLiteral kTwoMomentForm = "two-moment variance";
 constexpr int64_t kLeastTile = 64; ///< least number of elements of a contiguous parallel dim in a tile
 constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so that its three sums are few beside x
 constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
@@ -208,7 +207,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
 /// Decides by the memory that x takes: one pass if a workgroup cannot keep x for a second one.
 FormChoice decideOnePass(const SumOfSquares &what, const Target &machine) {
   FormChoice choice;
-  choice.form = kTwoMomentForm;
+  choice.form = tile::Form::twoMomentVariance;
   choice.numerics = numericsOfTwoPhases(what.total);
   Type element = getElementTypeOrSelf(what.x.getType());
   double bytes = residentBytes(what);
@@ -283,7 +282,7 @@ private:
       extended.getDefiningOp()->erase();
   }
 
-  void mark(linalg::GenericOp op) { op->setAttr(kFormAttr, builder.getStringAttr(kTwoMomentForm)); }
+  void mark(linalg::GenericOp op) { setForm(op, tile::Form::twoMomentVariance); }
 
   double countOfPart() { return static_cast<double>(count(total) / countParts(split)); }
 

@@ -209,8 +209,9 @@ private:
     auto partial =
         linalg::GenericOp::create(builder, loc, TypeRange(ValueRange(inits)), inputs, inits, maps, iterators,
                                   [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, values); });
-    Attribute before = op->getAttr(kFormAttr); // an earlier form says more
-    partial->setAttr(kFormAttr, before ? before : builder.getStringAttr(kTwoPhaseForm));
+    setForm(partial, tile::Form::twoPhaseReduction);
+    if (Attribute before = op->getAttr(kFormAttr)) // says more
+      partial->setAttr(kFormAttr, before);
     return partial;
   }
 
@@ -284,7 +285,7 @@ private:
                                                 }
                                                 linalg::YieldOp::create(at, loc, yields);
                                               });
-    combined->setAttr(kFormAttr, builder.getStringAttr(kTwoPhaseForm));
+    setForm(combined, tile::Form::twoPhaseReduction);
     return combined;
   }
 

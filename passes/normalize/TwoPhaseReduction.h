@@ -10,7 +10,6 @@
 
 namespace tilewright {
 
-inline constexpr llvm::StringLiteral kTwoPhaseForm = "two-phase reduction";
 
 /// A reduced dim and the number of parts that it is cut into. If that is its extent, the first phase does not reduce
 /// the dim at all.

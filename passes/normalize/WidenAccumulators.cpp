@@ -91,7 +91,7 @@ void apply(const Widening &what) {
   int64_t rank = cast<RankedTensorType>(sums.getType()).getRank();
   linalg::GenericOp sum = addStart(builder, op, sums, builder.getMultiDimIdentityMap(rank));
   if (what.product)
-    sum->setAttr(kFormAttr, builder.getStringAttr("rounding after a sum in f32"));
+    setForm(sum, tile::Form::wideSum);
   op->replaceAllUsesWith(sum);
   op->erase();
 }

@@ -7,6 +7,7 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/layout/BufferedSlice.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/SubprogramWalk.h"
 #include "passes/support/AffineAlgebra.h"
 
@@ -81,8 +82,7 @@ namespace {
 class OnlineMaxima {
 public:
   OnlineMaxima(SubprogramOp subprogram, int64_t block) {
-    std::optional<NumericsAttr> numerics = subprogram.getNumerics();
-    allowed = numerics && llvm::any_of(numerics->getForms(), [](StringAttr form) { return form == kRunningMaximum; });
+    allowed = namesForm(subprogram.getNumerics(), [](Form form) { return form == Form::onlineSoftmax; });
     least = kLeastReferences * block;
     for (auto root : subprogram.getBody().getOps<ExprOp>()) {
       FailureOr<TensorExpr> expr = describe(root);

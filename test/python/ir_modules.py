@@ -18,7 +18,7 @@ func.func @twice_negated(%x: f32, %y: f32) -> f32 {
 PLANNED = """
 func.func @scaled_rows(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   %r = tile.subprogram "sum_mul" (%x) extents [5, 7] tiles [1, 7] grid [0] vector 1 workgroups 5
-      target <"cpu", {cores = 2 : i64}> numerics <relaxed, fast, forms = ["deferred"]>
+      target <"cpu", {cores = 2 : i64}> numerics <relaxed, fast, forms = ["two-moment variance"]>
       : (tensor<5x7xf32>) -> tensor<5x7xf32> {
   ^bb0(%a: tensor<5x7xf32>):
     %s = tile.expr domain [5, 7] reduce [1](%a) maps [affine_map<(i, j) -> (i, j)>] guards [unit]

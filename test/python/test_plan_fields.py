@@ -166,7 +166,8 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "two streams": (_do(lambda p: p["streams"].append([])), "2 streams: kernels are launched in one"),
     "a stream of no such kernel": (_set(_whole, streams=[[7]]), "kernel 7 does not exist"),
     "a stream that launches nothing": (_set(_whole, streams=[[]]), "is never launched"),
-    "another form": (_set(_plain, form="hello"), "not 'hello'"),
+    "no such form": (_set(_plain, form="hello"), "expected the name of a form, such as 'as-is'"),
+    "another form": (_set(_plain, form="online softmax"), "not 'online softmax'"),
     "another accumulator": (
         _do(lambda p: _contraction(p)["numerics"].update(accumulation="f64")),
         "cannot accumulate f32 in f64",
@@ -251,7 +252,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "no such lifetime": (
         _do(lambda p: _part(p)["tensors"][0].update(lifetime="hello")),
-        "its lifetime is 'hello', not tile, workgroup, kernel or stream",
+        "expected one of tile, workgroup, kernel, stream at plan.kernels",
     ),
     "no such space": (
         _do(lambda p: _part(p)["tensors"][0].update(space="hello")),
@@ -278,11 +279,11 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         "cannot keep input 0 of part 0 for part 3",
     ),
     "a form that nothing offers": (
-        _do(lambda p: p["forms"].append({"form": "hello", "number": 0, "taken": True})),
-        "names form 'hello' 0",
+        _do(lambda p: p["forms"].append({"form": "merged contractions", "number": 7, "taken": True})),
+        "names form 'merged contractions' 7",
     ),
     "a form without a choice": (
-        _do(lambda p: p["forms"].insert(0, {"form": "hello", "number": 0})),
+        _do(lambda p: p["forms"].insert(0, {"form": "merged contractions", "number": 0})),
         r"missing value at plan.forms\[0\].taken",
     ),
     "an edge that is not there": (_do(lambda p: p["edges"][0].update(input=7)), "input 7 does not exist"),

@@ -11,9 +11,6 @@
 
 namespace tilewright {
 
-/// Marks a math.exp whose argument is at most 89, or NaN, so that it cannot overflow.
-inline constexpr llvm::StringLiteral kSmallArgumentAttr = "tile.small_argument";
-
 /// Returns the neutral element of a combining kind.
 mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type type);
 

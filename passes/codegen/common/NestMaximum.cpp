@@ -1,6 +1,8 @@
 // Emits nests that use a maximum while they accumulate it (online softmax). NestBuilder.h has the scheme.
 #include "passes/codegen/common/NestBuilder.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -27,7 +27,6 @@ constexpr int64_t kProcessorData = 32;   ///< environment.processor.data[0], u64
 constexpr int64_t kWorkgroupX = 0;       ///< workgroup_state.workgroup_id_x, u32
 constexpr int64_t kLocalMemory = 16;     ///< workgroup_state.local_memory
 constexpr int32_t kNoVariant = 1;        ///< status of a call that no variant can serve
-constexpr StringLiteral kUsesTilesAttr = "tile.uses_tile_registers";
 
 struct WrapCpuAbi : tilewright::impl::WrapCpuAbiBase<WrapCpuAbi> {
   using WrapCpuAbiBase::WrapCpuAbiBase;

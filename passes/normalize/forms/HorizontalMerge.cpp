@@ -33,7 +33,7 @@ std::string ColumnLayout::toString() const {
 
 FormChoice HorizontalMerge::byRule() const {
   FormChoice choice;
-  choice.form = "merged contractions";
+  choice.form = tile::Form::mergedContractions;
   choice.taken = savedSeconds > 0;
   choice.parameters = {{"heads", {columns.heads}}, {"width", {columns.width}}};
   std::string seconds = llvm::formatv("{0:f3} us", std::abs(savedSeconds) * 1e6);

@@ -19,7 +19,7 @@ class KeySplitter {
 public:
   KeySplitter(const TensorGraph &graph, const KeyGroup &group, int64_t parts)
       : graph(graph), group(group), parts(parts), last(graph.exprs()[group.members.back().expr].op),
-        builder(last->getContext()), form(builder.getStringAttr(kPartsOfRowsForm)) {
+        builder(last->getContext()) {
     builder.setInsertionPointAfter(last);
   }
 
@@ -99,10 +99,10 @@ private:
     auto op = linalg::GenericOp::create(
         builder, loc, init.getType(), inputs, init, maps, iterators,
         [&](OpBuilder &at, Location, ValueRange values) { cloneBody(at, *copy.getBlock(), member, values); });
-    if (Attribute before = expr.op->getAttr(kFormAttr))
+    if (Attribute before = expr.op->getAttr(kFormAttr)) // says more
       op->setAttr(kFormAttr, before);
     else if (!expr.oneReliesOnOne() && (member.sums || member.expr == group.maximum))
-      op->setAttr(kFormAttr, form);
+      setForm(op, tile::Form::partsOfRows);
     copy.erase();
     return op.getResult(0);
   }
@@ -167,7 +167,7 @@ private:
                                              [&](OpBuilder &at, Location own, ValueRange values) {
                                                linalg::YieldOp::create(at, own, body(at, own, values));
                                              });
-    reduced->setAttr(kFormAttr, form);
+    setForm(reduced, tile::Form::partsOfRows);
     return reduced.getResult(0);
   }
 
@@ -196,7 +196,6 @@ private:
   int64_t parts;
   Operation *last;
   OpBuilder builder;
-  StringAttr form;
   llvm::DenseMap<Value, Value> partial; ///< by original result: that of the first phase
   SplitViews views;
 };

@@ -11,7 +11,6 @@
 
 namespace tilewright {
 
-inline constexpr llvm::StringLiteral kPartsOfRowsForm = "sums relative to maxima of parts";
 
 /// Splits the group into parts. The original ops are left without uses.
 void splitKeys(const TensorGraph &graph, const KeyGroup &group, int64_t parts);

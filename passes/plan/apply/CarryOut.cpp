@@ -77,7 +77,7 @@ private:
     SmallVector<int64_t> results;
     for (auto [i, output] : llvm::enumerate(outputs))
       for (const TensorPlan &tensor : part.tensors)
-        if (tensor.lifetime == "stream" && tensor.tensor == resultName(graph, cast<OpResult>(output)))
+        if (tensor.lifetime == tile::Lifetime::stream && tensor.tensor == resultName(graph, cast<OpResult>(output)))
           results.push_back(i);
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
   }
@@ -100,8 +100,8 @@ private:
     bool strict = plan.numerics == NumericsMode::strict;
     llvm::SetVector<StringAttr> forms;
     for (const OpPlan &op : part.ops)
-      if (op.form != "as-is")
-        forms.insert(builder.getStringAttr(op.form));
+      if (op.form != tile::Form::asIs)
+        forms.insert(builder.getStringAttr(tile::stringifyForm(op.form)));
     return tile::NumericsAttr::get(builder.getContext(), strict ? tile::Roundings::kept : tile::Roundings::relaxed,
                                    strict ? tile::Math::accurate : tile::Math::fast, forms.getArrayRef());
   }
@@ -113,7 +113,7 @@ private:
   /// Returns the end of the counting points along the walked dim, or null.
   AffineMapAttr counted() const {
     for (const OpPlan &op : part.ops)
-      if (op.form == kMaximumOfCounted && isWalked(op)) {
+      if (op.form == tile::Form::onlineSoftmaxWithBound && isWalked(op)) {
         auto end = graph.exprs()[op.id].op->getAttrOfType<AffineMapAttr>(kCountedAttr);
         return AffineMapAttr::get(AffineMap::get(part.extents.size(), 0, inSpace(end.getValue(), op.dims)));
       }

@@ -127,7 +127,7 @@ private:
     llvm::interleaveComma(graph.exprs()[op.id].op->getResultTypes(), os,
                           [&](Type type) { os << getElementTypeOrSelf(type); });
     const TensorExpr &expr = graph.exprs()[op.id];
-    return json::Object{{"form", op.form},
+    return json::Object{{"form", tile::stringifyForm(op.form)},
                         {"stored", stored},
                         {"sums", !expr.oneReliesOnOne() && llvm::any_of(combiningKinds(expr), isSumOrProduct)},
                         {"accumulation", op.numerics.accumulation},

@@ -1,5 +1,6 @@
 // Verifies that a plan can be carried out for a graph. Each check answers one question and returns the first violation
 // with its location in the plan. Together, the checks are the contract between planners and rewrites.
+#include "passes/graph/Form.h"
 #include "passes/layout/GemmTiling.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/ResidentTiles.h"
@@ -315,16 +316,15 @@ private:
                      !StringRef(tensor.tensor).drop_front(2).getAsInteger(10, number);
       if (!isInput && !results.contains(tensor.tensor))
         return name + " is neither an input of the kernel (in0, in1, ...) nor a result of an op of the part (op3.0)";
-      bool isKept = tensor.lifetime == "tile" || tensor.lifetime == "workgroup";
-      if (!isKept && tensor.lifetime != "kernel" && tensor.lifetime != "stream")
-        return name + ": its lifetime is '" + tensor.lifetime + "', not tile, workgroup, kernel or stream";
-      if (tensor.lifetime == "stream" && tensor.space != tile::Space::global)
+      bool isKept = tensor.lifetime == tile::Lifetime::tile || tensor.lifetime == tile::Lifetime::workgroup;
+      bool isStreamed = tensor.lifetime == tile::Lifetime::stream;
+      if (isStreamed && tensor.space != tile::Space::global)
         return name + " is streamed, so it must be global";
-      if (tensor.lifetime == "stream" && !outputs.contains(tensor.tensor))
+      if (isStreamed && !outputs.contains(tensor.tensor))
         return name + " is streamed, but is not an output of the part";
       if (tensor.space != (isKept ? tile::Space::block : tile::Space::global))
-        return name + " lives for a " + tensor.lifetime + ", so it is " + (isKept ? "of a block" : "global") +
-               ", not " + tile::stringifySpace(tensor.space).str();
+        return name + " lives for a " + tile::stringifyLifetime(tensor.lifetime).str() + ", so it is " +
+               (isKept ? "of a block" : "global") + ", not " + tile::stringifySpace(tensor.space).str();
       if (!seen.insert(tensor.tensor + (isKept ? "" : ", global")).second)
         return name + " is listed twice";
     }
@@ -453,13 +453,14 @@ private:
              walk.refused;
     if (walk.maximum < 0)
       return "";
-    StringRef form = planOf(part, roots[walk.maximum].expr).form;
-    if (!isMaximumOfBlocks(form))
-      return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked, so its form must be '" +
-             kMaximumOfBlocks.str() + "'";
-    if (form == kMaximumOfCounted && !walk.mayEnd)
+    tile::Form form = planOf(part, roots[walk.maximum].expr).form;
+    std::string needed =
+        ", so its form must be '" + tile::stringifyForm(tile::Form::onlineSoftmaxOfBlocks).str() + "'";
+    if (!isOnlineSoftmaxOfBlocks(form))
+      return op(roots[walk.maximum].expr) + ": is used while " + name + " is walked" + needed;
+    if (form == tile::Form::onlineSoftmaxWithBound && !walk.mayEnd)
       return op(roots[walk.maximum].expr) + ": more than exponentials relative to it depends on blocks of " + name +
-             ", so its form must be '" + kMaximumOfBlocks.str() + "'";
+             needed;
     return "";
   }
 

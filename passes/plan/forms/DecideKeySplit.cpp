@@ -89,7 +89,7 @@ private:
 FormChoice tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &group, const Target &target,
                                       bool gridSync) {
   FormChoice best;
-  best.form = kPartsOfRowsForm;
+  best.form = tile::Form::partsOfRows;
   best.numerics.reassociates = true;
   const TensorExpr &maximum = graph.exprs()[group.maximum];
   if (maximum.domainSize() / group.keys > 2 * target.cores) {

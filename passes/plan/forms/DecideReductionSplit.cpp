@@ -104,7 +104,7 @@ SmallVector<int64_t> partCounts(int64_t extent, int64_t most) {
 
 FormChoice tilewright::decideSplit(linalg::GenericOp op, const Target &target, bool gridSync) {
   FormChoice best;
-  best.form = kTwoPhaseForm;
+  best.form = tile::Form::twoPhaseReduction;
   best.numerics = numericsOfTwoPhases(op);
   best.wouldChange = "a reduction or a device for which two phases are predicted to take clearly less time";
   bool products = multiplies(op);

@@ -14,6 +14,8 @@ namespace {
 struct RequestForms : impl::RequestFormsBase<RequestForms> {
   using RequestFormsBase::RequestFormsBase;
 
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<tile::TileDialect>(); }
+
   void runOnOperation() override {
     if (planIn.empty())
       return;

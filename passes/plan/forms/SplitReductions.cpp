@@ -136,7 +136,7 @@ private:
     FormChoice whole;
     whole.reason = multiplies(op) ? "" : whyResident(named, op, machine);
     if (!whole.reason.empty()) {
-      whole.form = kTwoPhaseForm;
+      whole.form = tile::Form::twoPhaseReduction;
       whole.numerics = numericsOfTwoPhases(op);
       whole.wouldChange = "rows that no block can keep";
       return whole;

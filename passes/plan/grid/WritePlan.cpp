@@ -156,11 +156,11 @@ private:
     plan.id = id;
     plan.op = opName(id);
     plan.form = formOf(expr);
-    if (plan.form == kRunningMaximum && llvm::none_of(part.space.roots, [&](const GroupRoot &root) {
+    if (plan.form == tile::Form::onlineSoftmax && llvm::none_of(part.space.roots, [&](const GroupRoot &root) {
           return root.reference == static_cast<int64_t>(id);
         }))
-      plan.form = "as-is";
-    if (isMaximumOfBlocks(plan.form))
+      plan.form = tile::Form::asIs;
+    if (isOnlineSoftmaxOfBlocks(plan.form))
       plan.form = formOfBlocks(part.space);
     auto root = llvm::find_if(part.space.roots, [&](const GroupRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
@@ -188,10 +188,10 @@ private:
     return microKernelFor(graph, root, target, numerics);
   }
 
-  static std::string formOfBlocks(const IterationSpace &space) {
+  static tile::Form formOfBlocks(const IterationSpace &space) {
     if (space.blocksPerTile() == 1)
-      return "as-is";
-    return space.counted ? kMaximumOfCounted.str() : kMaximumOfBlocks.str();
+      return tile::Form::asIs;
+    return space.counted ? tile::Form::onlineSoftmaxWithBound : tile::Form::onlineSoftmaxOfBlocks;
   }
 
   /// Returns true if a root adds in another order than its domain's. This happens if threads of a block or lanes share
@@ -225,20 +225,23 @@ private:
     for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
       std::string name = "in" + std::to_string(firstInput + i);
       if (llvm::is_contained(space.workgroupStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, "workgroup", {}});
+        plan.tensors.push_back({name, tile::Space::block, tile::Lifetime::workgroup, {}});
       else if (llvm::is_contained(space.tileStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, "tile", {}});
+        plan.tensors.push_back({name, tile::Space::block, tile::Lifetime::tile, {}});
       else
-        plan.tensors.push_back({name, tile::Space::global, "kernel", {}});
+        plan.tensors.push_back({name, tile::Space::global, tile::Lifetime::kernel, {}});
     }
     auto nameOfResult = [&](Value result) { return resultName(graph, cast<OpResult>(result)); };
     for (const GroupRoot &root : space.roots)
       for (Value result : graph.exprs()[root.expr].op->getResults())
         if (!space.readingNests(result).empty())
-          plan.tensors.push_back({nameOfResult(result), tile::Space::block, "tile", {}});
+          plan.tensors.push_back({nameOfResult(result), tile::Space::block, tile::Lifetime::tile, {}});
     for (Value tensor : space.outputs) {
       bool streamed = llvm::is_contained(space.streamed, tensor);
-      plan.tensors.push_back({nameOfResult(tensor), tile::Space::global, streamed ? "stream" : "kernel", {}});
+      plan.tensors.push_back({nameOfResult(tensor),
+                              tile::Space::global,
+                              streamed ? tile::Lifetime::stream : tile::Lifetime::kernel,
+                              {}});
     }
   }
 

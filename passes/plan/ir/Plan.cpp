@@ -30,7 +30,7 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
     os << " share tiles of " << part.steps << " steps";
   os << "\n";
   for (const OpPlan &op : part.ops) {
-    os << "    op" << op.id << " " << op.op << " " << op.form;
+    os << "    op" << op.id << " " << op.op << " " << tile::stringifyForm(op.form);
     if (op.root)
       os << " root dims " << list(op.dims);
     if (!op.numerics.accumulation.empty())
@@ -43,7 +43,7 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
   }
   for (const TensorPlan &tensor : part.tensors) {
     os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
-       << tensor.lifetime;
+       << tile::stringifyLifetime(tensor.lifetime);
     for (const LayoutStep &step : tensor.layout)
       os << ", " << step.kind << " " << list(step.arguments);
     os << "\n";

@@ -31,7 +31,7 @@ struct LayoutStep {
 struct TensorPlan {
   std::string tensor; ///< "op3.0" (result 0 of op 3) or "in2" (kernel input 2)
   tile::Space space = tile::Space::global;
-  std::string lifetime; ///< "point", "tile", "workgroup", "kernel", or "stream" (stores that bypass the caches)
+  tile::Lifetime lifetime = tile::Lifetime::kernel; ///< `stream`: that of the kernel, with stores that bypass caches
   std::vector<LayoutStep> layout; ///< empty: dense row-major
 };
 
@@ -46,7 +46,7 @@ struct LevelMovement {
 struct OpPlan {
   unsigned id;                ///< index in the tensor graph of the block
   std::string op;             ///< op name, for the reader
-  std::string form = "as-is"; ///< the algebra used; see architecture section 1
+  tile::Form form = tile::Form::asIs; ///< the algebra used
   Numerics numerics;
   bool root = false;         ///< true if a loop nest of its own computes it (FusionStitching's sub-root)
   std::vector<int64_t> dims; ///< dim of the iteration space for each domain dim; only for roots

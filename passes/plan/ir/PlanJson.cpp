@@ -157,10 +157,6 @@ template <typename Mapper> void mapFields(Mapper &map, Plan &record) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-json::Value write(tile::Scope scope) { return tile::stringifyScope(scope); }
-json::Value write(tile::Space space) { return tile::stringifySpace(space); }
-json::Value write(tile::Residency residency) { return tile::stringifyResidency(residency); }
-json::Value write(tile::Operands operands) { return tile::stringifyOperands(operands); }
 json::Value write(NumericsMode mode) { return stringify(mode); }
 template <typename T> json::Value write(const T &value);
 template <typename T> json::Value write(const std::vector<T> &values);
@@ -181,6 +177,8 @@ struct ObjectWriter {
 template <typename T> json::Value write(const T &value) {
   if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
     return value;
+  } else if constexpr (std::is_enum_v<T>) {
+    return tile::stringifyEnum(value);
   } else {
     ObjectWriter writer;
     mapFields(writer, const_cast<T &>(value)); // which the writer does not change
@@ -319,26 +317,26 @@ bool readEnum(const json::Value &value, Enum &out, json::Path path, std::optiona
     path.report(expected);
   return known.has_value();
 }
+
+/// The message if a value is none of an enum's.
+template <typename Enum> constexpr StringLiteral kExpected = "";
+template <>
+constexpr StringLiteral kExpected<tile::Scope> = "expected one of thread, warp, block, cluster, grid, launch, host";
+template <>
+constexpr StringLiteral kExpected<tile::Space> = "expected one of register, block, cluster, global, host";
+template <> constexpr StringLiteral kExpected<tile::Lifetime> = "expected one of tile, workgroup, kernel, stream";
+template <> constexpr StringLiteral kExpected<tile::Residency> = "expected step or walk";
+template <> constexpr StringLiteral kExpected<tile::Operands> = "expected one of none, lhs, rhs, both";
+template <>
+constexpr StringLiteral kExpected<tile::Form> = "expected the name of a form, such as 'as-is' or 'online softmax'";
 } // namespace
 
 // llvm::json finds these functions by argument-dependent lookup, so each one is in the namespace of its type. LLVM
 // defines those for scalars, std::vector, std::map and std::optional.
 namespace tilewright::tile {
-static bool fromJSON(const json::Value &value, Scope &out, json::Path path) {
-  return readEnum(value, out, path, symbolizeScope,
-                  "expected one of thread, warp, block, cluster, grid, launch, host");
-}
-
-static bool fromJSON(const json::Value &value, Space &out, json::Path path) {
-  return readEnum(value, out, path, symbolizeSpace, "expected one of register, block, cluster, global, host");
-}
-
-static bool fromJSON(const json::Value &value, Residency &out, json::Path path) {
-  return readEnum(value, out, path, symbolizeResidency, "expected step or walk");
-}
-
-static bool fromJSON(const json::Value &value, Operands &out, json::Path path) {
-  return readEnum(value, out, path, symbolizeOperands, "expected one of none, lhs, rhs, both");
+template <typename Enum, typename = std::enable_if_t<std::is_enum_v<Enum>>>
+static bool fromJSON(const json::Value &value, Enum &out, json::Path path) {
+  return readEnum<Enum>(value, out, path, symbolizeEnum<Enum>, kExpected<Enum>);
 }
 } // namespace tilewright::tile
 

@@ -72,7 +72,7 @@ private:
   /// the root's reference.
   bool takesReference(GroupRoot &root, const RootAccess &access, const GroupRoot &producer) {
     const TensorExpr &maximum = graph.exprs()[producer.expr];
-    if (formOf(maximum) != kRunningMaximum || producer.dims[maximum.reductions.front()] != space.vector ||
+    if (formOf(maximum) != tile::Form::onlineSoftmax || producer.dims[maximum.reductions.front()] != space.vector ||
         !readsOwnPlace(root, access, producer) || !mayUseReference(root, producer.expr))
       return false;
     if (int64_t running = nests[producer.nest].running; running >= 0 && running != producer.expr)

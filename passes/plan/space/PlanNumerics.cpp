@@ -100,12 +100,13 @@ static std::string checkReduction(const TensorExpr &expr, const Numerics &numeri
 
 std::string tilewright::checkNumerics(const TensorExpr &expr, const OpPlan &op, NumericsMode mode) {
   // A plan may always complete a maximum before it is used.
-  std::string form = formOf(expr);
-  bool waits = (form == kRunningMaximum || isMaximumOfBlocks(form)) && op.form == "as-is";
-  bool countsAll = form == kMaximumOfCounted && op.form == kMaximumOfBlocks;
+  using tile::Form;
+  Form form = formOf(expr);
+  bool waits = (form == Form::onlineSoftmax || isOnlineSoftmaxOfBlocks(form)) && op.form == Form::asIs;
+  bool countsAll = form == Form::onlineSoftmaxWithBound && op.form == Form::onlineSoftmaxOfBlocks;
   if (op.form != form && !waits && !countsAll)
-    return "has the form '" + form + "', not '" + op.form + "'";
-  if (mode == NumericsMode::strict && op.form != "as-is")
+    return llvm::formatv("has the form '{0}', not '{1}'", tile::stringifyForm(form), tile::stringifyForm(op.form));
+  if (mode == NumericsMode::strict && op.form != Form::asIs)
     return "strict numerics keep the graph's algebra, so its form must be 'as-is'";
   if (expr.oneReliesOnOne() && (!op.numerics.accumulation.empty() || op.numerics.reassociates))
     return "accumulates nothing";

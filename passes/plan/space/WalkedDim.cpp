@@ -27,7 +27,7 @@ Walk tilewright::walkAlong(const TensorGraph &graph, const GroupChoice &group, A
   for (const GroupRoot &root : roots)
     walked.push_back(walkedRoot(graph, group, roots, root));
   return decideWalk(walked, dim, [&](unsigned maximum) -> SmallVector<Relation> {
-    if (!isMaximumOfBlocks(formOf(graph.exprs()[roots[maximum].expr])))
+    if (!isOnlineSoftmaxOfBlocks(formOf(graph.exprs()[roots[maximum].expr])))
       return {};
     auto producerOf = [&](unsigned expr, unsigned input) -> int64_t {
       for (unsigned edge : graph.inEdges(expr))

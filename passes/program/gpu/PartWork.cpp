@@ -100,8 +100,7 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
 
 BlockResources tilewright::resourcesOf(ParallelOp part, const Target &target) {
   auto program = part->getParentOfType<ProgramOp>();
-  auto registers = part->getAttrOfType<IntegerAttr>(kRegistersAttr);
   return {part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles(),
           blockShapeOf(part).threads, sharedBytesOf(program, target),
-          registers ? registers.getInt() : registersOf(part, threadsOf(program), target)};
+          registersOf(part, threadsOf(program), target)};
 }

@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// On a part: registers per thread, as ptxas reports them.
-inline constexpr llvm::StringLiteral kRegistersAttr = "tile.registers";
-
 /// Returns the threads per block, which is the same for all parts of a program.
 int64_t threadsOf(tile::ProgramOp program);
 

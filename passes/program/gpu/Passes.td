@@ -91,8 +91,8 @@ def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"
     their launches or alone, whose parts are phases with `tile.sync <grid>` between
     them. Output: programs whose phases share a kernel only if all their blocks are
     certain to be resident at once on every device of the target, considering threads,
-    shared memory and registers (`tile.registers` on a part, as reported by `ptxas`,
-    or else a bound that launch bounds enforce). The plan has decided that they pay.
+    shared memory and registers (a bound that launch bounds enforce). The plan has
+    decided that they pay.
     Every other barrier becomes a launch: the part behind it becomes a
     program of its own, with a missed remark that gives the reason, and the tensors
     that the phases hand over become results of one program and inputs of the other.

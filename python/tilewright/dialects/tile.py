@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import ir
 from tilewright.dialects import _tile_ops_gen as _ops
+from tilewright.dialects._tile_enum_gen import Form as Form
 from tilewright.dialects._tile_enum_gen import Math as Math
 from tilewright.dialects._tile_enum_gen import Operands as Operands
 from tilewright.dialects._tile_enum_gen import Residency as Residency
@@ -49,10 +50,10 @@ class Numerics:
     roundings: Roundings
     math: Math
     forms: tuple[str, ...] = ()
-    """Names of algebra that replaces the graph's own."""
+    """Algebra that replaces the graph's own, by the names of `Form`."""
 
     def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
-        """Raises `IrError` if a form is empty or named twice."""
+        """Raises `IrError` if a form is unknown or named twice."""
         forms = ", ".join(f'"{form}"' for form in self.forms)
         named = f", forms = [{forms}]" if self.forms else ""
         return ir.Attribute.parse(f"#tile.numerics<{self.roundings}, {self.math}{named}>", context)

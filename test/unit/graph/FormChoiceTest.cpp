@@ -16,7 +16,7 @@ protected:
 
   static FormChoice split(bool taken, std::vector<int64_t> parts) {
     FormChoice choice;
-    choice.form = "split";
+    choice.form = tile::Form::twoPhaseReduction;
     choice.taken = taken;
     choice.parameters = {{"parts", std::move(parts)}};
     choice.reason = "the rule says so";
@@ -39,13 +39,13 @@ TEST_F(FormChoiceTest, offers_are_numbered_by_form_and_recorded_in_their_order) 
   first.otherwiseSeconds = 2e-6;
   first.wouldChange = "less K";
   FormChoice other;
-  other.form = "other";
+  other.form = tile::Form::mergedContractions;
   ASSERT_TRUE(succeeded(settle(first)) && succeeded(settle(other)) && succeeded(settle(split(false, {}))));
   std::vector<FormChoice> recorded = recordedForms(function);
   ASSERT_EQ(recorded.size(), 3u);
-  EXPECT_EQ(recorded[0].label(), "form 'split' 0 of func.return");
-  EXPECT_EQ(recorded[1].label(), "form 'other' 0 of func.return");
-  EXPECT_EQ(recorded[2].label(), "form 'split' 1 of func.return");
+  EXPECT_EQ(recorded[0].label(), "form 'two-phase reduction' 0 of func.return");
+  EXPECT_EQ(recorded[1].label(), "form 'merged contractions' 0 of func.return");
+  EXPECT_EQ(recorded[2].label(), "form 'two-phase reduction' 1 of func.return");
   EXPECT_EQ(recorded[0].parameters, first.parameters);
   EXPECT_EQ(recorded[0].numerics.accumulation, "f32");
   EXPECT_TRUE(recorded[0].numerics.reassociates);
@@ -79,7 +79,7 @@ TEST_F(FormChoiceTest, a_request_that_cannot_be_carried_out_is_an_error_at_the_o
   std::string said;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { said = diagnostic.str(); });
   EXPECT_TRUE(failed(settle(split(false, {}))));
-  EXPECT_EQ(said, "illegal plan: takes form 'split' 0 of func.return, but 7 is odd");
+  EXPECT_EQ(said, "illegal plan: takes form 'two-phase reduction' 0 of func.return, but 7 is odd");
   EXPECT_TRUE(recordedForms(function).empty());
 }
 
@@ -88,7 +88,7 @@ TEST_F(FormChoiceTest, what_is_not_on_record_is_named) {
   std::vector<FormChoice> recorded = recordedForms(function);
   FormChoice missing = split(true, {4});
   missing.number = 1;
-  EXPECT_EQ(whyNotRecorded({missing}, recorded), "names form 'split' 1; the graph offers 1 of this form");
+  EXPECT_EQ(whyNotRecorded({missing}, recorded), "names form 'two-phase reduction' 1; the graph offers 1 of this form");
   EXPECT_NE(whyNotRecorded({split(true, {8})}, recorded), "");
   EXPECT_NE(whyNotRecorded({split(false, {})}, recorded), "");
   EXPECT_EQ(whyNotRecorded({split(true, {4})}, recorded), "");

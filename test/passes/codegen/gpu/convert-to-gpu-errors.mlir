@@ -132,7 +132,7 @@ tile.program @copies_of_what outputs 1 {
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
-    // expected-error @below {{tile.prefetch: expected an array of "lhs" and "rhs"}}
+    // expected-error @below {{'tile.prefetch' must be an array of "lhs" and "rhs"}}
     tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.prefetch = ["columns"]} {
     ^bb0(%s: f32):

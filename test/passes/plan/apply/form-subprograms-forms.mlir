@@ -16,7 +16,7 @@
 
 //--- graph.mlir
 func.func @sum(%x: tensor<37x53xf32>) -> tensor<37xf32> attributes {
-    tile.forms = [{form = "merged contractions", number = 0 : i64, taken = false, ops = ["linalg.matmul", "linalg.matmul"], reason = "padding costs more"}]} {
+    tile.forms = [#tile.form<form = "merged contractions", number = 0, taken = false, ops = ["linalg.matmul", "linalg.matmul"], reason = "padding costs more">]} {
   %zero = arith.constant dense<0.0> : tensor<37xf32>
   %s = linalg.reduce { arith.addf } ins(%x : tensor<37x53xf32>) outs(%zero : tensor<37xf32>) dimensions = [1]
   return %s : tensor<37xf32>

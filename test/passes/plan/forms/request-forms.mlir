@@ -6,7 +6,7 @@
 // RUN: not tilewright-opt %t/graph.mlir --pass-pipeline='builtin.module(tile-request-forms{plan-in=%t/ops.json},func.func(tile-merge-contractions{target=x86-64-avx512}))' 2>&1 | FileCheck %s --check-prefix=OPS
 
 // The merge that the rule takes is declined, and the record says why.
-// APART: tile.forms = [{{.*}}form = "merged contractions", {{.*}}number = 0 : i64, ops = ["linalg.matmul", "linalg.matmul"], {{.*}}reason = "the given plan says so", {{.*}}taken = false
+// APART: tile.forms = [#tile.form<form = "merged contractions", number = 0, taken = false, ops = ["linalg.matmul", "linalg.matmul"], {{.*}}reason = "the given plan says so"
 // APART-COUNT-2: = linalg.matmul
 
 // Other columns than the rule's are laid out.

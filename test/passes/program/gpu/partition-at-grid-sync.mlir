@@ -84,15 +84,15 @@ tile.program @one_phase outputs 1 {
 
 #id = affine_map<(d0)[s0] -> (d0)>
 
-// The register count of ptxas bounds how many blocks are resident: 4 blocks of 256 threads per SM with 64 registers,
-// one with 255. Parts that walk their tiles then get fewer workgroups.
+// Registers bound how many blocks are resident: 4 blocks of 256 threads per SM with 64 registers a thread. Parts that
+// walk their tiles then get fewer workgroups.
 // KEPT-LABEL: tile.program @many_tiles
-// KEPT: tile.parallel [4194304] tiles [1024] workgroups 132
+// KEPT: tile.parallel [4194304] tiles [1024] workgroups 528
 // KEPT: tile.sync <grid>
-// KEPT: tile.parallel [4194304] tiles [1024] workgroups 132
+// KEPT: tile.parallel [4194304] tiles [1024] workgroups 528
 tile.program @many_tiles outputs 2 {
 ^bb0(%x: !tile.slice<4194304xf32, global>, %p: !tile.slice<4194304xf32, global>, %y: !tile.slice<4194304xf32, global>):
-  tile.parallel [4194304] tiles [1024] workgroups 4096 attributes {tile.threads = 256 : i64, tile.group = 0 : i64, tile.registers = 255 : i64} {
+  tile.parallel [4194304] tiles [1024] workgroups 4096 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
     tile.walk {
     ^bb0(%i: index):
       tile.compute [4194304] sizes [1024] offsets [0] (%i) vector 0 reduce [] {
