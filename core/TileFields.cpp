@@ -46,7 +46,9 @@ Described tilewright::tileFields(MlirAttribute attribute) {
                                      {"step", gemm.getStep()},
                                      {"stages", gemm.getStages()},
                                      {"lhs", stringifyResidency(gemm.getLhs()).str()},
-                                     {"prefetch", stringifyOperands(gemm.getPrefetch()).str()}});
+                                     {"prefetch", stringifyOperands(gemm.getPrefetch()).str()},
+                                     {"lhs_copy", gemm.getLhsCopy()},
+                                     {"rhs_copy", gemm.getRhsCopy()}});
       })
       .Case([](tile::TargetAttr target) {
         TileFields fields{{"name", target.getName().str()}};

@@ -61,14 +61,6 @@ static bool isSwizzledShape(Attribute value) {
   return shape && shape.size() == 2 && shape[0] > 0 && shape[1] > 0;
 }
 
-static bool isOperands(Attribute value) {
-  auto names = dyn_cast<ArrayAttr>(value);
-  return names && llvm::all_of(names, [](Attribute name) {
-           auto text = dyn_cast<StringAttr>(name);
-           return text && (text.getValue() == "lhs" || text.getValue() == "rhs");
-         });
-}
-
 static bool isArrays(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   return list && llvm::all_of(list, llvm::IsaPred<DenseI64ArrayAttr>);
@@ -105,7 +97,6 @@ static const Declaration kDeclarations[] = {
      "tile.subprogram and tile.parallel"},
     {kClusterAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, ComputeOp, FunctionOpInterface>,
      "tile.subprogram, tile.parallel, tile.compute and functions"},
-    {kPrefetchAttr, isOperands, "an array of \"lhs\" and \"rhs\"", isOneOf<ComputeOp>, "tile.compute"},
     {kAlignedAsAttr, isOf<AffineMapAttr>, kMap, isOneOf<AllocOp>, "tile.alloc"},
     {kResidentTileAttr, isAtLeast<0>, kNumber, isOneOf<AllocOp>, "tile.alloc"},
     {kUtilPropertiesAttr, isOf<DictionaryAttr>, "a dictionary", isOneOf<FunctionOpInterface>, kFunctions},

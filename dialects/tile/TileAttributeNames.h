@@ -70,11 +70,6 @@ inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 /// `tile.copy`: the same number, for a tile whose copy the cluster shares.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";
 
-/// On a contraction's `tile.compute`: an array of "lhs" and "rhs", the operands whose first steps are prefetched.
-/// They are copied during the contraction before it in its block; for the first one of a loop, during the last one of
-/// the previous iteration; for the first one of a phase, before the grid barrier in front of it.
-inline constexpr llvm::StringLiteral kPrefetchAttr = "tile.prefetch";
-
 /// On a `tile.alloc` inside a walk: an affine map from the tile's offsets to the tensor element that the buffer's first
 /// element holds (dialects/tile/BufferOffsets.h).
 inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";

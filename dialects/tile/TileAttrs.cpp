@@ -48,7 +48,8 @@ LogicalResult NumericsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
 }
 
 LogicalResult GemmAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t m, int64_t n,
-                               int64_t kSlices, int64_t step, int64_t stages, Residency, Operands) {
+                               int64_t kSlices, int64_t step, int64_t stages, Residency, Operands,
+                               int64_t lhsCopy, int64_t rhsCopy) {
   for (auto [name, value] : {std::pair("m", m), std::pair("n", n), std::pair("k_slices", kSlices),
                              std::pair("step", step)})
     if (value < 1 || !llvm::isPowerOf2_64(value))
@@ -58,6 +59,9 @@ LogicalResult GemmAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
                        << " slices";
   if (stages < 2)
     return emitError() << "A5: a contraction needs at least two stages, not " << stages;
+  for (auto [name, bytes] : {std::pair("lhs_copy", lhsCopy), std::pair("rhs_copy", rhsCopy)})
+    if (bytes < 0 || bytes > 16 || (bytes > 0 && !llvm::isPowerOf2_64(bytes)))
+      return emitError() << "A9: " << name << " must be 0 or a power of two of at most 16 bytes, not " << bytes;
   return success();
 }
 

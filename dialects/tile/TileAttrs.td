@@ -106,6 +106,59 @@ def Tile_Operands : I32EnumAttr<"Operands", "a choice of the two operands of a c
   let genSpecializedAttr = 0;
 }
 
+def Tile_Lifetime : I32EnumAttr<"Lifetime", "how long a kernel holds a tensor in its memory", [
+    I32EnumAttrCase<"tile", 0>, I32EnumAttrCase<"workgroup", 1>, I32EnumAttrCase<"kernel", 2>,
+    I32EnumAttrCase<"stream", 3>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_Form : I32EnumAttr<"Form", "algebra that computes an op", [
+    I32EnumAttrCase<"asIs", 0, "as-is">,
+    I32EnumAttrCase<"mergedContractions", 1, "merged contractions">,
+    I32EnumAttrCase<"twoPhaseReduction", 2, "two-phase reduction">,
+    I32EnumAttrCase<"partsOfRows", 3, "sums relative to maxima of parts">,
+    I32EnumAttrCase<"twoMomentVariance", 4, "two-moment variance">,
+    I32EnumAttrCase<"deferredDivision", 5, "division after its contraction">,
+    I32EnumAttrCase<"exponentialsForBf16", 6, "exponentials within 2^-13">,
+    I32EnumAttrCase<"onlineSoftmax", 7, "online softmax">,
+    I32EnumAttrCase<"onlineSoftmaxOfBlocks", 8, "online softmax of blocks">,
+    I32EnumAttrCase<"onlineSoftmaxWithBound", 9, "online softmax with a causal bound">,
+    I32EnumAttrCase<"wideSum", 10, "rounding after a sum in f32">,
+    I32EnumAttrCase<"integerSum", 11, "scales after a sum of integers">]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_FormAttr : AttrDef<Tile_Dialect, "Form"> {
+  let mnemonic = "form";
+  let summary = "a form that is offered for ops of a function, and whether it is taken";
+  let description = [{
+    Offers of a form are numbered in the order in which its pass makes them. `ops`
+    names the ops that the form would replace, and `parameters` holds integers by
+    name, such as the number of parts of a split. The other fields are for readers:
+    what the form does to numbers, the predicted seconds with it and without it, why
+    it is taken or not, and what would change that. The array `tile.forms` of a
+    function records choices, and `tile.requested_forms` requests them of the passes
+    that follow. Constraints: (A6) the form is one that the dialect knows; (A7)
+    parameters are arrays of i64; (A8) ops and locations are strings.
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$form, "unsigned":$number, "bool":$taken,
+    OptionalParameter<"::mlir::ArrayAttr">:$ops,
+    OptionalParameter<"::mlir::DictionaryAttr">:$parameters,
+    StringRefParameter<"", "\"\"">:$accumulation,
+    DefaultValuedParameter<"bool", "false">:$reassociates,
+    DefaultValuedParameter<"int64_t", "0">:$roundings_removed,
+    OptionalParameter<"::mlir::FloatAttr">:$seconds,
+    OptionalParameter<"::mlir::FloatAttr">:$otherwise_seconds,
+    StringRefParameter<"", "\"\"">:$reason,
+    StringRefParameter<"", "\"\"">:$would_change,
+    OptionalParameter<"::mlir::ArrayAttr">:$locations);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Tile_GemmAttr : AttrDef<Tile_Dialect, "Gemm"> {
   let mnemonic = "gemm";
   let summary = "how the threads of a block on a GPU compute a contraction";
@@ -117,17 +170,27 @@ def Tile_GemmAttr : AttrDef<Tile_Dialect, "Gemm"> {
     `step` elements of K, and shared memory holds `stages` steps at once. A copy
     of lhs stays for one `step`, or for the whole `walk` of a tile over blocks of
     N. `prefetch` names the operands whose first steps are copied before the
-    contraction begins. Constraints: (A4) units, slices and the step are powers
-    of two, the step has at least one element for each slice; (A5) there are at
-    least two stages.
+    contraction begins: during the contraction before it in its block; for the first
+    one of a loop, during the last one of the previous iteration; for the first one of
+    a phase, before the grid barrier in front of it. `lhs_copy` and `rhs_copy` are the bytes that a thread copies
+    at once from global memory: an element, or the 4, 8 or 16 bytes of an asynchronous
+    copy. Operands in a swizzled layout are copied in bulk instead, and those that
+    another nest leaves in shared memory not at all, so these have 0. Constraints:
+    (A4) units, slices and the step are powers of two, the step has at least one
+    element for each slice; (A5) there are at least two stages; (A9) copies are of 0
+    bytes, or of a power of two that is at most 16.
   }];
   let parameters = (ins
     "int64_t":$m, "int64_t":$n,
     DefaultValuedParameter<"int64_t", "1">:$k_slices,
     "int64_t":$step, "int64_t":$stages,
     DefaultValuedParameter<"::tilewright::tile::Residency", "::tilewright::tile::Residency::step">:$lhs,
-    DefaultValuedParameter<"::tilewright::tile::Operands", "::tilewright::tile::Operands::none">:$prefetch);
-  let assemblyFormat = "`<` struct($m, $n, $k_slices, $step, $stages, $lhs, $prefetch) `>`";
+    DefaultValuedParameter<"::tilewright::tile::Operands", "::tilewright::tile::Operands::none">:$prefetch,
+    DefaultValuedParameter<"int64_t", "16">:$lhs_copy,
+    DefaultValuedParameter<"int64_t", "16">:$rhs_copy);
+  let assemblyFormat = [{
+    `<` struct($m, $n, $k_slices, $step, $stages, $lhs, $prefetch, $lhs_copy, $rhs_copy) `>`
+  }];
   let genVerifyDecl = 1;
 }
 

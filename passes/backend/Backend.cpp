@@ -21,7 +21,8 @@ Prediction Backend::estimate(ArrayRef<GroupWork> groups, const Target &target, d
 
 double Backend::startSeconds(const IterationSpace &, const Target &) const { return 0; }
 
-void Backend::finishPlan(Plan &, const TensorGraph &, const Target &, llvm::function_ref<int64_t(unsigned)>) const {}
+void Backend::finishPlan(Plan &, const TensorGraph &, const Target &,
+                         llvm::function_ref<const PlannedGroup &(unsigned)>) const {}
 
 std::string Backend::settlePlan(Plan &, const TensorGraph &, const Target &, std::vector<PlanRemark> &) const {
   return "";

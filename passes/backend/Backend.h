@@ -63,10 +63,10 @@ public:
   /// apart. By default, they are 0.
   virtual double startSeconds(const IterationSpace &space, const Target &target) const;
 
-  /// Adds to a plan that was just made what only this kind of machine needs. `kSlicesOf` returns the slices of K for
-  /// which the planner chose the block of a contraction.
+  /// Adds to a plan that was just made what only this kind of machine needs. `groupOf` returns the group that the
+  /// planner made of an op.
   virtual void finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
-                          llvm::function_ref<int64_t(unsigned op)> kSlicesOf) const;
+                          llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const;
 
   /// Adds to a legal plan, which may be from a file, what it leaves open, and remarks on what differs from it. Returns
   /// why the plan cannot be carried out, or an empty string.

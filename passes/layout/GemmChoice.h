@@ -14,16 +14,17 @@ struct GemmChoice {
   int64_t step = 1, stages = 2;
   tile::Residency lhs = tile::Residency::step;
   tile::Operands prefetch = tile::Operands::none;
+  int64_t lhsCopy = 16, rhsCopy = 16;
 };
 
 inline GemmChoice choiceOf(tile::GemmAttr attr) {
   return {attr.getM(),      attr.getN(),   attr.getKSlices(), attr.getStep(),
-          attr.getStages(), attr.getLhs(), attr.getPrefetch()};
+          attr.getStages(), attr.getLhs(), attr.getPrefetch(), attr.getLhsCopy(), attr.getRhsCopy()};
 }
 
 inline tile::GemmAttr attrOf(const GemmChoice &choice, mlir::MLIRContext *context) {
   return tile::GemmAttr::get(context, choice.m, choice.n, choice.kSlices, choice.step, choice.stages, choice.lhs,
-                             choice.prefetch);
+                             choice.prefetch, choice.lhsCopy, choice.rhsCopy);
 }
 
 inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const GemmChoice &choice) {
@@ -35,6 +36,9 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const GemmChoice &ch
     os << ", resident lhs";
   if (choice.prefetch != tile::Operands::none)
     os << ", prefetch " << tile::stringifyOperands(choice.prefetch);
+  for (auto [name, bytes] : {std::pair("lhs", choice.lhsCopy), std::pair("rhs", choice.rhsCopy)})
+    if (bytes > 0 && bytes < 16)
+      os << ", " << name << " copied by " << bytes << " bytes";
   return os;
 }
 

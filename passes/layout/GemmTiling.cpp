@@ -137,8 +137,8 @@ static void setSlots(const GemmTile &tile, const MicroKernel &kernel, GemmTiling
   // Warps read at least one atom of an operand whose K is not contiguous, and so do threads of the rows of lhs.
   int64_t lhsLine = tile.lhsAlongK ? tiling.heldM : std::max(tiling.heldM, kAtomBytes / tile.lhsBytes);
   tiling.rhsLine = isWarp ? std::max(tiling.n, kAtomBytes / tile.rhsBytes) : tiling.n;
-  tiling.lhsShifted = canShift(kernel) && tile.lhsShifted;
-  tiling.rhsShifted = canShift(kernel) && tile.rhsShifted;
+  tiling.lhsShifted = canShift(kernel) && tile.lhsShifted && tiling.lhsCopy > tile.lhsBytes;
+  tiling.rhsShifted = canShift(kernel) && tile.rhsShifted && tiling.rhsCopy > tile.rhsBytes;
   int64_t lhsBytes = lhsLine * tiling.step * tile.lhsBytes, rhsBytes = tiling.rhsLine * tiling.step * tile.rhsBytes;
   if (tiling.lhsShifted)
     lhsBytes += (tile.lhsAlongK ? tiling.heldM : tiling.step) * kAtomBytes;
@@ -154,6 +154,9 @@ std::string tilewright::whyNoGemm(const GemmChoice &choice) {
                              std::pair("step", choice.step)})
     if (value < 1 || !llvm::isPowerOf2_64(value))
       return llvm::formatv("{0} must be a power of two, not {1}", name, value);
+  for (auto [name, bytes] : {std::pair("lhsCopy", choice.lhsCopy), std::pair("rhsCopy", choice.rhsCopy)})
+    if (bytes < 0 || bytes > kAtomBytes || (bytes > 0 && !llvm::isPowerOf2_64(bytes)))
+      return llvm::formatv("{0} must be 0 or a power of two of at most {1} bytes, not {2}", name, kAtomBytes, bytes);
   return "";
 }
 
@@ -179,6 +182,8 @@ std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int
   tiling.accumulators = tiling.ownM * tiling.ownN / lanesOfUnit;
   tiling.step = choice.step;
   tiling.stages = choice.stages;
+  tiling.lhsCopy = choice.lhsCopy;
+  tiling.rhsCopy = choice.rhsCopy;
   if (std::string why = whyNotShared(tile, threads, kernel, tiling); !why.empty())
     return refuse(why);
   if (std::string why = whyNotInSteps(tile, kernel, tiling); !why.empty())

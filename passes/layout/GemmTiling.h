@@ -51,6 +51,7 @@ struct GemmTiling {
   int64_t residentSteps = 0;                  ///< steps of lhs if all stay resident across an outer loop; 0: none
   int64_t accumulatorThreads = 0, accumulatorBytes = 4; ///< threads that hold the tile once; bytes per accumulator
   bool lhsShifted = false, rhsShifted = false;          ///< lines have room to begin after the first element
+  int64_t lhsCopy = 0, rhsCopy = 0;                     ///< bytes that a thread copies at once; 0: none
   bool loadsOperands = true;                            ///< operands go through registers before they are multiplied
   bool overlaps = false;                                ///< a step is still being multiplied when the next one begins
 

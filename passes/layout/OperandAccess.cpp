@@ -8,6 +8,7 @@
 #include "passes/target/AccessBytes.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -140,6 +141,25 @@ int64_t OperandAccess::copiedAtOnce(int64_t dim, int64_t k, int64_t points, int6
   while (most > 1 && !isGuardedByRuns(inner, most))
     most /= 2;
   return most * elementBytes >= kLeastAsyncBytes ? most : 1;
+}
+
+int64_t OperandAccess::widestCopy(int64_t dim, int64_t k, int64_t points, int64_t step, bool shifts) const {
+  if (shifts)
+    return liesByK(dim, k) ? kLeastAsyncBytes : kAtomBytes;
+  return copiedAtOnce(dim, k, points, step) * elementBytes;
+}
+
+std::string OperandAccess::whyNotCopied(int64_t bytes, int64_t dim, int64_t k, int64_t points, int64_t step,
+                                        bool shifts) const {
+  int64_t most = widestCopy(dim, k, points, step, shifts);
+  bool isBetween = !shifts && bytes >= std::max(kLeastAsyncBytes, elementBytes) && bytes < most;
+  if (bytes == elementBytes || bytes == most || isBetween)
+    return "";
+  if (bytes > most)
+    return llvm::formatv("a thread copies {0} bytes of it at once at most, not {1}: no more are contiguous and aligned",
+                         most, bytes);
+  return llvm::formatv("a thread copies an element of {0} bytes at once, or {1}{2} bytes, not {3}", elementBytes,
+                       shifts || most == kLeastAsyncBytes ? "" : "4 to ", most, bytes);
 }
 
 bool OperandAccess::beginsInsideWords(int64_t dim, int64_t k) const {

@@ -7,6 +7,8 @@
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/IntegerSet.h"
 
+#include <string>
+
 namespace tilewright {
 
 /// An access to a dense tensor or buffer, in a nest whose dims have these tile sizes and extents.
@@ -33,6 +35,11 @@ struct OperandAccess {
   /// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any
   /// offset of the block, or 1 if those are fewer than cp.async copies. The slot has `points` of M or N, and `step` of K.
   int64_t copiedAtOnce(int64_t dim, int64_t k, int64_t points, int64_t step) const;
+  /// Returns the bytes that a thread copies at once, at most. If `shifts`, a line may be copied from the piece on in
+  /// which it begins (beginsInsideWords): a word if K is contiguous, else the widest copy.
+  int64_t widestCopy(int64_t dim, int64_t k, int64_t points, int64_t step, bool shifts) const;
+  /// Returns why a thread cannot copy so many bytes at once, or an empty string.
+  std::string whyNotCopied(int64_t bytes, int64_t dim, int64_t k, int64_t points, int64_t step, bool shifts) const;
   /// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
   bool beginsInsideWords(int64_t dim, int64_t k) const;
 };

@@ -25,7 +25,7 @@ void PartBuilder::build(OpBuilder &builder) {
   }
   auto parallel = ParallelOp::create(builder, loc, gridExtents, gridTiles, subprogram.getWorkgroups(),
                                      subprogram->getAttrOfType<IntegerAttr>(kStepsAttr), /*partials=*/Value());
-  for (StringRef attr : {kThreadsAttr, kGroupAttr})
+  for (StringRef attr : {kThreadsAttr, kGroupAttr, kClusterAttr})
     if (Attribute value = subprogram->getAttr(attr))
       parallel->setAttr(attr, value);
   Block &workgroup = parallel.getBody().emplaceBlock();

@@ -17,3 +17,13 @@ func.func private @a4_slices() attributes {gemm = #tile.gemm<m = 1, n = 1, k_sli
 
 // expected-error @+1 {{A5: a contraction needs at least two stages, not 1}}
 func.func private @a5_one_stage() attributes {gemm = #tile.gemm<m = 1, n = 1, step = 8, stages = 1>}
+
+// -----
+
+// expected-error @+1 {{A9: lhs_copy must be 0 or a power of two of at most 16 bytes, not 12}}
+func.func private @a9_no_power() attributes {gemm = #tile.gemm<m = 1, n = 1, step = 8, stages = 2, lhs_copy = 12>}
+
+// -----
+
+// expected-error @+1 {{A9: rhs_copy must be 0 or a power of two of at most 16 bytes, not 32}}
+func.func private @a9_too_wide() attributes {gemm = #tile.gemm<m = 1, n = 1, step = 8, stages = 2, rhs_copy = 32>}

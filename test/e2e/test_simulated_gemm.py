@@ -91,6 +91,9 @@ WARPS: dict[str, Gemm] = {
     "units along M": _gemm(m=2, n=1),
     "units along N": _gemm(m=1, n=4),
     "slices of K": _gemm(m=2, n=1, k_slices=2, step=64),
+    "copies of 4 bytes": _gemm(lhs_copy=4),
+    "copies of 8 bytes": _gemm(rhs_copy=8),
+    "copies of elements": _gemm(lhs_copy=2, rhs_copy=2),
 }
 
 
@@ -101,6 +104,18 @@ def test_warps_compute_what_the_plan_says(name: str, target: str, tmp_path: Path
     ran = run("f16", target, "mma_sync-16x8", 128, gemm, tmp_path)
     assert ran.gemm == gemm
     assert ran.report.shared_bytes_per_block == _shared_bytes(gemm, 2)
+
+
+def test_threads_copy_as_many_bytes_at_once_as_the_plan_says(tmp_path: Path) -> None:
+    """Copies of half the bytes are twice as many, for the same bytes."""
+    wide, narrow = (
+        run("f16", "cuda:a100", "mma_sync-16x8", 128, _gemm(lhs_copy=width), tmp_path / str(width)).report
+        for width in (16, 8)
+    )
+    copies = (M * N // (TILE_M * TILE_N)) * TILE_M * K * 2 // 16  # of 16 bytes, of all threads
+    more = narrow.instructions.global_memory - wide.instructions.global_memory
+    assert more * 32 == copies
+    assert narrow.global_reads.bytes == wide.global_reads.bytes
 
 
 THREADS: dict[str, Gemm] = {

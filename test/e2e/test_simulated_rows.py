@@ -177,4 +177,4 @@ def test_the_output_grows_in_registers(attention: Attention, tmp_path: Path) -> 
     assert kernel.count("tile.alloc : ") == 3, (
         "scores, their product with the values, and what that is added to"
     )
-    assert kernel.count("tile.prefetch") == 2, "the values, and the keys of the next block"
+    assert kernel.count("prefetch = rhs") == 2, "the values, and the keys of the next block"

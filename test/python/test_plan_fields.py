@@ -309,10 +309,21 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
     "a gemm": (
         _set(
             _contraction,
-            gemm={"m": 1, "n": 1, "kSlices": 1, "step": 8, "stages": 2, "lhs": "step", "prefetch": "none"},
+            gemm={
+                "m": 1,
+                "n": 1,
+                "kSlices": 1,
+                "step": 8,
+                "stages": 2,
+                "lhs": "step",
+                "prefetch": "none",
+                "lhsCopy": 16,
+                "rhsCopy": 16,
+            },
         ),
         "gemm: only a contraction with a micro kernel on a GPU has one",
     ),
+    "a cluster": (_set(_part, cluster=2), "cluster 2: a processor has none, so it must be 1"),
 }
 ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "no threads": (_set(_part, threads=0, group=0), "a block of 0 threads"),
@@ -362,6 +373,20 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
         _set(_gemm, prefetch="both"),
         "gemm: the first steps of its both cannot be copied ahead",
     ),
+    "copies that are no power of two": (
+        _set(_gemm, lhsCopy=12),
+        "gemm: lhsCopy must be 0 or a power of two of at most 16 bytes, not 12",
+    ),
+    "copies that rows do not allow": (
+        _set(_gemm, lhsCopy=16),
+        "gemm: lhsCopy: a thread copies 4 bytes of it at once at most, not 16",
+    ),
+    "copies that no thread makes": (_set(_gemm, rhsCopy=0), "gemm: rhsCopy: a thread copies .* not 0"),
+    "clusters that are no power of two": (
+        _set(_part, cluster=3),
+        "clusters of 3 blocks: target 'cuda:h200' supports powers of two up to 8",
+    ),
+    "clusters that are too large": (_set(_part, cluster=16), "supports powers of two up to 8"),
 }
 
 

@@ -42,9 +42,10 @@ std::vector<IterationSpace> CudaBackend::tilings(const TensorGraph &graph, const
 }
 
 void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
-                             llvm::function_ref<int64_t(unsigned op)> kSlicesOf) const {
-  chooseGemms(plan, graph, target, kSlicesOf);
+                             llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const {
+  chooseGemms(plan, graph, target, groupOf);
   chooseSwizzledOperands(plan, graph, target);
+  describeCopies(plan, graph, target);
 }
 
 std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
@@ -55,10 +56,10 @@ std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const 
                                      kernel.after, kernel.before, kernel.reason,
                                      kernel.dropsGemm ? "; its gemm, which was for the other, is chosen anew" : "")});
   chooseGemms(plan, graph, target);
-  if (std::string why = whyNotComputed(plan, graph, target); !why.empty())
-    return why;
-  if (std::string why = whyNotLaidOut(plan, graph, target); !why.empty())
-    return why;
+  for (auto whyNot : {whyNotLaidOut, whyNotComputed})
+    if (std::string why = whyNot(plan, graph, target); !why.empty())
+      return why;
+  describeCopies(plan, graph, target);
   for (const PlainCopies &copies : plainCopies(plan, graph, target))
     remarks.push_back({copies.op, "plain-copies",
                        llvm::formatv("tile: op {0} does not copy its steps in bulk from a swizzled layout: {1}",

@@ -15,7 +15,7 @@ public:
   std::vector<IterationSpace> tilings(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                       const IterationSpace &own) const override;
   void finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
-                  llvm::function_ref<int64_t(unsigned op)> kSlicesOf) const override;
+                  llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const override;
   std::string settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
                          std::vector<PlanRemark> &remarks) const override;
 

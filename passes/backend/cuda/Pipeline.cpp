@@ -57,9 +57,6 @@ void CudaBackend::populateKernels(OpPassManager &manager, const KernelOptions &o
   partials.target = options.target;
   manager.addPass(createAllocatePartials(partials));
   auto &kernels = manager.nest<ModuleOp>();
-  PipelineLoadsOptions pipeline;
-  pipeline.target = options.target;
-  kernels.addNestedPass<tile::ProgramOp>(createPipelineLoads(pipeline));
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToGpuOptions convert;
   convert.target = options.target;

@@ -20,7 +20,7 @@ static LogicalResult checkPrefetch(ProgramOp program, const Target &target) {
   int64_t threads = threadsOf(program);
   WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
     std::string why = whyNoPrefetch(compute, threads, target);
-    return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError(kPrefetchAttr) << ": " << why);
+    return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError("prefetch: ") << why);
   });
   return failure(checked.wasInterrupted());
 }

@@ -50,6 +50,8 @@ public:
     }
     if (part.steps > 0)
       subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
+    if (part.cluster > 1)
+      subprogram->setAttr(kClusterAttr, builder.getI64IntegerAttr(part.cluster));
     if (SmallVector<int64_t> keeps = residentInputs(); !keeps.empty())
       subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())

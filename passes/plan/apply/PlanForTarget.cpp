@@ -8,6 +8,7 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/target/KBlocking.h"
+#include "passes/target/Occupancy.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -98,6 +99,8 @@ static std::string checkThreads(const GroupPlan &part, const Target &target) {
     if (part.threads != 0 || part.group != 0 || part.steps != 0)
       return llvm::formatv("threads {0}, group {1}, steps {2}: a processor has no thread blocks, so they must be 0",
                            part.threads, part.group, part.steps);
+    if (part.cluster != 1)
+      return llvm::formatv("cluster {0}: a processor has none, so it must be 1", part.cluster);
     return "";
   }
   int64_t lanes = target.gpu.warpLanes, most = target.gpu.threadsPerBlock;
@@ -107,6 +110,21 @@ static std::string checkThreads(const GroupPlan &part, const Target &target) {
   if (part.group > 0 && !llvm::isPowerOf2_64(part.group))
     return llvm::formatv("groups of {0} threads: the number of threads that share a row must be a power of two",
                          part.group);
+  return "";
+}
+
+static std::string checkCluster(const KernelPlan &kernel, const GroupPlan &part, const Target &target) {
+  int64_t most = largestCluster(target), tiles = 1;
+  if (part.cluster == 1)
+    return "";
+  if (part.cluster < 1 || part.cluster > most || !llvm::isPowerOf2_64(part.cluster))
+    return llvm::formatv("clusters of {0} blocks: target '{1}' {2}", part.cluster, target.name,
+                         most > 1 ? llvm::formatv("supports powers of two up to {0}", most).str() : "has no clusters");
+  for (int64_t dim : part.grid)
+    tiles *= llvm::divideCeil(part.extents[dim], part.tiles[dim]);
+  if (kernel.groups.size() > 1 || part.workgroups != tiles)
+    return llvm::formatv("clusters of {0} blocks are for kernels of one group whose blocks have one tile each",
+                         part.cluster);
   return "";
 }
 
@@ -138,8 +156,9 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
     if (!kernel.residentTiles.empty() && !target.traits.threadBlocks)
       return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
     for (auto [p, part] : llvm::enumerate(kernel.groups))
-      if (std::string why = checkPart(plan, graph, part, target); !why.empty())
-        return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;
+      for (const std::string &why : {checkPart(plan, graph, part, target), checkCluster(kernel, part, target)})
+        if (!why.empty())
+          return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;
   }
   return "";
 }

@@ -61,12 +61,10 @@ def SwizzleWeights : Pass<"tile-swizzle-weights", "::mlir::func::FuncOp"> {
     brings a step of a tile. The contraction's map gives the position of an element
     without the swizzle, which code generation knows from the attribute.
 
-    An operand that is not an input of the subprogram, or not a matrix, stays as it
-    is: the attribute is removed, and a missed remark gives the reason.
+    An operand that is not an input of the subprogram, or not a matrix, is an error.
     See test/passes/plan/forms/swizzle-weights.mlir.
   }];
-  let statistics = [Statistic<"numPacked", "packed", "operands with a swizzled layout">,
-                    Statistic<"numDeclined", "declined", "operands that keep their layout">];
+  let statistics = [Statistic<"numPacked", "packed", "operands with a swizzled layout">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];
 }

@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
-#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -110,14 +109,11 @@ class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
     for (tile::ExprOp contraction : contractions) {
       std::string why;
       std::optional<PlainOperand> operand = operandOf(contraction, why);
-      if (operand) {
-        pack(contraction, *operand);
-        continue;
+      if (!operand) {
+        contraction.emitError("no weight can get the swizzled layout that '") << kSwizzledAttr << "' states: " << why;
+        return signalPassFailure();
       }
-      contraction->removeAttr(kSwizzledAttr);
-      remark::missed(contraction.getLoc(), remark::RemarkOpts::name("plain").category("tile-swizzle-weights"))
-          << ("tile: a weight keeps its layout and is not swizzled: " + why);
-      ++numDeclined;
+      pack(contraction, *operand);
     }
   }
 

@@ -12,7 +12,6 @@
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
-#include "passes/plan/tiling/gpu/CopyWidths.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/ADT/SetVector.h"
@@ -78,6 +77,9 @@ private:
       kernel.groups.push_back(emitPart(*decisions.parts[part], firstInput));
       firstInput += decisions.parts[part]->space.inputs.size();
     }
+    if (const IterationSpace &own = decisions.parts[members[0]]->space;
+        members.size() == 1 && own.workgroups == own.numTiles())
+      kernel.groups.front().cluster = own.cluster;
     auto placeOf = [&](unsigned part) { return static_cast<unsigned>(llvm::find(members, part) - members.begin()); };
     for (const ResidentTile &resident : decisions.residentInputs)
       if (llvm::is_contained(members, resident.writer))
@@ -171,8 +173,6 @@ private:
     if (!plan.root)
       return plan;
     plan.dims.assign(root->dims.begin(), root->dims.end());
-    if (kernel && kernel->isOfThreads())
-      plan.copies = narrowCopies(graph, *root, canShift(*kernel));
     if (kernel)
       plan.microKernel = withKBlocking(kernel->label(target), kPerBlock(graph, *root, part.space, target));
     plan.tilings.push_back(blockTiling(part.space.tiles, part.space.grid, root->dims));
@@ -357,8 +357,8 @@ Prediction tilewright::predictionOf(const TensorGraph &graph, const Decisions &d
 Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, StringRef policy, NumericsMode numerics,
                            const Decisions &decisions) {
   Plan plan = PlanWriter(graph, target, numerics, decisions).write(policy);
-  backendOf(target).finishPlan(plan, graph, target, [&](unsigned op) {
-    return decisions.parts[decisions.partOf[op]]->space.kSlices;
+  backendOf(target).finishPlan(plan, graph, target, [&](unsigned op) -> const PlannedGroup & {
+    return *decisions.parts[decisions.partOf[op]];
   });
   return plan;
 }

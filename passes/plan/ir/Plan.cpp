@@ -28,6 +28,8 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
     os << " threads " << part.threads << " group " << part.group;
   if (part.steps > 0)
     os << " share tiles of " << part.steps << " steps";
+  if (part.cluster > 1)
+    os << " cluster " << part.cluster;
   os << "\n";
   for (const OpPlan &op : part.ops) {
     os << "    op" << op.id << " " << op.op << " " << tile::stringifyForm(op.form);

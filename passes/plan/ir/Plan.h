@@ -70,6 +70,8 @@ struct GroupPlan {
   /// On a GPU, the steps along K of one tile if workgroups share the steps of all tiles (stream-K: Osama et al., PPoPP
   /// 2023). 0: one workgroup computes a whole tile.
   int64_t steps = 0;
+  /// On a GPU, the neighbouring blocks that form a cluster, which copies inputs that all blocks read once.
+  int64_t cluster = 1;
   std::vector<TensorPlan> tensors;
   std::vector<LevelMovement> movement; ///< by cache, innermost first; empty if the contractions form no chain
 };

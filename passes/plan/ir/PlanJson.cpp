@@ -55,7 +55,9 @@ template <typename Mapper> void mapFields(Mapper &map, GemmChoice &record) {
       .required("step", record.step)
       .required("stages", record.stages)
       .required("lhs", record.lhs)
-      .required("prefetch", record.prefetch);
+      .required("prefetch", record.prefetch)
+      .required("lhsCopy", record.lhsCopy)
+      .required("rhsCopy", record.rhsCopy);
 }
 
 template <typename Mapper> void mapFields(Mapper &map, OpPlan &record) {
@@ -81,6 +83,7 @@ template <typename Mapper> void mapFields(Mapper &map, GroupPlan &record) {
       .optional("threads", record.threads)
       .optional("group", record.group)
       .optional("steps", record.steps)
+      .optional("cluster", record.cluster)
       .optional("tensors", record.tensors)
       .optional("movement", record.movement);
 }

@@ -79,6 +79,7 @@ struct IterationSpace {
   bool rowsInLanes = false; ///< true if the elements in one register are not contiguous in memory
   int64_t workgroups = 1;
   int64_t steps = 0;              ///< steps of a tile if workgroups share tiles (see GroupPlan)
+  int64_t cluster = 1;            ///< on a GPU: blocks per cluster, if the group has a kernel of its own
   int64_t threads = 0, group = 0; ///< on a GPU: threads per block, and threads per row (see GroupPlan)
   int64_t kSlices = 1;            ///< on a GPU: threads or warps that each add up one slice of K
   NumericsMode numerics = NumericsMode::standard; ///< decides which micro kernels may compute the contractions

@@ -20,11 +20,12 @@ static bool isInBuffer(LoadOp load) { return load.getSlice().getType().getSpace(
 
 OperandShape tilewright::lhsShape(const ContractionPlan &plan) {
   int64_t held = plan.tiling.heldM, atom = kAtomBytes / bytesOf(plan.contraction.lhs);
-  return {plan.contraction.m, plan.k, held, plan.tiling.step, std::max(held, atom), plan.tiling.lhsShifted};
+  return {plan.contraction.m, plan.k, held, plan.tiling.step, std::max(held, atom), plan.tiling.lhsShifted,
+          plan.tiling.lhsCopy};
 }
 OperandShape tilewright::rhsShape(const ContractionPlan &plan) {
   const GemmTiling &tiling = plan.tiling;
-  return {plan.contraction.n, plan.k, tiling.n, tiling.step, tiling.rhsLine, tiling.rhsShifted};
+  return {plan.contraction.n, plan.k, tiling.n, tiling.step, tiling.rhsLine, tiling.rhsShifted, tiling.rhsCopy};
 }
 
 int64_t tilewright::stepsOf(ComputeOp compute, const ContractionPlan &plan) {
@@ -107,6 +108,20 @@ static GemmTile tileOf(ComputeOp compute, const Contraction &contraction, int64_
           beginsInsideWords(compute, contraction.rhs, contraction.n, k)};
 }
 
+/// Returns why the threads cannot copy the operands as wide as the plan says, or an empty string.
+static std::string whyNotCopied(ComputeOp compute, const ContractionPlan &plan, const GemmTile &tile) {
+  auto whyNot = [&](LoadOp load, OperandShape shape, bool isShifted) -> std::string {
+    if (isInBuffer(load) || isSwizzled(compute, load))
+      return "";
+    return accessOf(load).whyNotCopied(shape.copy, shape.dim, shape.k, shape.points, shape.step,
+                                       isShifted && canShift(plan.kernel));
+  };
+  if (std::string why = whyNot(plan.contraction.lhs, lhsShape(plan), tile.lhsShifted); !why.empty())
+    return "lhs_copy: " + why;
+  std::string why = whyNot(plan.contraction.rhs, rhsShape(plan), tile.rhsShifted);
+  return why.empty() ? "" : "rhs_copy: " + why;
+}
+
 std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
                                                            std::string *reason) {
   auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
@@ -132,13 +147,14 @@ std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, in
     return refuse(why);
   ContractionPlan plan{*contraction, *kernel, {}, k};
   GemmChoice choice = choiceOf(*compute.getGemm());
-  std::optional<GemmTiling> tiling =
-      deriveGemmTiling(tileOf(compute, *contraction, k), threads, plan.kernel, choice, &why);
+  GemmTile tile = tileOf(compute, *contraction, k);
+  std::optional<GemmTiling> tiling = deriveGemmTiling(tile, threads, plan.kernel, choice, &why);
   if (!tiling)
     return refuse(why);
   plan.tiling = *tiling;
-  if (std::string wrong = whyNotSwizzled(compute, plan); !wrong.empty())
-    return refuse(wrong);
+  for (const std::string &wrong : {whyNotSwizzled(compute, plan), whyNotCopied(compute, plan, tile)})
+    if (!wrong.empty())
+      return refuse(wrong);
   if (choice.lhs == Residency::walk)
     if (std::string wrong = whyNotResident(compute, plan); !wrong.empty())
       return refuse(whyLhsNotResident(wrong));

@@ -111,13 +111,13 @@ bool tilewright::isResident(ComputeOp compute, LoadOp load, OperandShape shape) 
 }
 
 int64_t tilewright::copyGranule(LoadOp load, OperandShape shape) {
-  return load.getSlice().getType().getSpace() == Space::block
-             ? 1
-             : accessOf(load).copiedAtOnce(shape.dim, shape.k, shape.points, shape.step);
+  SliceType type = load.getSlice().getType();
+  int64_t bytes = type.getSpace() == Space::block ? 0 : shape.copy;
+  return std::max<int64_t>(1, bytes / elementBytes(type.getElementType()));
 }
 
 bool tilewright::isCopiedAsync(ComputeOp compute, LoadOp load, OperandShape shape) {
   SliceType type = load.getSlice().getType();
   return type.getSpace() != Space::block && !isSwizzled(compute, load) &&
-         (shape.shifted || copyGranule(load, shape) * elementBytes(type.getElementType()) >= kLeastAsyncBytes);
+         shape.copy >= kLeastAsyncBytes;
 }

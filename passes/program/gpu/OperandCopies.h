@@ -1,5 +1,5 @@
-// Decides how the operands of a contraction are copied to shared memory: how many elements at once, and if by cp.async.
-// The planner's predictions, the passes on programs and code generation all use it. Pure.
+// How the operands of a contraction are copied to shared memory: how many elements at once, and if by cp.async. The
+// passes on programs and code generation use it. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 #define TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 
@@ -25,14 +25,15 @@ struct OperandShape {
   int64_t step;         ///< elements of K per step
   int64_t line;         ///< points that a line has room for, if K is not innermost
   bool shifted = false; ///< true if copies start with the piece in which a line begins
+  int64_t copy = 0;     ///< bytes that a thread copies at once, as the plan says
 };
 
 /// Returns true if another nest left the operand in shared memory and threads can read it there: the buffer has room
 /// for whole steps of the padded tile, and elements that are read at once are contiguous.
 bool isResident(tile::ComputeOp compute, tile::LoadOp load, OperandShape shape);
 
-/// Returns how many elements are copied to shared memory at once: as many as are contiguous and aligned for any offset
-/// of the block, or 1 if those are fewer than cp.async copies.
+/// Returns how many elements are copied to shared memory at once: as many as the plan says, or one if another nest left
+/// the operand in a buffer.
 int64_t copyGranule(tile::LoadOp load, OperandShape shape);
 /// Returns true if the operand has 16-bit elements and its lines may begin in the middle of a word.
 bool beginsInsideWords(tile::ComputeOp compute, tile::LoadOp load, int64_t dim, int64_t k);

@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/layout/GridPhases.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/Prefetch.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/IR/Builders.h"
@@ -95,8 +96,12 @@ private:
     for (const std::vector<GridShare> &phase : kernel.phases) {
       if (!body.empty())
         SyncOp::create(inside, parts[phase.front().stage].getLoc(), Scope::grid);
-      for (const GridShare &share : phase)
-        setBlocks(cast<ParallelOp>(inside.clone(*parts[share.stage], mapping)), share);
+      for (const GridShare &share : phase) {
+        auto part = cast<ParallelOp>(inside.clone(*parts[share.stage], mapping));
+        setBlocks(part, share);
+        if (&phase == &kernel.phases.front())
+          dropPrefetchBefore(part);
+      }
     }
     return piece;
   }

@@ -22,25 +22,6 @@ def AllocatePartials : Pass<"tile-allocate-partials", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
-def PipelineLoads : Pass<"tile-pipeline-loads", "::tilewright::tile::ProgramOp"> {
-  let summary = "Prefetch operands of a contraction while the one before it is multiplied";
-  let description = [{
-    Input: `tile.program`s with allocated buffers. Output: `tile.prefetch` on each
-    contraction whose `#tile.gemm` wants a prefetch. It names the operands ("lhs",
-    "rhs") whose first steps are copied to shared memory while the last steps of
-    the contraction before are multiplied (Souffle 6.5); for the first contraction of
-    a phase, before the grid barrier in front of it. Only operands that `cp.async`
-    copies and that nothing in the kernel writes, such as weights, are prefetched.
-    The slots of both contractions are live at once: if a block has no room for that,
-    or fewer blocks would be resident, there is a missed remark instead. Programs for
-    a CPU do not change. See test/passes/program/gpu/pipeline-loads.mlir.
-  }];
-  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
-  let statistics = [Statistic<"numPipelined", "pipelined", "contractions with prefetched operands">,
-                    Statistic<"numDeclined", "declined", "contractions whose prefetches have no room">];
-  let dependentDialects = ["::tilewright::tile::TileDialect"];
-}
-
 def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
   let summary = "Let a block copy tiles as a whole that its threads would access in small pieces";
   let description = [{

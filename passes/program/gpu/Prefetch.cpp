@@ -3,7 +3,7 @@
 #include "passes/program/gpu/Prefetch.h"
 
 #include "dialects/tile/Phases.h"
-#include "dialects/tile/TileAttributeNames.h"
+#include "passes/layout/GemmChoice.h"
 #include "passes/layout/GemmReasons.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
@@ -14,33 +14,9 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-static constexpr llvm::StringLiteral kLhs = "lhs", kRhs = "rhs";
-
-Prefetch tilewright::plannedPrefetch(ComputeOp contraction) {
+Prefetch tilewright::prefetchOf(ComputeOp contraction) {
   Operands named = contraction.getGemm() ? contraction.getGemm()->getPrefetch() : Operands::none;
   return {named == Operands::lhs || named == Operands::both, named == Operands::rhs || named == Operands::both};
-}
-
-Prefetch tilewright::prefetchOf(ComputeOp contraction) {
-  Prefetch loads;
-  if (auto names = contraction->getAttrOfType<ArrayAttr>(kPrefetchAttr))
-    for (auto name : names.getAsRange<StringAttr>()) {
-      loads.lhs |= name.getValue() == kLhs;
-      loads.rhs |= name.getValue() == kRhs;
-    }
-  return loads;
-}
-
-void tilewright::setPrefetch(ComputeOp contraction, Prefetch loads) {
-  SmallVector<StringRef> names;
-  if (loads.lhs)
-    names.push_back(kLhs);
-  if (loads.rhs)
-    names.push_back(kRhs);
-  if (names.empty())
-    contraction->removeAttr(kPrefetchAttr);
-  else
-    contraction->setAttr(kPrefetchAttr, Builder(contraction.getContext()).getStrArrayAttr(names));
 }
 
 /// Returns the contractions of a block in the order in which they are computed. A contraction whose accumulators are
@@ -107,6 +83,15 @@ ComputeOp tilewright::contractionPrefetchedBefore(ParallelOp part) {
   return !order.empty() && prefetchOf(order.front()).any() ? order.front() : ComputeOp();
 }
 
+void tilewright::dropPrefetchBefore(ParallelOp part) {
+  ComputeOp first = contractionPrefetchedBefore(part);
+  if (!first || contractionBefore(first))
+    return;
+  GemmChoice choice = choiceOf(*first.getGemm());
+  choice.prefetch = Operands::none;
+  first.setGemmAttr(attrOf(choice, first.getContext()));
+}
+
 int64_t tilewright::prefetchedSteps(ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                                     const Target &target) {
   if (!prefetchOf(contraction).any())
@@ -122,40 +107,26 @@ static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Ta
   return plan && hasOneLoop(contraction, *plan);
 }
 
-Prefetch tilewright::possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target, std::string *why) {
+/// Returns the operands whose first steps another contraction can copy.
+static Prefetch possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target) {
   std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
   ComputeOp before = contractionBefore(contraction);
-  if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)))
+  if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)) ||
+      (before && !multipliesInOneLoop(before, threads, target)))
     return {};
   auto canStart = [&](LoadOp load, OperandShape shape) {
     return isGiven(load) && isCopiedAsync(contraction, load, shape);
   };
   bool keepsLhs = plan->tiling.residentSteps > 0; // a resident lhs need not be copied again
-  Prefetch loads{!keepsLhs && canStart(plan->contraction.lhs, lhsShape(*plan)),
-                 canStart(plan->contraction.rhs, rhsShape(*plan))};
-  if (!before || !loads.any() || multipliesInOneLoop(before, threads, target))
-    return loads;
-  if (why)
-    *why = "the contraction before it has no single loop of steps";
-  return {};
+  return {!keepsLhs && canStart(plan->contraction.lhs, lhsShape(*plan)),
+          canStart(plan->contraction.rhs, rhsShape(*plan))};
 }
 
 std::string tilewright::whyNoPrefetch(ComputeOp compute, int64_t threads, const Target &target) {
-  Attribute attribute = compute->getAttr(kPrefetchAttr);
-  if (!attribute)
+  Prefetch said = prefetchOf(compute);
+  if (!said.any())
     return "";
-  auto isOperand = [](Attribute name) {
-    auto text = dyn_cast<StringAttr>(name);
-    return text && (text.getValue() == kLhs || text.getValue() == kRhs);
-  };
-  auto names = dyn_cast<ArrayAttr>(attribute);
-  if (!names || !llvm::all_of(names, isOperand))
-    return "expected an array of \"lhs\" and \"rhs\"";
-  Prefetch said = prefetchOf(compute), possible;
-  if (compute.getMicroKernel())
-    possible = possiblePrefetch(compute, threads, target);
-  StringRef wrong = said.lhs && !possible.lhs ? kLhs : said.rhs && !possible.rhs ? kRhs : "";
-  if (wrong.empty())
-    return "";
-  return whyNotCopiedAhead(wrong);
+  Prefetch possible = possiblePrefetch(compute, threads, target);
+  StringRef wrong = said.lhs && !possible.lhs ? "lhs" : said.rhs && !possible.rhs ? "rhs" : "";
+  return wrong.empty() ? "" : whyNotCopiedAhead(wrong);
 }

@@ -1,6 +1,6 @@
 // Prefetches operands of contractions (Souffle 6.5): while the last steps of a contraction are multiplied, the first
 // steps of the next contraction in its block are in flight, for operands that do not depend on results of the kernel.
-// The tile program states this with an attribute on the contraction whose operands are prefetched.
+// The plan decides it (`prefetch` of #tile.gemm, on the contraction whose operands are prefetched).
 #ifndef TILEWRIGHT_PROGRAM_GPU_PREFETCH_H
 #define TILEWRIGHT_PROGRAM_GPU_PREFETCH_H
 
@@ -13,14 +13,10 @@ struct ContractionPlan;
 struct Prefetch {
   bool lhs = false, rhs = false;
   bool any() const { return lhs || rhs; }
-  Prefetch operator&(Prefetch other) const { return {lhs && other.lhs, rhs && other.rhs}; }
 };
 
-/// Returns the operands that the plan wants to prefetch, as #tile.gemm says.
-Prefetch plannedPrefetch(tile::ComputeOp contraction);
-/// Returns the operands that are prefetched, which the attribute names.
+/// Returns the operands that are prefetched.
 Prefetch prefetchOf(tile::ComputeOp contraction);
-void setPrefetch(tile::ComputeOp contraction, Prefetch loads);
 
 /// Returns the contraction during which the prefetches of `contraction` start, or null.
 tile::ComputeOp contractionBefore(tile::ComputeOp contraction);
@@ -33,18 +29,16 @@ tile::ComputeOp contractionPrefetchedDuring(tile::ComputeOp contraction);
 /// null.
 tile::ComputeOp contractionPrefetchedBefore(tile::ParallelOp part);
 
-/// Returns how many first steps of the operands named by the attribute are prefetched: as many as the contraction
+/// Lets that contraction copy its first steps itself, for a part that gets a launch of its own.
+void dropPrefetchBefore(tile::ParallelOp part);
+
+/// Returns how many first steps of these operands are prefetched: as many as the contraction
 /// before has stages for, or its own number of stages if they start before a barrier.
 int64_t prefetchedSteps(tile::ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                         const Target &target);
 
-/// Returns the operands whose first steps can be prefetched during the contraction before, or before the barrier. Both
-/// contractions need a single loop of steps, else `why` is set, and nothing in the kernel may write the operand.
-Prefetch possiblePrefetch(tile::ComputeOp contraction, int64_t threads, const Target &target,
-                          std::string *why = nullptr);
-
-/// Returns an empty string, or what is wrong with the attribute: no other contraction would copy the operands that it
-/// names.
+/// Returns an empty string, or why no other contraction can copy the first steps of these operands. Both contractions
+/// need a single loop of steps, and nothing in the kernel may write the operands.
 std::string whyNoPrefetch(tile::ComputeOp compute, int64_t threads, const Target &target);
 
 } // namespace tilewright

@@ -2,6 +2,7 @@
 // contraction before, loops to the whole loop.
 #include "passes/program/gpu/ScratchOffsets.h"
 
+#include "passes/layout/ScratchPlaces.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
@@ -11,18 +12,6 @@
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
-
-namespace {
-constexpr int64_t kAlignment = 128;
-
-/// The scratch of one nest, live from one nest of the part to another.
-struct Scratch {
-  Operation *op;
-  int64_t bytes;
-  unsigned first, last;
-  int64_t offset = 0;
-};
-} // namespace
 
 /// Returns the bytes of scratch that a nest needs to combine values of several warps, or for the operands of a
 /// contraction.
@@ -48,22 +37,6 @@ static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) 
   return plan && plan->tiling.residentSteps > 0;
 }
 
-/// Returns the lowest offset that does not overlap scratch that is live at the same time.
-static int64_t lowestPlace(const Scratch &own, ArrayRef<Scratch> placed, int64_t alignment) {
-  int64_t offset = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const Scratch &other : placed) {
-      bool together = other.first <= own.last && own.first <= other.last;
-      if (together && offset < other.offset + other.bytes && other.offset < offset + own.bytes) {
-        offset = llvm::alignTo(other.offset + other.bytes, alignment);
-        moved = true;
-      }
-    }
-  }
-  return offset;
-}
-
 ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, const Target &target) {
   DenseMap<Operation *, unsigned> position;
   SmallVector<ComputeOp> nests;
@@ -71,11 +44,11 @@ ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, cons
     position[compute] = nests.size();
     nests.push_back(compute);
   });
-  SmallVector<Scratch> placed;
-  int64_t alignment = std::max(kAlignment, scratchAlignment(part));
+  SmallVector<ScratchUse> placed;
+  int64_t alignment = std::max(kScratchAlignment, scratchAlignment(part));
   ScratchOffsets all;
   for (ComputeOp compute : nests) {
-    Scratch own{compute, scratchBytesOf(compute, threads, target), position[compute], position[compute]};
+    ScratchUse own{scratchBytesOf(compute, threads, target), position[compute], position[compute]};
     if (own.bytes == 0)
       continue;
     if (isPrefetchedInBlockBefore(compute) || keepsRows(compute, threads, target))
@@ -89,7 +62,7 @@ ScratchOffsets tilewright::scratchOffsets(ParallelOp part, int64_t threads, cons
     if (compute.getMicroKernel())
       if (std::optional<RegisterHandover> handover = registerHandover(compute))
         own.last = std::max(own.last, position[handover->readers.back().nest]);
-    own.offset = lowestPlace(own, placed, alignment);
+    own.offset = lowestOffset(own, placed, alignment);
     all.offsets[compute] = own.offset;
     all.bytes = std::max(all.bytes, own.offset + own.bytes);
     placed.push_back(own);

@@ -67,10 +67,8 @@ private:
     for (auto [tile, buffer] : llvm::zip(tiles, buffers)) {
       if (!tile.fits || tile.cluster == 1)
         continue;
-      if (common.empty()) {
-        part->setAttr(kClusterAttr, builder.getI64IntegerAttr(tile.cluster));
+      if (common.empty())
         SyncOp::create(builder, part.getLoc(), Scope::cluster);
-      }
       common.insert(buffer);
       copy(tile, tile.slice, buffer)->setAttr(kClusterAttr, part->getAttr(kClusterAttr));
     }
@@ -161,6 +159,12 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
       numStaged += fitting;
       if (fitting > 0)
         Rewriter(part).stage(tiles);
+      bool isShared = llvm::any_of(tiles, [](const StagedTile &tile) { return tile.fits && tile.cluster > 1; });
+      if (clusterOf(part) > 1 && !isShared) {
+        part.emitError("clusters of ") << clusterOf(part) << " blocks have nothing to share: no input that all blocks "
+                                       << "read is copied to shared memory as a whole";
+        return signalPassFailure();
+      }
     }
   }
 

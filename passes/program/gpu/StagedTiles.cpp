@@ -4,9 +4,9 @@
 #include "passes/support/BestFit.h"
 
 #include "dialects/tile/BufferOffsets.h"
-#include "passes/layout/Clusters.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/AccessSectors.h"
+#include "passes/program/gpu/ClusterAttr.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/TileCopy.h"
 #include "passes/target/Occupancy.h"
@@ -40,7 +40,6 @@ public:
     if (llvm::any_of(walk.getOps<ComputeOp>(), [](ComputeOp compute) { return compute.getMicroKernel().has_value(); }))
       return {};
     collect();
-    cluster = clusterOfPart();
     for (auto &[slice, accesses] : loads)
       if (!stores.contains(slice) && !accumulated.contains(slice))
         consider(slice, accesses, /*isOutput=*/false);
@@ -71,26 +70,6 @@ private:
     return !tile.isOutput && llvm::all_of(tile.gridDims, [](int64_t dim) { return dim < 0; });
   }
 
-  /// Returns the blocks per cluster. Clusters are for kernels whose blocks take one tile each and wait for no other
-  /// blocks.
-  int64_t clusterOfPart() {
-    auto program = part->getParentOfType<ProgramOp>();
-    if (!llvm::hasSingleElement(program.getBody().front()) ||
-        part.getNumTiles() != static_cast<int64_t>(part.getWorkgroups()))
-      return 1;
-    double touched = 0, common = 0;
-    for (Value binding : program.getBody().getArguments())
-      touched += static_cast<double>(cast<SliceType>(binding.getType()).getNumBytes());
-    for (auto &[slice, accesses] : loads) {
-      StagedTile tile;
-      auto type = cast<SliceType>(slice.getType());
-      if (!stores.contains(slice) && !accumulated.contains(slice) &&
-          llvm::all_of(accesses, [&](const Access &access) { return place(tile, type, access); }) && isCommon(tile))
-        common += static_cast<double>(type.getNumBytes());
-    }
-    return clusterOfBlocks(target, part.getNumTiles(), touched, common);
-  }
-
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
   static int64_t offsetBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
@@ -108,7 +87,7 @@ private:
       tile.directSectors += accessSectors(access.compute, shape, type, access.map);
     tile.stagedSectors = copySectors(tile, type);
     if (isCommon(tile))
-      tile.cluster = cluster;
+      tile.cluster = clusterOf(part);
     tile.stagedSectors /= static_cast<double>(tile.cluster);
     if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
       return;
@@ -299,7 +278,6 @@ private:
   ParallelOp part;
   BlockShape shape;
   const Target &target;
-  int64_t cluster = 1;
   int64_t bytes = 0;                                         ///< bytes of all buffers, including those that could share
                                                              ///< memory
   llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< accesses to bindings

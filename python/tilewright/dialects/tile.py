@@ -88,14 +88,14 @@ class Gemm:
     """How long a copy of lhs stays in shared memory."""
     prefetch: Operands = Operands.none
     """Operands whose first steps are copied before the contraction begins."""
+    lhs_copy: int = 16
+    rhs_copy: int = 16
+    """Bytes that a thread copies at once from global memory; 0: threads copy none."""
 
     def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
-        """Raises `IrError` unless units, slices and step are powers of two and there are two stages or more."""
-        units = f"m = {self.m}, n = {self.n}, k_slices = {self.k_slices}"
-        steps = f"step = {self.step}, stages = {self.stages}"
-        return ir.Attribute.parse(
-            f"#tile.gemm<{units}, {steps}, lhs = {self.lhs}, prefetch = {self.prefetch}>", context
-        )
+        """Raises `IrError` unless units, slices, step and copies are powers of two and there are two stages or more."""
+        fields = ", ".join(f"{name} = {value}" for name, value in vars(self).items())
+        return ir.Attribute.parse(f"#tile.gemm<{fields}>", context)
 
 
 @dataclass(frozen=True)

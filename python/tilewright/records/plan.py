@@ -92,6 +92,9 @@ class Gemm:
     """How long a copy of lhs stays in shared memory: for one "step", or while a tile is walked in blocks ("walk")."""
     prefetch: str = "none"
     """Operands whose first steps are copied before the contraction begins: "none", "lhs", "rhs" or "both"."""
+    lhs_copy: int = 16
+    rhs_copy: int = 16
+    """Bytes that a thread copies at once from global memory: an element, or 4, 8 or 16; 0: threads copy none."""
 
 
 @dataclass
@@ -140,6 +143,8 @@ class GroupPlan:
     steps: int = 0
     """Steps along K of a tile if workgroups share the steps of all tiles (stream-K); 0: one workgroup computes each
     tile."""
+    cluster: int = 1
+    """Neighbouring blocks on a GPU that form a cluster, which copies inputs that all blocks read once."""
     tensors: list[TensorPlan] = field(default_factory=list)
     movement: list[LevelMovement] = field(default_factory=list)
     """Movement by cache, innermost first; empty unless the contractions form a chain."""

@@ -63,6 +63,7 @@ void BlockCandidate::applyTo(IterationSpace &space) const {
   space.threads = threads;
   space.group = group;
   space.kSlices = kSlices;
+  space.cluster = cluster;
   if (block)
     space.block = *block;
   if (!discarded.empty())

@@ -4,8 +4,6 @@
 #include "passes/support/AffineAlgebra.h"
 #include "passes/target/AccessBytes.h"
 
-#include "llvm/Support/FormatVariadic.h"
-
 using namespace mlir;
 using namespace tilewright;
 
@@ -47,23 +45,4 @@ int64_t tilewright::pieceBytes(const TensorGraph &graph, const GroupRoot &contra
   bool alongK =
       llvm::is_contained(graph.exprs()[contraction.expr].reductions, dimOfLines(contraction.accesses[operand].map));
   return alongK ? kLeastAsyncBytes : kAtomBytes;
-}
-
-std::string tilewright::narrowCopies(const TensorGraph &graph, const GroupRoot &contraction, bool shifts, int64_t but) {
-  std::string text;
-  for (auto [number, access] : llvm::enumerate(contraction.accesses)) {
-    auto type = cast<RankedTensorType>(access.tensor.getType());
-    int64_t width = copyBytes(graph, contraction, number);
-    if (shifts && beginsInsideWords(graph, contraction, number))
-      width = pieceBytes(graph, contraction, number);
-    if (width >= kAtomBytes || static_cast<int64_t>(number) == but)
-      continue;
-    if (!text.empty())
-      text += ", ";
-    int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
-    text += llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} bytes", number,
-                          width < kLeastAsyncBytes ? "element by element" : std::to_string(width) + " bytes at a time",
-                          row, type.getElementType(), kAtomBytes);
-  }
-  return text;
 }

@@ -1,5 +1,5 @@
-// Determines the width of copies of a contraction's operands into shared memory on a GPU, as far as tensor sizes decide
-// it.
+// Predicts the width of copies of a contraction's operands into shared memory on a GPU, as far as tensor sizes decide
+// it. The plan's own widths (PlannedGemms.h) follow when tiles are known.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_COPYWIDTHS_H
 #define TILEWRIGHT_PLAN_TILING_GPU_COPYWIDTHS_H
 
@@ -16,11 +16,6 @@ bool beginsInsideWords(const TensorGraph &graph, const GroupRoot &contraction, u
 
 /// Returns the bytes of such a piece: a word if K is contiguous in the operand, else the widest copy.
 int64_t pieceBytes(const TensorGraph &graph, const GroupRoot &contraction, unsigned operand);
-
-/// Returns why operands are copied by less than 16 bytes at a time, as text for the reader; empty if none is. `but` is
-/// an operand to leave out, since it is copied in another way. `shifts` is true if the contraction can shift lines.
-std::string narrowCopies(const TensorGraph &graph, const GroupRoot &contraction, bool shifts, int64_t but = -1);
-
 } // namespace tilewright
 
 #endif

@@ -10,10 +10,12 @@
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
+#include "passes/plan/tiling/gpu/PlannedPrefetch.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/Occupancy.h"
 #include "passes/target/Warpgroups.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -42,10 +44,89 @@ public:
   tile::Operands prefetchable(const GemmTiling &tiling) {
     if (!hasOneLoop() || !beginsAfterSomething())
       return tile::Operands::none;
-    bool ofLhs = tiling.residentSteps == 0 && canStart(lhs(), m, tiling.heldM, tiling.step, tiling.lhsShifted);
-    bool ofRhs = !hasLayout() && canStart(rhs(), n, tiling.n, tiling.step, tiling.rhsShifted);
+    bool ofLhs = tiling.residentSteps == 0 && canStart(lhs(), tiling.lhsCopy);
+    bool ofRhs = canStart(rhs(), tiling.rhsCopy);
     return static_cast<tile::Operands>((ofLhs ? 1 : 0) + (ofRhs ? 2 : 0));
   }
+
+  /// Returns the bytes that a thread copies at once of an operand of that contraction, at most; 0 if threads do not copy
+  /// it from global memory.
+  int64_t widestCopy(const PlannedGemm &gemm, const GemmTiling &tiling, bool isLhs) const {
+    int64_t bytes = 0;
+    askCopies(gemm, tiling, isLhs, [&](const OperandAccess &access, auto... shape) {
+      bytes = access.widestCopy(shape...);
+    });
+    return bytes;
+  }
+
+  /// Returns why a thread cannot copy so many bytes of the operand at once, or an empty string.
+  std::string whyNotCopied(const PlannedGemm &gemm, const GemmTiling &tiling, bool isLhs, int64_t bytes) const {
+    std::string why = bytes == 0 ? "" : "no thread copies it from global memory, so it must be 0";
+    askCopies(gemm, tiling, isLhs, [&](const OperandAccess &access, auto... shape) {
+      why = access.whyNotCopied(bytes, shape...);
+    });
+    return why;
+  }
+
+  /// Returns true if the contraction reads an operand from the buffer in which another nest leaves it, so that its slots
+  /// are empty: the buffer has whole steps of whole tiles, and elements that are read at once are contiguous.
+  bool staysInPlace(const GemmTiling &tiling, bool isLhs) const {
+    const RootAccess &access = isLhs ? lhs() : rhs();
+    int64_t dim = isLhs ? m : n, points = isLhs ? tiling.heldM : tiling.n;
+    auto isWhole = [&](int64_t own, int64_t count) { return extents[own] % sizes[own] == 0 && sizes[own] % count == 0; };
+    if (access.producer < 0 || dim < 0 || access.guard != IntegerSet() || !isWhole(dim, points) ||
+        !isWhole(k, tiling.step))
+      return false;
+    SmallVector<int64_t> shape = shapeOf(access);
+    OperandAccess own{access.map, shape, bytesOf(access), sizes, extents};
+    int64_t atom = kAtomBytes / own.elementBytes;
+    return own.alignedElements(own.liesByK(dim, k) ? k : dim, atom) == atom;
+  }
+
+  /// Returns how the operand is copied, for the reader, if threads copy fewer than 16 bytes at once.
+  std::string narrowCopies(const GemmChoice &choice) const {
+    SmallVector<std::string> texts;
+    for (unsigned number : {0u, 1u}) {
+      int64_t bytes = number == lhsInput ? choice.lhsCopy : choice.rhsCopy;
+      auto type = cast<RankedTensorType>(root->accesses[number].tensor.getType());
+      if (bytes == 0 || bytes == kAtomBytes)
+        continue;
+      std::string width = "element by element";
+      if (bytes >= kLeastAsyncBytes)
+        width = llvm::formatv("{0} bytes at a time", bytes);
+      int64_t row = type.getRank() == 0 ? 1 : type.getShape().back();
+      bool isAligned = row * bytesOf(root->accesses[number]) % kAtomBytes == 0;
+      texts.push_back(isAligned ? llvm::formatv("operand {0} copied {1}", number, width).str()
+                                : llvm::formatv("operand {0} copied {1}: its rows of {2} x {3} are not aligned to {4} "
+                                                "bytes",
+                                                number, width, row, type.getElementType(), kAtomBytes)
+                                      .str());
+    }
+    return llvm::join(texts, ", ");
+  }
+
+  /// Returns true if an input of the group has a layout, which then is that of the rhs of its only contraction.
+  bool hasLayout() const {
+    return llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
+  }
+
+  /// Returns the contractions in the order in which a block computes them, and which of them are in the loop over blocks
+  /// of a walked dim.
+  SmallVector<std::pair<const OpPlan *, bool>> inOrder() {
+    int64_t dim = walked();
+    Walk walk = dim < 0 ? Walk() : walkOf(dim);
+    SmallVector<std::pair<const OpPlan *, bool>> found;
+    for (WalkPhase phase : {WalkPhase::before, WalkPhase::inside, WalkPhase::after})
+      for (auto [number, other] : llvm::enumerate(roots)) {
+        auto planned = llvm::find_if(group.ops, [&, id = other.expr](const OpPlan &op) { return op.id == id; });
+        WalkPhase own = walk.phases.empty() ? WalkPhase::before : walk.phases[number];
+        if (own == phase && !planned->microKernel.empty())
+          found.push_back({&*planned, phase == WalkPhase::inside});
+      }
+    return found;
+  }
+
+  unsigned rhsNumber() const { return 1 - lhsInput; }
 
   /// Returns the contraction of an op that has a micro kernel. Declines if no block can compute it in this group.
   OrDeclined<PlannedGemm> read(const OpPlan &op) {
@@ -151,11 +232,6 @@ private:
     return gemm;
   }
 
-  /// Returns true if an input of the group has a layout, which then is that of the rhs of its only contraction.
-  bool hasLayout() const {
-    return llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
-  }
-
   /// Returns the threads of a block, which all groups of the kernel share.
   int64_t threads() const {
     int64_t most = 1;
@@ -203,31 +279,16 @@ private:
                          [&](int64_t other) { return other != m && other != n && other != k && sizes[other] > 1; });
   }
 
-  /// Returns the contractions that a block computes one after another in the same loop, in order.
-  SmallVector<const OpPlan *> computedTogether() {
-    int64_t dim = walked();
-    Walk walk = dim < 0 ? Walk() : walkOf(dim);
-    auto phaseOf = [&](const GroupRoot &other) {
-      return walk.phases.empty() ? WalkPhase::before : walk.phases[&other - roots.data()];
-    };
-    SmallVector<const OpPlan *> found;
-    for (WalkPhase phase : {WalkPhase::before, WalkPhase::inside, WalkPhase::after})
-      for (const GroupRoot &other : roots) {
-        auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == other.expr; });
-        bool isTogether = (phaseOf(other) == WalkPhase::inside) == (phaseOf(*root) == WalkPhase::inside);
-        if (phaseOf(other) == phase && isTogether && !planned->microKernel.empty())
-          found.push_back(&*planned);
-      }
-    return found;
-  }
-
   /// Returns true if another contraction of the block, or a grid barrier, is in front of the contraction.
   bool beginsAfterSomething() {
-    SmallVector<const OpPlan *> together = computedTogether();
+    bool isInLoop = walked() >= 0 && isInsideWalk(walked());
+    SmallVector<const OpPlan *> together;
+    for (auto [op, isWalked] : inOrder())
+      if (isWalked == isInLoop)
+        together.push_back(op);
     int64_t count = together.size(), own = 0;
     while (own < count && together[own]->id != root->expr)
       ++own;
-    bool isInLoop = walked() >= 0 && isInsideWalk(walked());
     if (own == count || (own == 0 && !(isInLoop && count > 1)))
       return !isInLoop && standsBehindBarrier();
     GemmReader before(*this);
@@ -245,16 +306,25 @@ private:
 
   /// Returns true if steps of an operand can be copied before the contraction begins: asynchronously, and from a tensor
   /// that the kernel does not write.
-  bool canStart(const RootAccess &access, int64_t dim, int64_t points, int64_t step, bool shifted) const {
+  bool canStart(const RootAccess &access, int64_t copy) const {
     Operation *made = access.tensor.getDefiningOp();
     bool isWritten = llvm::any_of(kernel.groups, [&](const GroupPlan &other) {
       return llvm::any_of(other.ops, [&](const OpPlan &op) { return graph.exprs()[op.id].op == made; });
     });
-    if (access.producer >= 0 || isWritten)
-      return false;
+    return access.producer < 0 && !isWritten && copy >= kLeastAsyncBytes;
+  }
+
+  /// Calls `ask` with the access to an operand, and with what the width of its copies depends on, if threads copy the
+  /// operand from global memory.
+  template <typename Ask>
+  void askCopies(const PlannedGemm &gemm, const GemmTiling &tiling, bool isLhs, Ask ask) const {
+    const RootAccess &access = isLhs ? lhs() : rhs();
+    if (access.producer >= 0 || (!isLhs && hasLayout()))
+      return;
     SmallVector<int64_t> shape = shapeOf(access);
-    OperandAccess own{access.map, shape, bytesOf(access), sizes, extents, access.guard};
-    return shifted || own.copiedAtOnce(dim, k, points, step) * own.elementBytes >= kLeastAsyncBytes;
+    bool isShifted = (isLhs ? gemm.tile.lhsShifted : gemm.tile.rhsShifted) && canShift(gemm.kernel);
+    ask(OperandAccess{access.map, shape, bytesOf(access), sizes, extents, access.guard}, isLhs ? m : n, k,
+        isLhs ? tiling.heldM : tiling.n, tiling.step, isShifted);
   }
 
   Walk walkOf(int64_t dim) {
@@ -302,16 +372,21 @@ static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Ta
 }
 
 void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target &target,
-                             llvm::function_ref<int64_t(unsigned op)> kSlicesOf) {
+                             llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) {
+  llvm::DenseSet<unsigned> given;
   forEachGemm(plan, graph, target, [&](OpPlan &op, OrDeclined<PlannedGemm> read, GemmReader &reader) -> std::string {
+    if (op.gemm)
+      given.insert(op.id);
     if (op.gemm || !read)
       return ""; // whyNotComputed says why it cannot be read
     PlannedGemm &gemm = *read;
-    gemm.use.kSlices = kSlicesOf ? kSlicesOf(op.id) : 1;
+    gemm.use.kSlices = groupOf ? groupOf(op.id).space.kSlices : 1;
     op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use);
     if (!op.gemm)
       return "";
     GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
+    op.gemm->lhsCopy = tiling.lhsCopy = reader.widestCopy(gemm, tiling, /*isLhs=*/true);
+    op.gemm->rhsCopy = tiling.rhsCopy = reader.widestCopy(gemm, tiling, /*isLhs=*/false);
     if (gemm.whyNotResident.empty() && tiling.whyNotResident(gemm.tile.k).empty()) {
       op.gemm->lhs = tile::Residency::walk;
       tiling.keepLhsResident(gemm.tile.k);
@@ -319,6 +394,7 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
     op.gemm->prefetch = reader.prefetchable(tiling);
     return "";
   });
+  settlePrefetches(plan, graph, target, [&](unsigned op) { return given.contains(op); }, groupOf);
 }
 
 /// Returns why a block cannot compute the contraction as the plan states, or an empty string.
@@ -334,12 +410,49 @@ static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader 
   if (tiling->sharedBytes() > target.blockBytes)
     return llvm::formatv("its operands take {0} bytes of shared memory; a block of target '{1}' has {2}",
                          tiling->sharedBytes(), target.name, target.blockBytes);
+  for (bool isLhs : {true, false})
+    if (why = reader.whyNotCopied(gemm, *tiling, isLhs, isLhs ? tiling->lhsCopy : tiling->rhsCopy); !why.empty())
+      return (isLhs ? "lhsCopy: " : "rhsCopy: ") + why;
   if (op.gemm->lhs == tile::Residency::walk && !gemm.whyNotResident.empty())
     return whyLhsNotResident(gemm.whyNotResident);
   auto asked = static_cast<unsigned>(op.gemm->prefetch), can = static_cast<unsigned>(reader.prefetchable(*tiling));
   if ((asked & ~can) == 0)
     return "";
   return whyNotCopiedAhead(tile::stringifyOperands(static_cast<tile::Operands>(asked & ~can)));
+}
+
+void tilewright::describeCopies(Plan &plan, const TensorGraph &graph, const Target &target) {
+  forEachGemm(plan, graph, target, [&](OpPlan &op, OrDeclined<PlannedGemm> gemm, GemmReader &reader) -> std::string {
+    if (!gemm || !op.gemm)
+      return "";
+    op.copies = reader.narrowCopies(*op.gemm);
+    if (reader.hasLayout()) {
+      GemmTiling tiling = *deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
+      std::string bulk = llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout",
+                                       reader.rhsNumber(), tiling.rhsSlotBytes);
+      op.copies = bulk + (op.copies.empty() ? "" : ", " + op.copies);
+    }
+    return "";
+  });
+}
+
+std::vector<PlannedContraction> tilewright::plannedContractions(const Plan &plan, const TensorGraph &graph,
+                                                                const KernelPlan &kernel, const GroupPlan &group,
+                                                                const Target &target) {
+  std::vector<PlannedContraction> contractions;
+  GemmReader reader(plan, graph, kernel, group, target);
+  for (auto [op, isWalked] : reader.inOrder()) {
+    OrDeclined<PlannedGemm> gemm = reader.read(*op);
+    if (!gemm || !op->gemm)
+      continue;
+    GemmTiling tiling = *deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm);
+    if (reader.staysInPlace(tiling, /*isLhs=*/true))
+      tiling.readLhsInPlace();
+    if (reader.staysInPlace(tiling, /*isLhs=*/false))
+      tiling.rhsSlotBytes = 0;
+    contractions.push_back({op->id, tiling, isWalked});
+  }
+  return contractions;
 }
 
 std::string tilewright::whyNotComputed(const Plan &plan, const TensorGraph &graph, const Target &target) {

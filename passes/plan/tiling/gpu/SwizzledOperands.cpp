@@ -151,7 +151,6 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
   swizzled.padded[swizzled.nDim] = swizzled.shape.lines;
   swizzled.padded[swizzled.kDim] = steps * tiling.step;
   swizzled.atom = kSwizzleAtomBytes / bytes;
-  swizzled.copyBytes = tiling.rhsSlotBytes;
   CopiedOperand copied{tiles, steps, copyBytes(graph, product->root, swizzled.operand),
                        static_cast<double>(tiles / across * extent * k * bytes)};
   swizzled.gain = bulkCopyGain(copied, tiling, group.threads, target);
@@ -161,14 +160,6 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
 static TensorPlan *inputNamed(GroupPlan &group, StringRef name) {
   auto found = llvm::find_if(group.tensors, [&](const TensorPlan &tensor) { return tensor.tensor == name; });
   return found == group.tensors.end() ? nullptr : &*found;
-}
-
-static std::string copiesWith(const TensorGraph &graph, const SwizzledLayout &swizzled) {
-  std::string others = narrowCopies(graph, swizzled.root, /*shifts=*/false, /*but=*/swizzled.operand);
-  return llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout", swizzled.operand,
-                       swizzled.copyBytes)
-             .str() +
-         (others.empty() ? "" : ", " + others);
 }
 
 static bool namesWarpgroup(const OpPlan &op) { return StringRef(op.microKernel).starts_with(kWarpgroupKernel); }
@@ -202,7 +193,7 @@ void tilewright::chooseSwizzledOperands(Plan &plan, const TensorGraph &graph, co
           swizzled = bestSwizzledLayout(graph, plan, kernel, op, target, why);
         if (TensorPlan *input = swizzled ? inputNamed(group, swizzled->input) : nullptr) {
           input->layout = swizzled->layout();
-          op.copies = copiesWith(graph, *swizzled);
+          op.gemm->rhsCopy = 0;
         }
       }
 }

@@ -22,8 +22,7 @@ struct SwizzledLayout {
   std::vector<int64_t> padded;   ///< padded sizes of the tensor
   int64_t nDim = 0, kDim = 0;    ///< dims of the tensor that are N and K; all others have one point
   SwizzledShape shape;
-  int64_t atom = 1;      ///< elements per 16 bytes
-  int64_t copyBytes = 0; ///< bytes of a bulk copy
+  int64_t atom = 1; ///< elements per 16 bytes
   BulkCopyGain gain;
 
   /// Returns the recipe that numpy follows to make the layout: pad to sizes, permute, split into sizes, permute,

@@ -6,7 +6,7 @@
 #local = affine_map<(d0, d1)[s0, s1] -> (d0 - s0, d1)>
 #row = affine_map<(d0, d1)[s0, s1] -> (d0 - s0)>
 
-// All 60 blocks read the same gain. The eight blocks of a cluster synchronise at their start, copy the gain together,
+// All 60 blocks read the same gain, and the plan has clusters. The eight blocks of a cluster synchronise at their start, copy the gain together,
 // and synchronise again in front of the nest that reads it; the nest between does not wait.
 // STAGE-LABEL: tile.program @copies_once_a_cluster
 // STAGE: %[[GAIN:.*]] = tile.alloc {{.*}} <70xf32, block>
@@ -41,7 +41,7 @@
 // GPU: scf.if
 tile.program @copies_once_a_cluster outputs 1 {
 ^bb0(%x: !tile.slice<60x70xf32, global>, %gain: !tile.slice<70xf32, global>, %y: !tile.slice<60x70xf32, global>):
-  tile.parallel [60] tiles [1] workgroups 60 attributes {tile.threads = 32 : i64, tile.group = 32 : i64} {
+  tile.parallel [60] tiles [1] workgroups 60 attributes {tile.threads = 32 : i64, tile.group = 32 : i64, tile.cluster = 8 : i64} {
   tile.walk {
   ^bb0(%i: index):
     %sum = tile.alloc : !tile.slice<1xf32, block>

@@ -162,7 +162,7 @@ tile.program @unaligned outputs 1 {
   ^bb0(%i: index, %j: index):
     tile.compute [16, 17, 33] sizes [16, 17, 33] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<16x17xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3, lhs_copy = 4>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<16x33xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<33x17xf16, global> -> f16
@@ -277,7 +277,7 @@ tile.program @cut_chain outputs 1 {
     %kept = tile.alloc at 0 : !tile.slice<32x72xf16, block>
     tile.compute [53, 52, 32] sizes [32, 52, 32] offsets [0] (%i) vector 1 reduce [2]
         into (%t : !tile.slice<32x52xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 32, stages = 3>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 32, stages = 3, rhs_copy = 8>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<53x32xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x52xf16, global> -> f16
@@ -440,7 +440,7 @@ tile.program @odd_rows outputs 1 {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 509] sizes [64, 64, 509] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<128x128xi32, global>) at [#out] inits [0 : i32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 2, step = 128, stages = 4>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 2, n = 2, step = 128, stages = 4, lhs_copy = 1, rhs_copy = 1>} {
     ^bb0(%s: i32):
       %u = tile.load %a at #rows : !tile.slice<128x509xi8, global> -> i8
       %v = tile.load %b at #lanes : !tile.slice<128x509xi8, global> -> i8
@@ -500,7 +500,7 @@ tile.program @short_pieces outputs 1 {
   ^bb0(%i: index, %j: index):
     tile.compute [64, 64, 48] sizes [64, 64, 48] offsets [0, 1] (%i, %j) vector 1 reduce [2]
         into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 3>} {
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 3, lhs_copy = 8>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #apart : !tile.slice<8x64x6xf32, global> -> f32
       %v = tile.load %b at #lanes : !tile.slice<48x64xf32, global> -> f32

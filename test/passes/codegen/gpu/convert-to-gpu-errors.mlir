@@ -104,37 +104,10 @@ tile.program @nobody_copied_ahead outputs 1 {
   tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index):
-    // expected-error @below {{tile.prefetch: the first steps of its rhs cannot be copied ahead: that takes a contraction before it}}
+    // expected-error @below {{prefetch: the first steps of its rhs cannot be copied ahead: that takes a contraction before it}}
     tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3>, tile.prefetch = ["rhs"]} {
-    ^bb0(%s: f32):
-      %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
-      %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16
-      %ue = arith.extf %u : f16 to f32
-      %ve = arith.extf %v : f16 to f32
-      %p = arith.mulf %ue, %ve : f32
-      %n = arith.addf %s, %p : f32
-      tile.yield %n : f32
-    }
-  }
-  }
-}
-
-// -----
-
-#rows = affine_map<(m, n, k)[s0] -> (m, k)>
-#lanes = affine_map<(m, n, k)[s0] -> (k, n)>
-#out = affine_map<(m, n, k)[s0] -> (m, n)>
-
-tile.program @copies_of_what outputs 1 {
-^bb0(%x: !tile.slice<64x96xf16, global>, %w: !tile.slice<96x32xf16, global>, %y: !tile.slice<64x32xf32, global>):
-  tile.parallel [64] tiles [32] workgroups 2 attributes {tile.threads = 64 : i64, tile.group = 0 : i64} {
-  tile.walk {
-  ^bb0(%i: index):
-    // expected-error @below {{'tile.prefetch' must be an array of "lhs" and "rhs"}}
-    tile.compute [64, 32, 96] sizes [32, 32, 96] offsets [0] (%i) vector 1 reduce [2]
-        into (%y : !tile.slice<64x32xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "mma_sync-16x8", tile.prefetch = ["columns"]} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 3, prefetch = rhs>} {
     ^bb0(%s: f32):
       %u = tile.load %x at #rows : !tile.slice<64x96xf16, global> -> f16
       %v = tile.load %w at #lanes : !tile.slice<96x32xf16, global> -> f16

@@ -1,5 +1,4 @@
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs,tile-pipeline-loads{target=sm_80}))' --mlir-print-local-scope --split-input-file | FileCheck %s
-// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs,tile-pipeline-loads{target=sm_80}),tile-convert-to-gpu{target=sm_80},canonicalize,cse)' --split-input-file | FileCheck %s --check-prefix=CODE
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-allocate-buffers,tile-insert-syncs),tile-convert-to-gpu{target=sm_80},canonicalize,cse)' --split-input-file | FileCheck %s
 
 #rows = affine_map<(m, n, k)[s0] -> (m, k)>
 #lanes = affine_map<(m, n, k)[s0] -> (k, n)>
@@ -9,28 +8,22 @@
 
 // The second contraction reads the result of the first, but its weights exist before the kernel starts: their first
 // steps are copied while the last steps of the first contraction are multiplied, to stages of their own.
-// CHECK-LABEL: tile.program @weights_of_the_next
-// CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.prefetch
-// CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.prefetch = ["rhs"]
-
-// CODE-LABEL: func.func @weights_of_the_next
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
-// CODE: scf.for
-// CODE:   nvvm.cp.async.wait.group 1
-// CODE:   scf.if
-// CODE:     nvvm.cp.async.shared.global
-// CODE:   } else {
-// CODE:     builtin.unrealized_conversion_cast %[[SECOND]]
-// CODE:     nvvm.cp.async.shared.global
-// CODE:   nvvm.cp.async.commit.group
-// CODE:   nvvm.mma.sync
-// CODE-NOT: nvvm.cp.async.shared.global
-// CODE: nvvm.cp.async.wait.group 1
-// CODE: nvvm.mma.sync
+// CHECK-LABEL: func.func @weights_of_the_next
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
+// CHECK-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
+// CHECK-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
+// CHECK: scf.for
+// CHECK:   nvvm.cp.async.wait.group 1
+// CHECK:   scf.if
+// CHECK:     nvvm.cp.async.shared.global
+// CHECK:   } else {
+// CHECK:     builtin.unrealized_conversion_cast %[[SECOND]]
+// CHECK:     nvvm.cp.async.shared.global
+// CHECK:   nvvm.cp.async.commit.group
+// CHECK:   nvvm.mma.sync
+// CHECK-NOT: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: nvvm.mma.sync
 tile.program @weights_of_the_next outputs 1 {
 ^bb0(%x: !tile.slice<64x192xf16, global>, %a: !tile.slice<192x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
@@ -52,7 +45,7 @@ tile.program @weights_of_the_next outputs 1 {
     }
     tile.compute [64, 64, 32] sizes [32, 64, 32] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = both>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = rhs>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #held : !tile.slice<32x32xf16, block> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
@@ -74,27 +67,21 @@ tile.program @weights_of_the_next outputs 1 {
 
 // Behind a grid barrier, the rows come from other blocks, and their copies wait; those of the weights do not. The
 // second tile of a block copies its weights itself.
-// CHECK-LABEL: tile.program @weights_before_the_barrier
-// CHECK: micro_kernel = "mma_sync-16x8"
-// CHECK-NOT: tile.prefetch
-// CHECK: tile.sync <grid>
-// CHECK: tile.prefetch = ["rhs"]
-
-// CODE-LABEL: func.func @weights_before_the_barrier
-// CODE-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
-// CODE-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
-// CODE: nvvm.mma.sync
-// CODE: nvvm.barrier0
-// CODE: builtin.unrealized_conversion_cast %[[SECOND]]
-// CODE: nvvm.cp.async.shared.global {{.*}}, 16
-// CODE: nvvm.cp.async.commit.group
-// CODE: llvm.call @tile_grid_barrier
-// CODE: scf.for
-// CODE:   scf.if
-// CODE:     nvvm.cp.async.shared.global {{.*}}, 16
-// CODE:   nvvm.cp.async.wait.group 1
-// CODE:   nvvm.mma.sync
+// CHECK-LABEL: func.func @weights_before_the_barrier
+// CHECK-SAME: %[[X:[a-z0-9]+]]: memref<64x192xf16, 1>
+// CHECK-SAME: %[[FIRST:[a-z0-9]+]]: memref<192x32xf16, 1>
+// CHECK-SAME: %[[SECOND:[a-z0-9]+]]: memref<32x64xf16, 1>
+// CHECK: nvvm.mma.sync
+// CHECK: nvvm.barrier0
+// CHECK: builtin.unrealized_conversion_cast %[[SECOND]]
+// CHECK: nvvm.cp.async.shared.global {{.*}}, 16
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: llvm.call @tile_grid_barrier
+// CHECK: scf.for
+// CHECK:   scf.if
+// CHECK:     nvvm.cp.async.shared.global {{.*}}, 16
+// CHECK:   nvvm.cp.async.wait.group 1
+// CHECK:   nvvm.mma.sync
 tile.program @weights_before_the_barrier outputs 2 {
 ^bb0(%x: !tile.slice<64x192xf16, global>, %a: !tile.slice<192x32xf16, global>, %b: !tile.slice<32x64xf16, global>,
      %t: !tile.slice<64x32xf16, global>, %y: !tile.slice<64x64xf32, global>):
@@ -121,7 +108,7 @@ tile.program @weights_before_the_barrier outputs 2 {
   ^bb0(%i: index):
     tile.compute [64, 64, 32] sizes [16, 64, 32] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = both>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 32, stages = 3, prefetch = rhs>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #rows : !tile.slice<64x32xf16, global> -> f16
       %v = tile.load %b at #lanes : !tile.slice<32x64xf16, global> -> f16
@@ -145,28 +132,24 @@ tile.program @weights_before_the_barrier outputs 2 {
 
 // The first contraction has one step, and two iterations that copy, which prefetch the first two steps of the second.
 // The second copies its third step itself, before its own loop.
-// CHECK-LABEL: tile.program @few_steps_before
-// CHECK: tile.sync <block>
-// CHECK: tile.compute {{.*}}tile.prefetch = ["rhs"]
-
-// CODE-LABEL: func.func @few_steps_before
-// CODE-SAME: %[[SECOND:[a-z0-9]+]]: memref<256x64xf16, 1>
-// CODE: nvvm.cp.async.commit.group
-// CODE-NOT: nvvm.cp.async.wait.group
-// CODE: builtin.unrealized_conversion_cast %[[SECOND]]
-// CODE: nvvm.cp.async.shared.global
-// CODE: nvvm.cp.async.commit.group
-// CODE-NOT: nvvm.cp.async.commit.group
-// CODE: nvvm.cp.async.wait.group 1
-// CODE: nvvm.cp.async.shared.global
-// CODE: nvvm.cp.async.commit.group
-// CODE: nvvm.mma.sync
-// CODE: nvvm.cp.async.shared.global
-// CODE: nvvm.cp.async.commit.group
-// CODE-NOT: nvvm.cp.async.commit.group
-// CODE: scf.for
-// CODE:   nvvm.cp.async.wait.group 2
-// CODE:   nvvm.mma.sync
+// CHECK-LABEL: func.func @few_steps_before
+// CHECK-SAME: %[[SECOND:[a-z0-9]+]]: memref<256x64xf16, 1>
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-NOT: nvvm.cp.async.wait.group
+// CHECK: builtin.unrealized_conversion_cast %[[SECOND]]
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-NOT: nvvm.cp.async.commit.group
+// CHECK: nvvm.cp.async.wait.group 1
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: nvvm.mma.sync
+// CHECK: nvvm.cp.async.shared.global
+// CHECK: nvvm.cp.async.commit.group
+// CHECK-NOT: nvvm.cp.async.commit.group
+// CHECK: scf.for
+// CHECK:   nvvm.cp.async.wait.group 2
+// CHECK:   nvvm.mma.sync
 tile.program @few_steps_before outputs 1 {
 ^bb0(%x: !tile.slice<64x32xf16, global>, %a: !tile.slice<32x256xf16, global>, %b: !tile.slice<256x64xf16, global>,
      %y: !tile.slice<64x64xf32, global>):
@@ -188,7 +171,7 @@ tile.program @few_steps_before outputs 1 {
     }
     tile.compute [64, 64, 256] sizes [32, 64, 256] offsets [0] (%i) vector 1 reduce [2]
         into (%y : !tile.slice<64x64xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 4, prefetch = both>} {
+        attributes {micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 2, step = 64, stages = 4, prefetch = rhs>} {
     ^bb0(%s: f32):
       %u = tile.load %t at #held : !tile.slice<32x256xf16, block> -> f16
       %v = tile.load %b at #lanes : !tile.slice<256x64xf16, global> -> f16
