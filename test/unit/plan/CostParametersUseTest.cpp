@@ -122,7 +122,10 @@ protected:
             columnSums(5000, 4096, "f32"),
             columnSums(65536, 8, "f16"),
             matmul(4096, 16, 4096, "f32"),
-            matmul(4096, 2048, 1024, "f32")};
+            matmul(4096, 2048, 1024, "f32"),
+            softmax(256, 2500),
+            chain(8, 12, 64, 65536, 64, false),
+            chain(8, 512, 16, 65536, 16, false)};
   }
 
   /// Returns the plan with the usual values.
@@ -175,10 +178,19 @@ protected:
   std::map<std::string, std::string> usualPlans;
 };
 
-// The others decide about the blocks in which tiles walk a softmax or K.
+// Blocks of K are only that short if a workgroup has a small cache.
 TEST_F(CostParametersUseTest, those_of_cpus_change_plans) {
-  EXPECT_EQ(unused("cpu."), std::vector<std::string>({"cpu.onlineSoftmaxTile", "cpu.shortestBlock", "cpu.longestBlock",
-                                                      "cpu.shortestKBlock"}));
+  EXPECT_EQ(unused("cpu."), std::vector<std::string>({"cpu.shortestKBlock"}));
+}
+
+TEST_F(CostParametersUseTest, short_blocks_of_k_are_not_worth_their_accumulators) {
+  for (MemoryLevel &level : target.levels)
+    if (level.space == tile::Space::block)
+      level.capacityBytes = 64 * 1024;
+  std::string source = matmul(4096, 4096, 4096, "f32"), cut = planned(source);
+  EXPECT_NE(cut.find("\"microKernel\":\"fma-6x4x"), std::string::npos) << "K is not cut into blocks";
+  target.costs.cpu.shortestKBlock = 512;
+  EXPECT_EQ(planned(source).find("\"microKernel\":\"fma-6x4x"), std::string::npos);
 }
 
 TEST_F(CostParametersUseTest, those_of_gpus_change_plans) {
