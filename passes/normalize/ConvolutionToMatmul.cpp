@@ -13,6 +13,7 @@
 #include "passes/normalize/KeepLayout.h"
 #include "passes/normalize/RepeatedExtracts.h"
 #include "passes/normalize/ReshapedTo.h"
+#include "passes/normalize/TransposedConvolution.h"
 #include "passes/normalize/WindowContraction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -325,6 +326,8 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     }
     if (keepsLayout)
       readRepeatedExtracts(getOperation());
+    else
+      results = rewriteTransposedConvolutions(getOperation());
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
     getOperation().walk([&](linalg::LinalgOp op) {
       bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();

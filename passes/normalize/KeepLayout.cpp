@@ -297,6 +297,8 @@ private:
   /// A transpose of the model reads where the elements are, and may be none there.
   void follow(linalg::TransposeOp op) {
     const Elsewhere *where = elsewhere(op.getInput());
+    if (kept.contains(op.getInput()))
+      moved[op->getResult(0)] = {op.getInput(), SmallVector<int64_t>(op.getPermutation())};
     if (!where || moved.contains(op->getResult(0)))
       return;
     OpBuilder builder(op);

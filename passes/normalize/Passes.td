@@ -71,7 +71,11 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     every window of the image out as a row (im2col), a contraction of those rows
     with the weights, and an addition of the convolution's start. The planner folds
     the movement into its readers. Zero points of quantized bytes are subtracted
-    first, for `tile-lower-quantized-matmul`.
+    first, for `tile-lower-quantized-matmul`. What reads a convolution's result has
+    its channels innermost, as the contraction has, up to the next convolution, a
+    reshape or a result of the function. A transposed convolution whose stride is
+    the size of its window multiplies no zeros: it becomes one with windows of one
+    point, whose results are moved to their places.
 
     A depthwise convolution becomes products and a reduction, and a pool becomes the
     windows and a reduction. So does a contraction that leaves vector lanes empty:
@@ -82,7 +86,8 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     For a target whose kernels read operands in any order (GPUs), a convolution is a
     contraction in the layout of its own result and weights, groups are batch dims,
     and other contractions are left alone.
-    See test/passes/normalize/convolution-to-matmul.mlir and window-contraction.mlir.
+    See test/passes/normalize/convolution-to-matmul.mlir, keep-layout.mlir,
+    transposed-convolution.mlir and window-contraction.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">];
   let statistics = [Statistic<"numRewritten", "rewritten", "convolutions, pools and contractions that were rewritten">];

@@ -1,7 +1,5 @@
 #include "passes/codegen/cpu/RegisterBlockIndex.h"
 
-#include "passes/support/AffineSimplifier.h"
-
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/IR/AffineExpr.h"
 
@@ -45,34 +43,4 @@ std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap ma
 std::optional<int64_t> RegisterBlockIndex::distance(SliceType type, AffineMap map, int64_t m,
                                                     std::pair<int64_t, int64_t> n, std::pair<int64_t, int64_t> k) {
   return distance(type, map, {m, n.first, k.first}, {m, n.second, k.second});
-}
-
-std::optional<RegisterBlockIndex::Position> RegisterBlockIndex::splitPosition(SliceType type, AffineMap map, int64_t m,
-                                                                              ArrayRef<int64_t> reduced,
-                                                                              ArrayRef<int64_t> extents) {
-  if (map.getNumSymbols() > 0)
-    return std::nullopt;
-  AffineExpr linear = builder.getAffineConstantExpr(0);
-  int64_t stride = 1;
-  for (auto [index, size] : llvm::reverse(llvm::zip_equal(map.getResults(), type.getShape()))) {
-    linear = linear + inBlock(index, {m, 0, 0}) * stride;
-    stride *= size;
-  }
-  SmallVector<Interval> ranges = domainRanges(extents);
-  Simplifier simplifier(builder.getContext(), ranges);
-  Sum all = simplifier.flatten(linear), fixed, inReduced;
-  inReduced.constant = all.constant; // a displacement of the access
-  for (auto [term, coefficient] : all.terms) {
-    auto depends = [&, expr = term](int64_t dim) { return expr.isFunctionOfDim(dim); };
-    auto others = llvm::seq<int64_t>(0, extents.size());
-    bool onReduced = llvm::any_of(reduced, depends);
-    bool onOthers = llvm::any_of(others, [&](int64_t dim) { return !llvm::is_contained(reduced, dim) && depends(dim); });
-    if (onReduced && onOthers)
-      return std::nullopt;
-    (onReduced ? inReduced : fixed).add(term, coefficient);
-  }
-  auto valueOf = [&](const Sum &sum) {
-    return affine::expandAffineExpr(builder, loc, simplifier.emit(sum), indices, offsets);
-  };
-  return Position{valueOf(fixed), valueOf(inReduced)};
 }

@@ -37,16 +37,6 @@ public:
                                   std::pair<int64_t, int64_t> k);
 
 protected:
-  /// The position of an element in memory, counted in elements from the start of its slice.
-  struct Position {
-    mlir::Value fixed;     ///< part that is the same for all K
-    mlir::Value inReduced; ///< the rest
-  };
-  /// Returns the position of an element for one M, split so that the part without K is computed outside the loop over
-  /// K; nothing if the map has symbols or an index depends on K and on other dims in one quotient or remainder.
-  std::optional<Position> splitPosition(tile::SliceType type, mlir::AffineMap map, int64_t m,
-                                        llvm::ArrayRef<int64_t> reduced, llvm::ArrayRef<int64_t> extents);
-
   mlir::OpBuilder &builder;
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> indices, offsets;

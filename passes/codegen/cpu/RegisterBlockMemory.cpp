@@ -2,8 +2,6 @@
 // lane: rhs is packed that way, or its rows are interleaved when they are loaded.
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
 
-#include "passes/codegen/cpu/WindowSteps.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -98,7 +96,7 @@ Value RegisterBlockMemory::loadLhs(int64_t row, int64_t k) {
   Value memory = outer.lookup(contraction.lhs.getSlice());
   AffineMap map = contraction.lhs.getMap();
   if (depth == 1)
-    return broadcast(widen(loadLhsElement(row), contraction.lhsWidening));
+    return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.lhsWidening));
   Type stored = cast<MemRefType>(memory.getType()).getElementType();
   auto type = VectorType::get({depth}, stored);
   Value together;
@@ -115,28 +113,6 @@ Value RegisterBlockMemory::loadLhs(int64_t row, int64_t k) {
   Value scalar = vector::BitCastOp::create(builder, loc, VectorType::get({1}, bits), together);
   scalar = vector::ExtractOp::create(builder, loc, scalar, 0);
   return vector::BitCastOp::create(builder, loc, VectorType::get({lanes * depth}, stored), broadcast(scalar));
-}
-
-/// Loads the element of lhs at the current K. Rows of windows need not be evenly spaced: each has a pointer, to which K
-/// adds the same distance.
-Value RegisterBlockMemory::loadLhsElement(int64_t row) {
-  Value memory = outer.lookup(contraction.lhs.getSlice());
-  AffineMap map = contraction.lhs.getMap();
-  SliceType type = contraction.lhs.getSlice().getType();
-  SmallVector<int64_t> extents(compute.getExtents());
-  extents[layout.dim] = llvm::divideCeil(extents[layout.dim], together);
-  std::optional<Position> position;
-  if (readsWindows(map))
-    position = splitPosition(type, map, row, contraction.reduced, extents);
-  if (!position)
-    return memref::LoadOp::create(builder, loc, memory, at(map, row, 0));
-  auto whole = cast<MemRefType>(memory.getType());
-  auto layout = StridedLayoutAttr::get(builder.getContext(), ShapedType::kDynamic, {1});
-  auto line = MemRefType::get({whole.getNumElements()}, whole.getElementType(), layout, whole.getMemorySpace());
-  Value from = memref::ReinterpretCastOp::create(builder, loc, line, memory, OpFoldResult(position->fixed),
-                                                 ArrayRef<OpFoldResult>{builder.getIndexAttr(whole.getNumElements())},
-                                                 ArrayRef<OpFoldResult>{builder.getIndexAttr(1)});
-  return memref::LoadOp::create(builder, loc, from, position->inReduced);
 }
 
 Value RegisterBlockMemory::loadRhs(int64_t vector, int64_t count, int64_t k) {

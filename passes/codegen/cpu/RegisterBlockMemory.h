@@ -68,7 +68,6 @@ private:
   bool lieSideBySide(tile::LoadOp load, int64_t row);
   /// Returns the width of the panels that rhs is packed in, or 1 if it is not packed. The widest variant determines it.
   int64_t packedWidth();
-  mlir::Value loadLhsElement(int64_t row);
   mlir::Value load(mlir::Value memory, llvm::ArrayRef<mlir::Value> index, int64_t vector, int64_t count);
   mlir::Value maskOf(int64_t vector, int64_t count);
   mlir::Value sideBySide(llvm::ArrayRef<mlir::Value> rows);

@@ -15,12 +15,6 @@ static bool isCut(AffineExpr expr) {
   return expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
 }
 
-bool tilewright::readsWindows(AffineMap map) {
-  bool found = false;
-  map.walkExprs([&](AffineExpr expr) { found |= isCut(expr); });
-  return found;
-}
-
 int64_t tilewright::windowSteps(AffineMap map, int64_t k, int64_t length, int64_t tile) {
   SmallVector<int64_t> runs;
   map.walkExprs([&](AffineExpr expr) {

@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// Returns true if an index of the access is a quotient or remainder.
-bool readsWindows(mlir::AffineMap map);
-
 /// Returns how many steps along K one iteration of the loop should take, so that quotients and remainders of K are
 /// constants or are computed once for all of them: the points of a window or of one of its lines, or a part of the
 /// channels. It divides `length` and `tile`, the K of the whole contraction and of one block of it. 1: each step by
