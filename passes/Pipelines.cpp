@@ -7,6 +7,7 @@
 #include "passes/backend/common/Stages.h"
 #include "passes/backend/cpu/CpuBackend.h"
 #include "passes/backend/cuda/CudaBackend.h"
+#include "passes/iree/RepeatLaunches.h"
 #include "passes/plan/space/GroupMemo.h"
 #include "passes/target/MachineKind.h"
 
@@ -148,10 +149,18 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, const B
   extend(manager, options.atPrograms);
 }
 
+/// Puts loops into the kernels of their bodies, where blocks can wait for each other.
+void repeatLaunches(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
+  if (!traitsOf(backend).threadBlocks)
+    return;
+  manager.addPass(createRepeatLaunches(options.target));
+}
+
 /// Compiles tile programs to kernels.
 void buildKernels(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
   maybeFail(manager, options, "program");
   backend.populateKernels(manager, options);
+  repeatLaunches(manager, options, backend);
 }
 
 /// Stores weights that could not be stored before.
@@ -233,6 +242,7 @@ void tilewright::registerPipelinesOf(const Backend &backend) {
 
 void tilewright::registerAllPassesAndPipelines() {
   registerTilewrightPasses();
+  registerPass([] { return createRepeatLaunches("cuda:h200"); });
   registerTransformsPasses();
   registerBackends();
   for (const Backend *backend : backends())

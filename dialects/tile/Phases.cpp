@@ -24,5 +24,6 @@ int64_t tilewright::tile::workgroupsOf(ArrayRef<ParallelOp> phase) {
 
 bool tilewright::tile::syncsAtGrid(ProgramOp program) {
   auto sharesTiles = [](ParallelOp part) { return part.getSteps().has_value(); };
-  return hasGridSync(program) || llvm::any_of(program.getBody().getOps<ParallelOp>(), sharesTiles);
+  return hasGridSync(program) || program->hasAttr(kRepeatedAttr) ||
+         llvm::any_of(program.getBody().getOps<ParallelOp>(), sharesTiles);
 }

@@ -5,10 +5,14 @@
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <optional>
 
 namespace tilewright {
+
+/// On an scf.for: a unit. The loop is to become part of the kernel of its body.
+inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
 
 /// A block whose tensor expressions are planned together: the function's own, or one of a loop's.
 struct PlannedBlock {

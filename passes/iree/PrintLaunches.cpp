@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/Base64.h"
 
 namespace tilewright {
@@ -206,6 +207,8 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
         flow.push_back(json::Object{{"loop", describeLoop(op, tensors)}});
       else if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op); slice && loop)
         describeSlice(slice, loop, tensors, flow);
+      else if (loop && !isMemoryEffectFree(&op) && op.getName().getStringRef() != "util.global.load")
+        flow.push_back(json::Object{{"op", op.getName().getStringRef()}}); // such as a check of the model
     }
     return flow;
   }

@@ -1,8 +1,10 @@
 // Lowers planned subprograms (level 2) to tile programs (level 3): each subprogram becomes a tile program with explicit
 // movement. Movement decides on loop nests and staging; PartBuilder carries the decision out for one subprogram.
 // Adjacent subprograms with the same name become parts of one program.
+#include "dialects/tile/Phases.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/graph/LoopBodies.h"
 #include "passes/graph/OnlineSoftmax.h"
 #include "passes/program/PartBuilder.h"
 #include "passes/target/TargetOrError.h"
@@ -96,6 +98,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     }
     auto program =
         ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr(), /*in_place=*/ArrayAttr());
+    if (first->getParentOp()->hasAttr(kOneKernelAttr))
+      program->setAttr(kRepeatedAttr, builder.getDenseI64ArrayAttr({}));
     Block &body = program.getBody().emplaceBlock();
     for (Type type : bindings)
       body.addArgument(type, loc);

@@ -184,6 +184,7 @@ def test_a_plan_survives_json() -> None:
         {"steps": 0},
         {"body": []},
         {"body": [{"loop": {"op": "scf.while"}}]},
+        {"body": [{"op": "cf.assert"}]},
     ],
 )
 def test_other_loops_are_left_to_iree(changes: Mapping[str, Any]) -> None:

@@ -11,10 +11,12 @@
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 #include "passes/codegen/gpu/nest/BlockThreads.h"
+#include "passes/codegen/gpu/nest/FirstStep.h"
 #include "passes/codegen/gpu/nest/GridBarrier.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ResidentWeights.h"
 #include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/support/WorkNotes.h"
 #include "passes/target/TargetOrError.h"
@@ -40,7 +42,8 @@ namespace {
 class GpuConverter : public ProgramConverter {
 public:
   GpuConverter(ProgramOp program, const Target &target)
-      : ProgramConverter(program), context(program.getContext()), target(target), threads(threadsOf(program)) {}
+      : ProgramConverter(program), context(program.getContext()), target(target), threads(threadsOf(program)),
+        weights(residentWeights(program, target)) {}
 
   int64_t numThreads() const { return threads; }
 
@@ -52,7 +55,7 @@ private:
   /// Returns the shape of the part's blocks. Parts that run side by side have blocks of the same size.
   BlockShape shapeOf(ParallelOp part) const { return {threads, blockShapeOf(part).group}; }
 
-  int64_t blockBytes() override { return sharedBytesOf(program, target); }
+  int64_t blockBytes() override { return sharedBytesWithWeights(program, target); }
 
   /// Returns the number of workgroups, rounded up to whole clusters; the last cluster may have idle blocks.
   int64_t launchedWorkgroups() override {
@@ -96,6 +99,11 @@ private:
     if (!plan)
       return std::nullopt;
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
+    for (const ResidentWeight &weight : weights)
+      if (weight.contraction == compute) {
+        placed.residentRhs = weight.offset - firstScratch - scratchOfPart.offsets.lookup(compute);
+        placed.firstStep = isFirstStep(builder, compute.getLoc(), program->getParentOfType<ModuleOp>());
+      }
     placed.share = share;
     placed.prefetched = prefetchedSteps(compute, *plan, threads, target);
     if (plan->tiling.residentSteps > 0)
@@ -386,6 +394,7 @@ private:
   MLIRContext *context;
   const Target &target;
   int64_t threads;
+  SmallVector<ResidentWeight> weights; ///< that stay in shared memory over all steps
   std::optional<StepShare> share; ///< share of the current tile, if workgroups share it
   BlockShape shape;               ///< block shape of the current part
   Value thread;

@@ -4,6 +4,7 @@
 #include "passes/backend/Backend.h"
 #include "passes/graph/LoopBodies.h"
 #include "passes/plan/apply/CarryOut.h"
+#include "passes/plan/apply/LoopForm.h"
 #include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/fusion/Explorers.h"
@@ -220,9 +221,23 @@ private:
     return success();
   }
 
+  /// Marks a loop that becomes part of its kernel, or notes why it does not.
+  void settleLoop(const BlockGraph &block, const Plan &plan, const Target &machine) {
+    std::string why = whyNotOneKernel(block, plan, machine, gridSync);
+    if (why.empty())
+      block.loop->setAttr(kOneKernelAttr, UnitAttr::get(&getContext()));
+    else
+      block.loop->setAttr(kLaunchedAttr, StringAttr::get(&getContext(), why));
+  }
+
   LogicalResult carryOutFor(const PlannedFunction &planned, const Target &machine) {
     FailureOr<Plan> plan = decide(planned, machine);
-    if (failed(plan) || failed(write(planned.function, planned.blocks, *plan)))
+    if (failed(plan))
+      return failure();
+    for (const BlockGraph &block : planned.blocks)
+      if (block.loop)
+        settleLoop(block, planOfBlock(*plan, block.firstOp, block.graph.exprs().size()), machine);
+    if (failed(write(planned.function, planned.blocks, *plan)))
       return failure();
     auto planOf = [&](const BlockGraph &block) {
       return planOfBlock(*plan, block.firstOp, block.graph.exprs().size());
@@ -233,6 +248,9 @@ private:
     for (const BlockGraph &block : llvm::reverse(planned.blocks))
       if (failed(carryOut(block.graph, planOf(block), *block.block)))
         return failure();
+    for (const BlockGraph &block : planned.blocks)
+      if (block.loop)
+        block.loop->removeAttr(kLaunchedAttr); // IREE does not know it
     dropRequestedForms(planned.function);
     return success();
   }

@@ -6,6 +6,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/Rounding.h"
+#include "passes/plan/apply/LoopForm.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
@@ -286,11 +287,15 @@ static json::Array loopsOf(ArrayRef<BlockGraph> blocks, const Plan &plan) {
       json::Array kernels;
       for (const KernelPlan &kernel : planOfBlock(plan, loop->firstOp, loop->ops).kernels)
         kernels.push_back(kernel.name);
+      auto reason = block.loop->getAttrOfType<StringAttr>(kLaunchedAttr);
+      json::Value own = reason || kernels.empty() ? json::Value("") : kernels.front();
       loops.push_back(json::Object{{"op", loop->op},
                                    {"loc", where},
                                    {"first_op", loop->firstOp},
                                    {"ops", loop->ops},
                                    {"steps", loop->steps},
+                                   {"kernel", std::move(own)},
+                                   {"reason", reason ? reason.getValue() : ""},
                                    {"kernels", std::move(kernels)}});
     }
   return loops;

@@ -4,11 +4,13 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
+#include "passes/graph/LoopBodies.h"
 #include "passes/layout/GridPhases.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
 #include "passes/target/TargetOrError.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
@@ -222,6 +224,31 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     for (ProgramOp program : programs)
       if (hasGridSync(program) && failed(cut(program, *machine, launches[program.getSymName()])))
         return signalPassFailure();
+    noteInvariants();
+  }
+
+  /// Notes, on programs that are launched in every step of a loop which is to become part of their kernel, the inputs that
+  /// do not change in the loop. A program that was cut is not repeated.
+  void noteInvariants() {
+    SymbolTableCollection symbols;
+    DenseMap<ProgramOp, DenseI64ArrayAttr> invariants;
+    getOperation().walk([&](ProgramOp program) { program->removeAttr(kRepeatedAttr); });
+    getOperation().walk([&](scf::ForOp loop) {
+      auto launches = loop.getBody()->getOps<LaunchOp>();
+      if (!loop->hasAttr(kOneKernelAttr) || !llvm::hasSingleElement(launches))
+        return;
+      LaunchOp launch = *launches.begin();
+      auto program = symbols.lookupNearestSymbolFrom<ProgramOp>(launch, launch.getProgramAttr());
+      SmallVector<int64_t> own;
+      for (auto [number, input] : llvm::enumerate(launch.getInputs()))
+        if (loop.isDefinedOutsideOfLoop(input))
+          own.push_back(number);
+      if (auto known = invariants.lookup(program)) // equal loops share a program
+        llvm::erase_if(own, [&](int64_t input) { return !llvm::is_contained(known.asArrayRef(), input); });
+      invariants[program] = DenseI64ArrayAttr::get(&getContext(), own);
+    });
+    for (auto [program, inputs] : invariants)
+      ProgramOp(program)->setAttr(kRepeatedAttr, inputs);
   }
 };
 } // namespace

@@ -260,12 +260,18 @@ class LoopReport:
     steps: int
     """How often the body runs in a call; -1 if that is not known before the program runs."""
     kernels: tuple[str, ...]
+    kernel: str = ""
+    """Name of the kernel that runs all steps; "" if every step launches its kernels."""
+    reason: str = ""
+    """Why every step launches its kernels."""
 
     def __str__(self) -> str:
         name = f"{self.op} ({self.location})" if self.location else self.op
         steps = f"{self.steps} steps" if self.steps >= 0 else "steps that are counted when the program runs"
+        if self.kernel:
+            return f"loop {name}, {steps}: all in kernel {self.kernel}"
         kernels = f"{', '.join(self.kernels)} in each" if self.kernels else "no kernel of ours"
-        return f"loop {name}, {steps}: {kernels}"
+        return f"loop {name}, {steps}: {kernels}, because {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -317,7 +323,14 @@ class Report:
                 for form in raw.get("forms", ())
             ),
             loops=tuple(
-                LoopReport(loop["op"], first_name(loop["loc"]), loop["steps"], tuple(loop["kernels"]))
+                LoopReport(
+                    loop["op"],
+                    first_name(loop["loc"]),
+                    loop["steps"],
+                    tuple(loop["kernels"]),
+                    loop["kernel"],
+                    loop["reason"],
+                )
                 for loop in raw.get("loops", ())
             ),
             coverage=raw.get("coverage", {}),

@@ -269,7 +269,7 @@ def _is_read(tensor: int, flow: Sequence[Mapping[str, Any]]) -> bool:
         elif "update" in item:
             if item["update"]["part"] == tensor:
                 return True
-        elif tensor in item["inputs"]:
+        elif tensor in item.get("inputs", ()):
             return True
     return False
 

@@ -35,7 +35,7 @@ def run_flow(flow: Sequence[Item], tensors: LaunchTensors, launch: Callable[[Ite
             _take(item["slice"], tensors)
         elif "update" in item:
             _update(item["update"], tensors)
-        else:
+        elif "kernel" in item:
             launch(item)
 
 
@@ -68,7 +68,7 @@ def _made_by_step(loop: Item) -> set[int]:
             made |= {entry["result"] for entry in item["loop"].get("carried", ())}
         elif "slice" in item or "update" in item:
             made.add((item.get("slice") or item["update"])["result"])
-        else:
+        elif "kernel" in item:
             made.update(item["outputs"])
     return made
 

@@ -32,12 +32,15 @@ struct StepOperands {
                int64_t threads)
       : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
         lhs(frame, plan.contraction.lhs, lhsShape(plan)), rhs(frame, plan.contraction.rhs, rhsShape(plan)),
-        ahead(prefetchOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop) {
+        ahead(prefetchOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop), firstStep(contraction.firstStep) {
     const GemmTiling &tiling = plan.tiling;
     lhs.setOffset(0, tiling.lhsSlotBytes, tiling.residentSteps > 0 ? tiling.residentSteps : tiling.stages);
     if (tiling.residentSteps > 0)
       lhs.keepSteps();
-    rhs.setOffset(tiling.lhsBytes(), tiling.rhsSlotBytes, tiling.stages);
+    rhs.setOffset(firstStep ? contraction.residentRhs : tiling.lhsBytes(), tiling.rhsSlotBytes,
+                  firstStep ? stepsOf(contraction.compute, plan) : tiling.stages);
+    if (firstStep)
+      rhs.keepSteps();
     rhs.setBarrierOffset(tiling.slotBytes(), tiling.stages);
     steps = contraction.share ? contraction.share->count : frame.constant(stepsOf(contraction.compute, plan));
     if (contraction.share)
@@ -75,24 +78,23 @@ struct StepOperands {
   ContractionOperand lhs, rhs;
   Prefetch ahead;
   Value steps;       ///< number of steps that the workgroup multiplies
-  Value firstOfLoop; ///< true in the first iteration of the loop around, if it keeps the M operand resident
+  Value firstOfLoop, firstStep; ///< conditions to copy the M, or N, operand if it stays resident; null if it does not
 
 private:
-  void copyResident(Value step, Value first) {
-    auto isFirst = scf::IfOp::create(frame.builder, frame.loc, firstOfLoop, /*withElseRegion=*/false);
+  /// Copies a step of an operand. One that stays resident has a slot for each step, and is copied only if `isNew`.
+  void copyIfNew(ContractionOperand &operand, Value isNew, Value slot, Value step, Value first) {
+    if (!isNew)
+      return operand.copy(slot, first);
+    auto isFirst = scf::IfOp::create(frame.builder, frame.loc, isNew, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(frame.builder);
     frame.builder.setInsertionPointToStart(isFirst.thenBlock());
-    lhs.copy(step, first);
+    operand.copy(step, first);
   }
 
   void copy(Value slot, Value step, bool ofLhs, bool ofRhs) {
     Value first = frame.add(frame.offsets[plan.k], frame.multiply(step, plan.tiling.step));
-    if (ofLhs && plan.tiling.residentSteps > 0)
-      copyResident(step, first);
-    else if (ofLhs)
-      lhs.copy(slot, first);
-    if (ofRhs)
-      rhs.copy(slot, first);
+    ofLhs ? copyIfNew(lhs, firstOfLoop, slot, step, first) : void();
+    ofRhs ? copyIfNew(rhs, firstStep, slot, step, first) : void();
   }
 };
 

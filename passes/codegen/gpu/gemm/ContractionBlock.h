@@ -25,6 +25,9 @@ struct PlacedContraction {
                                                  ///< operand resident
   std::optional<StepShare> share = std::nullopt; ///< share of a tile that workgroups share; such a tile is one loop of
                                                  ///< steps
+  mlir::Value firstStep = {};                    ///< true in the first step of a repeated kernel, if it keeps rhs in
+                                                 ///< shared memory over all steps; else null
+  int64_t residentRhs = 0;                       ///< offset of a kept rhs in the scratch
   int64_t prefetched = 0;                        ///< number of first steps that are prefetched (Prefetch)
 };
 

@@ -2,7 +2,6 @@
 // counter in global memory.
 #include "passes/codegen/gpu/nest/GridBarrier.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
 
@@ -55,23 +54,24 @@ llvm.func internal @tile_grid_barrier(%counter: !llvm.ptr<1>, %blocks: i32) attr
 
 /// Returns the counter of a kernel. Each kernel has its own: if two run at once, against the contract, one may wait in
 /// vain but no barrier opens early.
-static LLVM::GlobalOp counterOf(ModuleOp module, StringRef kernel, Location loc) {
+static LLVM::GlobalOp counterOf(Operation *module, StringRef kernel, Location loc) {
   std::string name = (kernel + kCounterSuffix).str();
-  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
-    return known;
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  if (Operation *known = SymbolTable::lookupSymbolIn(module, name))
+    return cast<LLVM::GlobalOp>(known);
+  OpBuilder builder = OpBuilder::atBlockEnd(&module->getRegion(0).front());
   return LLVM::GlobalOp::create(builder, loc, builder.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal, name,
                                 builder.getI32IntegerAttr(0), /*alignment=*/4, /*addrSpace=*/1);
 }
 
-void tilewright::callGridBarrier(OpBuilder &builder, Location loc, ModuleOp module, StringRef kernel, int64_t blocks) {
-  if (!module.lookupSymbol(kGridBarrier)) {
-    OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(kModule, module.getContext());
+void tilewright::callGridBarrier(OpBuilder &builder, Location loc, Operation *module, StringRef kernel,
+                                 int64_t blocks) {
+  if (!SymbolTable::lookupSymbolIn(module, kGridBarrier)) {
+    OwningOpRef<ModuleOp> source = parseSourceString<ModuleOp>(kModule, builder.getContext());
     assert(source && "the barrier is well-formed");
     for (Operation &op : llvm::make_early_inc_range(*source->getBody()))
-      op.moveBefore(module.getBody(), module.getBody()->end());
+      op.moveBefore(&module->getRegion(0).front(), module->getRegion(0).front().end());
   }
   Value counter = LLVM::AddressOfOp::create(builder, loc, counterOf(module, kernel, loc));
-  Value count = arith::ConstantIntOp::create(builder, loc, blocks, 32);
+  Value count = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(), blocks);
   LLVM::CallOp::create(builder, loc, TypeRange(), kGridBarrier, ValueRange{counter, count});
 }

@@ -12,7 +12,7 @@
 // CHECK-LABEL: func.func @sum_in_two_phases
 // CHECK-SAME: tile.resident_blocks = 2 : i64
 // CHECK: %[[COUNTER:.*]] = llvm.mlir.addressof @sum_in_two_phases_grid_counter : !llvm.ptr<1>
-// CHECK: %[[BLOCKS:.*]] = arith.constant 256 : i32
+// CHECK: %[[BLOCKS:.*]] = llvm.mlir.constant(256 : i32) : i32
 // CHECK: llvm.call @tile_grid_barrier(%[[COUNTER]], %[[BLOCKS]]) : (!llvm.ptr<1>, i32) -> ()
 // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}} : index
 // CHECK: scf.if %[[FIRST]]

@@ -1,0 +1,27 @@
+// Weights of a repeated kernel that stay in shared memory over all steps of its loop (Souffle's temporal reuse). Like
+// register hand-overs they are derived and not written down: code generation and the proofs of resources call the same
+// function.
+#ifndef TILEWRIGHT_PROGRAM_GPU_RESIDENTWEIGHTS_H
+#define TILEWRIGHT_PROGRAM_GPU_RESIDENTWEIGHTS_H
+
+#include "passes/program/gpu/ContractionPlan.h"
+
+namespace tilewright {
+
+/// A contraction whose rhs a block copies in the first step only.
+struct ResidentWeight {
+  tile::ComputeOp contraction;
+  int64_t offset; ///< of its slots, one per step along K, in the shared memory of the block
+  int64_t bytes;
+};
+
+/// Returns the weights that blocks of a repeated program keep, behind everything else in shared memory, as long as all
+/// blocks remain resident at once: an rhs that does not change in the loop, of which each block multiplies one tile.
+llvm::SmallVector<ResidentWeight> residentWeights(tile::ProgramOp program, const Target &target);
+
+/// Returns the shared memory of a block in bytes, weights included.
+int64_t sharedBytesWithWeights(tile::ProgramOp program, const Target &target);
+
+} // namespace tilewright
+
+#endif
