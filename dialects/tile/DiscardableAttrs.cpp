@@ -92,6 +92,7 @@ static const Declaration kDeclarations[] = {
     {kSwizzledAttr, isSwizzledShape, "an array of two positive i64", isAny, kAnyOp},
     {kThreadsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kGroupAttr, isAtLeast<0>, kNumber, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
+    {kOneKernelAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
     {kStepsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp>, "tile.subprogram"},
     {kResidentAttr, isPairs, "an i64 array of pairs", isOneOf<SubprogramOp, ParallelOp>,
      "tile.subprogram and tile.parallel"},

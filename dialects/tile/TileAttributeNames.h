@@ -58,6 +58,9 @@ inline constexpr llvm::StringLiteral kThreadsAttr = "tile.threads";
 /// dims. With 0, the grid cuts the vector dim.
 inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 
+/// On an scf.for: a unit. The loop is to become part of the kernel of its body.
+inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
+
 /// On a `tile.subprogram` whose workgroups share tiles (stream-K): an i64, the steps along K per tile.
 inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
 

@@ -11,9 +11,6 @@
 
 namespace tilewright {
 
-/// On an scf.for: a unit. The loop is to become part of the kernel of its body.
-inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
-
 /// A block whose tensor expressions are planned together: the function's own, or one of a loop's.
 struct PlannedBlock {
   mlir::Block *block;

@@ -67,10 +67,9 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
   let summary = "Turn convolutions into matmuls, and what no register block computes into reductions";
   let description = [{
     Input: expressions as the front end produces them. Output: a convolution of
-    static shape that reduces over input channels becomes a movement that lays
-    every window of the image out as a row (im2col), a contraction of those rows
-    with the weights, and an addition of the convolution's start. The planner folds
-    the movement into its readers. Zero points of quantized bytes are subtracted
+    static shape that reduces over input channels becomes a movement of windows into
+    rows (im2col), which the planner folds into its readers, a contraction of those
+    rows with the weights, and an addition of the convolution's start. Zero points of quantized bytes are subtracted
     first, for `tile-lower-quantized-matmul`. What reads a convolution's result has
     its channels innermost, as the contraction has, up to the next convolution, a
     reshape or a result of the function. A transposed convolution whose stride is
@@ -100,17 +99,16 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
   let description = [{
     Input and output: any function. The pass makes these changes:
 
-    - It erases operands and results of linalg.generic that nothing uses. A kernel
-      would otherwise compute and write a result that nobody reads, such as the index
-      half of a maximum. It erases assertions inside bodies, too.
+    - It erases operands and results of linalg.generic that nothing uses, such as the
+      index half of a maximum, and assertions inside bodies.
     - It replaces a linalg op that has a loop of length zero by its init: a matmul
       with K = 0 is its zeros.
     - It folds roundings of constants outside of bodies, which IREE cannot compute.
-    - A contraction that kernels can take reads its operands without the reshapes
-      that merge their batch dims, as a linalg.generic with one loop for each batch
-      dim, and so do the elementwise ops that follow it. Its dims are then those of
-      the ops around it, so that an attention of several batches and heads is one
-      chain.
+    - A contraction that kernels can take, and the elementwise ops that follow it,
+      have a loop for each batch dim instead of a merged one, so that an attention of
+      several batches and heads is one chain.
+    - An element that a body extracts at a known place becomes an operand, which is a
+      slice. A running sum along a short dim becomes a reduction.
     - A number that a body takes from a one-element tensor, possibly with arithmetic
       on it, becomes an operand. A pad of integers with such a number becomes a pad
       of the differences to it with a constant.
@@ -122,7 +120,8 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
 
     Other contractions, and everything else that is not linalg.generic, are left
     alone.
-    See test/passes/normalize/normalize.mlir.
+    See test/passes/normalize/normalize.mlir, known-extracts.mlir and
+    expand-scans.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }

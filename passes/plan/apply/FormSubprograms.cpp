@@ -1,5 +1,6 @@
 // Plans functions and carries the plan out. The plan is made by the planner, or read from a file, and verified. The
 // function's block and the bodies of its loops are planned one by one; their plans are parts of one.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/backend/Backend.h"
 #include "passes/graph/LoopBodies.h"
@@ -120,6 +121,11 @@ private:
       if (failed(read))
         return failure();
       given = std::move(*read);
+      std::string why = planned.blocks.size() == 1 || given->statesFormsOnly()
+                            ? "" // verify() of the only block says it
+                            : whyNotOfBlocks(*given, planned.blocks);
+      if (!why.empty())
+        return planned.function.emitError("illegal plan: ") << why;
     }
     Plan whole = emptyPlan();
     for (const BlockGraph &block : planned.blocks) {
@@ -129,7 +135,7 @@ private:
         continue;
       std::optional<Plan> own;
       if (given && (!block.loop || loopAt(*given, block.firstOp) || given->statesFormsOnly()))
-        own = planOfBlock(*given, block.firstOp, block.graph.exprs().size());
+        own = planned.blocks.size() == 1 ? *given : planOfBlock(*given, block.firstOp, block.graph.exprs().size());
       FailureOr<Plan> plan = decide(planned.function, block, machine, own ? &*own : nullptr);
       if (failed(plan))
         return failure();

@@ -169,25 +169,6 @@ private:
     return "";
   }
 
-  /// Checks that each kernel is launched once, in the order in which kernels are listed.
-  std::string checkStreams() {
-    if (plan.streams.empty())
-      return "";
-    if (plan.streams.size() > 1)
-      return std::to_string(plan.streams.size()) + " streams: kernels are launched in one";
-    std::vector<bool> seen(plan.kernels.size());
-    for (const std::vector<unsigned> &stream : plan.streams)
-      for (unsigned kernel : stream) {
-        if (kernel >= seen.size() || seen[kernel])
-          return "streams: kernel " + std::to_string(kernel) +
-                 (kernel >= seen.size() ? " does not exist" : " is launched twice");
-        seen[kernel] = true;
-      }
-    if (auto missing = llvm::find(seen, false); missing != seen.end())
-      return "streams: kernel '" + plan.kernels[missing - seen.begin()].name + "' is never launched";
-    return llvm::is_sorted(plan.streams.front()) ? "" : "streams: kernels are launched in the order of the list";
-  }
-
   /// Checks that the partition is acyclic, and that each kernel is listed after those that it depends on.
   std::string checkOrder() {
     if (numExprs == 0)
@@ -493,6 +474,23 @@ private:
   llvm::DenseMap<unsigned, tile::Scope> scopes; ///< scope of each edge of the graph
 };
 } // namespace
+
+std::string Plan::verifyStreams() const {
+  if (streams.empty())
+    return "";
+  if (streams.size() > 1)
+    return std::to_string(streams.size()) + " streams: kernels are launched in one";
+  std::vector<bool> seen(kernels.size());
+  for (unsigned kernel : streams.front()) {
+    if (kernel >= seen.size() || seen[kernel])
+      return "streams: kernel " + std::to_string(kernel) +
+             (kernel >= seen.size() ? " does not exist" : " is launched twice");
+    seen[kernel] = true;
+  }
+  if (auto missing = llvm::find(seen, false); missing != seen.end())
+    return "streams: kernel '" + kernels[missing - seen.begin()].name + "' is never launched";
+  return llvm::is_sorted(streams.front()) ? "" : "streams: kernels are launched in the order of the list";
+}
 
 std::string Plan::verify(const TensorGraph &graph) const {
   std::string why = whyNotRecorded(forms, recordedForms(graph));

@@ -137,6 +137,8 @@ struct Plan {
   /// a cyclic partition, tiles and dims that do not fit, a reduction with a thread out-edge, and block edges across
   /// tiles of the grid, and forms that the graph does not offer or that it does not have.
   std::string verify(const TensorGraph &graph) const;
+  /// Returns why kernels are not launched once each, in the order in which they are listed, or an empty string.
+  std::string verifyStreams() const;
   void print(llvm::raw_ostream &os) const;
 };
 

@@ -60,6 +60,39 @@ static void launchInOrder(Plan &plan) {
   std::iota(stream.begin(), stream.end(), 0);
 }
 
+/// Returns the number of the block that has an op, or of blocks if none has.
+static size_t blockOf(llvm::ArrayRef<BlockGraph> blocks, unsigned op) {
+  return llvm::find_if(blocks, [&](const BlockGraph &block) {
+           return op >= block.firstOp && op - block.firstOp < block.graph.exprs().size();
+         }) - blocks.begin();
+}
+
+std::string tilewright::whyNotOfBlocks(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks) {
+  for (const KernelPlan &kernel : plan.kernels) {
+    std::string subject = "kernel '" + kernel.name + "': ";
+    std::optional<size_t> own;
+    for (const GroupPlan &group : kernel.groups)
+      for (const OpPlan &op : group.ops) {
+        size_t block = blockOf(blocks, op.id);
+        if (block == blocks.size())
+          return subject + "op " + std::to_string(op.id) + " does not exist";
+        if (own.value_or(block) != block)
+          return subject + "op " + std::to_string(op.id) + " is of another loop than those before it";
+        own = block;
+      }
+    if (!own)
+      return subject + "it has no ops";
+  }
+  for (const EdgePlan &edge : plan.edges)
+    if (blockOf(blocks, edge.producer) != blockOf(blocks, edge.consumer) ||
+        blockOf(blocks, edge.producer) == blocks.size())
+      return "no edge leads from op " + std::to_string(edge.producer) + " to op " + std::to_string(edge.consumer);
+  for (const LeftOp &op : plan.left)
+    if (blockOf(blocks, op.id) == blocks.size())
+      return "op " + std::to_string(op.id) + ", which is left, does not exist";
+  return plan.verifyStreams();
+}
+
 Plan tilewright::planOfBlock(const Plan &plan, unsigned first, unsigned count) {
   auto isInside = [&](unsigned op) { return op >= first && op - first < count; };
   Plan block{plan.target, plan.policy, plan.numerics, {}, {}, {}, {}, plan.forms, {}};

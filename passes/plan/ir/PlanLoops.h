@@ -23,6 +23,10 @@ std::vector<BlockGraph> graphsOf(mlir::Operation *function);
 /// Returns the entry for the body of a loop.
 LoopPlan loopPlanOf(const BlockGraph &body);
 
+/// Returns why a plan cannot be divided into plans of the blocks, or an empty string: a kernel, an edge or an op that is
+/// left names no op, or ops of several blocks.
+std::string whyNotOfBlocks(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks);
+
 /// Returns the plan of the block whose ops have the numbers from `first` to `first + count - 1`, numbered from 0.
 Plan planOfBlock(const Plan &plan, unsigned first, unsigned count);
 

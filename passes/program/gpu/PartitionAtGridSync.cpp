@@ -3,6 +3,7 @@
 // becomes a launch: the part behind it becomes a program of its own, with the tensors it reads as inputs.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/LoopBodies.h"
 #include "passes/layout/GridPhases.h"
