@@ -35,9 +35,11 @@ def layer_norm(rows: int, size: int, element: str) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
-def run(model: onnx.ModelProto, target: str, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
+def run(
+    model: onnx.ModelProto, target: str, folder: Path, plan: tilewright.Plan | None = None
+) -> tuple[tilewright.Program, SimulatedRun]:
     inputs = random_inputs(model, 0)
-    program = tilewright.compile(model, target=target, dump_dir=folder, strict=True, tuning=False)
+    program = tilewright.compile(model, target=target, dump_dir=folder, strict=True, tuning=False, plan=plan)
     ran = simulate_program(program, folder, inputs)
     assert ran.outputs is not None
     (expected,) = float64_reference(model, inputs)
@@ -73,6 +75,17 @@ def inputs_bytes(program: tilewright.Program) -> int:
     assert program.signature is not None
     (x,) = program.signature.inputs
     return 2 * int(np.prod(x.shape)) * x.numpy_dtype.itemsize
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+def test_a_cluster_has_the_blocks_that_the_plan_says(cluster: int, tmp_path: Path) -> None:
+    model = layer_norm(256, 768, "f32")
+    plan = tilewright.compile(model, target="cuda:h200", tuning=False).plan
+    assert plan is not None and plan.kernels[0].groups[0].cluster == 8
+    plan.kernels[0].groups[0].cluster = cluster
+    _, ran = run(model, "cuda:h200", tmp_path, plan)
+    (report,) = ran.kernels
+    assert report.cluster_barriers == (2 * report.blocks // cluster if cluster > 1 else 0)
 
 
 def test_an_older_gpu_has_no_clusters(tmp_path: Path) -> None:
