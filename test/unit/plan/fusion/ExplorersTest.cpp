@@ -135,17 +135,21 @@ TEST_F(ExplorersTest, equal_layers_are_planned_once) {
     }
     return source;
   };
-  for (const char *name : {"x86-64-avx512", "cuda:h200"}) {
-    target = llvm::cantFail(lookupTarget(name));
-    GroupMemo memo;
-    TensorGraph some = parse(apart(3));
-    solved(FusionProblem(some, target, {}, {}, memo));
-    size_t known = memo.size();
-    EXPECT_GT(known, 0u);
-    TensorGraph more = parse(apart(12));
-    solved(FusionProblem(more, target, {}, {}, memo));
-    EXPECT_EQ(memo.size(), known) << name;
-  }
+  for (const char *name : {"x86-64-avx512", "cuda:h200"})
+    for (const char *policy : {"greedy", "fusionstitching", "unified"}) {
+      target = llvm::cantFail(lookupTarget(name));
+      PlanOptions options;
+      options.policy = policy;
+      options.planSeconds = 0.2;
+      GroupMemo memo;
+      TensorGraph some = parse(apart(3));
+      solved(FusionProblem(some, target, options, {}, memo));
+      size_t known = memo.size();
+      EXPECT_GT(known, 0u);
+      TensorGraph more = parse(apart(12));
+      solved(FusionProblem(more, target, options, {}, memo));
+      EXPECT_EQ(memo.size(), known) << name << " " << policy;
+    }
 }
 
 // A group is planned again where something about it differs that planning reads.
