@@ -4,12 +4,10 @@
 // linalg::populateDataLayoutPropagationPatterns, move linalg.pack, and refuse windows and reductions.)
 #include "passes/normalize/KeepLayout.h"
 
-#include "passes/graph/Contraction.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

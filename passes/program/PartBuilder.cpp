@@ -218,13 +218,13 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
     nestExtents.push_back(blocks);
     sizes.push_back(blocks);
   }
-  // A nest without the vector dim of the iteration space vectorises its own innermost dim, or, without reductions, the
-  // dim along which it reads and writes most lines.
+  // A nest without the vector dim of the iteration space vectorises its own innermost dim, or, on a CPU and without
+  // reductions, the dim along which most of its accesses are contiguous.
   bool hasVector = vector >= 0;
   for (int64_t position = nest.dims.size() - 1; vector < 0 && position >= 0; --position)
     if (sizes[position] > 1)
       vector = position;
-  if (!hasVector && accs.slices.empty())
+  if (!hasVector && accs.slices.empty() && !subprogram->hasAttr(kThreadsAttr))
     vector = mostContiguousDim(*body, /*bound=*/{}, vector, nest.dims.size());
   SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
   // Beside contractions, the vector dim of the iteration space is the N dim of one of them; other nests choose their
