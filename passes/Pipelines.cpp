@@ -7,7 +7,6 @@
 #include "passes/backend/common/Stages.h"
 #include "passes/backend/cpu/CpuBackend.h"
 #include "passes/backend/cuda/CudaBackend.h"
-#include "passes/iree/RepeatLaunches.h"
 #include "passes/plan/space/GroupMemo.h"
 #include "passes/target/MachineKind.h"
 
@@ -153,7 +152,9 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, const B
 void repeatLaunches(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
   if (!traitsOf(backend).threadBlocks)
     return;
-  manager.addPass(createRepeatLaunches(options.target));
+  RepeatLaunchesOptions repeat;
+  repeat.target = options.target;
+  manager.addPass(createRepeatLaunches(repeat));
 }
 
 /// Compiles tile programs to kernels.
@@ -242,7 +243,6 @@ void tilewright::registerPipelinesOf(const Backend &backend) {
 
 void tilewright::registerAllPassesAndPipelines() {
   registerTilewrightPasses();
-  registerPass([] { return createRepeatLaunches("cuda:h200"); });
   registerTransformsPasses();
   registerBackends();
   for (const Backend *backend : backends())

@@ -38,6 +38,28 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
                  Option<"forRuntime", "for-runtime", "bool", "false", "print what a runtime for CPUs needs">];
 }
 
+def RepeatLaunches : Pass<"tile-repeat-launches", "::mlir::ModuleOp"> {
+  let summary = "Put loops over launches of one kernel into the kernel";
+  let description = [{
+    The input has `scf.for`s that the plan puts into a kernel (`tile.one_kernel`),
+    each with one launch of a compiled kernel for a GPU. Such a loop becomes one
+    launch of a new kernel, which runs all steps, with a barrier between two of
+    them: of the grid, or of the block if there is only one. States alternate
+    between two tensors, parts of sequences are addresses that move with the
+    step, and what does not change in the loop is computed in front of it.
+
+    A loop stays as it is, with a missed remark, if its kernel would have too many
+    bindings or blocks that are not proved to be resident at once, or if the loop
+    carries anything but results of the kernel. See
+    test/passes/iree/repeat-launches.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"cuda:h200\"", "target name or JSON file">];
+  let statistics = [Statistic<"numRepeated", "repeated", "loops that became part of a kernel">,
+                    Statistic<"numDeclined", "declined",
+                              "loops that launch a kernel in every step, each with a missed remark">];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AlignBindings : Pass<"tile-align-bindings", "::mlir::ModuleOp"> {
   let summary = "Have IREE copy tensors that it would bind to kernels at unaligned addresses";
   let description = [{

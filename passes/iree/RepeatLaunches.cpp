@@ -1,6 +1,4 @@
 // Replaces a loop that launches one kernel in every step by one launch of a kernel that runs all steps.
-#include "passes/iree/RepeatLaunches.h"
-
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/RepeatKernel.h"
@@ -19,6 +17,11 @@
 
 #include <map>
 
+namespace tilewright {
+#define GEN_PASS_DEF_REPEATLAUNCHES
+#include "passes/Passes.h.inc"
+} // namespace tilewright
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -26,15 +29,8 @@ using namespace tilewright::tile;
 namespace {
 constexpr int64_t kGpuAccess = 16; ///< bytes of a thread's widest access
 
-struct RepeatLaunches : PassWrapper<RepeatLaunches, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RepeatLaunches)
-
-  explicit RepeatLaunches(StringRef target) : target(target.str()) {}
-  StringRef getArgument() const override { return "tile-repeat-launches"; }
-  StringRef getDescription() const override { return "Put loops over launches of one kernel into the kernel"; }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect, tensor::TensorDialect>();
-  }
+struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
+  using RepeatLaunchesBase::RepeatLaunchesBase;
 
   /// Moves what does not depend on the step in front of the loop.
   static void hoist(scf::ForOp loop) {
@@ -146,7 +142,9 @@ struct RepeatLaunches : PassWrapper<RepeatLaunches, OperationPass<ModuleOp>> {
       if (why.empty()) {
         replace(*repeated, repeat(*repeated, kernel));
         kernels.push_back(kernel);
+        ++numRepeated;
       } else {
+        ++numDeclined;
         remark::missed(loop.getLoc(), remark::RemarkOpts::name("launches").category("tile-repeat-launches"))
             << ("tile: the loop launches its kernel in every step: " + why);
       }
@@ -176,11 +174,6 @@ struct RepeatLaunches : PassWrapper<RepeatLaunches, OperationPass<ModuleOp>> {
         kernel.erase();
   }
 
-  std::string target;
   std::map<std::string, StringAttr> names; ///< of repeated kernels, by what they do
 };
 } // namespace
-
-std::unique_ptr<Pass> tilewright::createRepeatLaunches(StringRef target) {
-  return std::make_unique<RepeatLaunches>(target);
-}
