@@ -125,7 +125,7 @@ private:
                             ? "" // verify() of the only block says it
                             : whyNotOfBlocks(*given, planned.blocks);
       if (!why.empty())
-        return planned.function.emitError("illegal plan: ") << why;
+        return func::FuncOp(planned.function).emitError("illegal plan: ") << why;
     }
     Plan whole = emptyPlan();
     for (const BlockGraph &block : planned.blocks) {

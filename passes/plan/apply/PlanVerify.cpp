@@ -169,6 +169,8 @@ private:
     return "";
   }
 
+  std::string checkStreams() { return plan.verifyStreams(); }
+
   /// Checks that the partition is acyclic, and that each kernel is listed after those that it depends on.
   std::string checkOrder() {
     if (numExprs == 0)
