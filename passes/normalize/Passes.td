@@ -69,12 +69,12 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     Input: expressions as the front end produces them. Output: a convolution of
     static shape that reduces over input channels becomes a movement of windows into
     rows (im2col), which the planner folds into its readers, a contraction of those
-    rows with the weights, and an addition of the convolution's start. Zero points of quantized bytes are subtracted
-    first, for `tile-lower-quantized-matmul`. What reads a convolution's result has
-    its channels innermost, as the contraction has, up to the next convolution, a
-    reshape or a result of the function. A transposed convolution whose stride is
-    the size of its window multiplies no zeros: it becomes one with windows of one
-    point, whose results are moved to their places.
+    rows with the weights, and an addition of the convolution's start. Zero points
+    of quantized bytes are subtracted first, for `tile-lower-quantized-matmul`.
+    Readers of the result keep its channels innermost, up to a convolution, a reshape
+    or a result of the function. A transposed convolution whose stride is the size
+    of its window becomes one with windows of one point, whose results are moved to
+    their places.
 
     A depthwise convolution becomes products and a reduction, and a pool becomes the
     windows and a reduction. So does a contraction that leaves vector lanes empty:

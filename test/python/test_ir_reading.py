@@ -31,7 +31,9 @@ def test_attributes_of_a_plan_are_python_values(planned: Module) -> None:
     assert type(group).__name__ == "SubprogramOp"
     assert (group.sym_name.value, group.extents.value, group.tiles.value) == ("sum_mul", [5, 7], [1, 7])
     assert (list(group.grid), group.vector.value, group.workgroups.value) == ([0], 1, 5)
-    assert group.numerics.value == tile.Numerics(tile.Roundings.relaxed, tile.Math.fast, ("two-moment variance",))
+    assert group.numerics.value == tile.Numerics(
+        tile.Roundings.relaxed, tile.Math.fast, ("two-moment variance",)
+    )
     assert group.target.value.name == "cpu"
     assert group.target.value.overrides.value["cores"].value == 2
     assert group.streamed is None
