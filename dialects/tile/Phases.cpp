@@ -1,6 +1,8 @@
 // Divides a tile program into phases.
 #include "dialects/tile/Phases.h"
 
+#include "dialects/tile/TileAttributeNames.h"
+
 using namespace mlir;
 using namespace tilewright::tile;
 

@@ -19,10 +19,6 @@ inline bool hasGridSync(ProgramOp program) { return !gridSyncsOf(program).empty(
 /// Returns true if workgroups wait for each other, between phases or because they share tiles.
 bool syncsAtGrid(ProgramOp program);
 
-/// On a tile.program: an i64 array, the inputs that are the same in all steps of the loop that launches it. The loop is
-/// to become part of the kernel, with a grid barrier per step.
-inline constexpr llvm::StringLiteral kRepeatedAttr = "tile.repeated";
-
 } // namespace tilewright::tile
 
 #endif

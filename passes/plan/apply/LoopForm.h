@@ -7,9 +7,6 @@
 
 namespace tilewright {
 
-/// On a loop, until its plan is carried out: a string, the reason why every step launches the kernels of its body.
-inline constexpr llvm::StringLiteral kLaunchedAttr = "tile.launched_because";
-
 /// Returns why a loop cannot be part of its kernel, or an empty string. `plan` is that of the body.
 std::string whyNotOneKernel(const BlockGraph &body, const Plan &plan, const Target &target, bool gridSync);
 

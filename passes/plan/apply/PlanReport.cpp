@@ -1,6 +1,7 @@
 // Writes the JSON report of a plan, with the coverage of the graph.
 #include "passes/plan/apply/PlanReport.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"

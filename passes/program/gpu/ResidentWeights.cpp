@@ -1,5 +1,6 @@
 #include "passes/program/gpu/ResidentWeights.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/Phases.h"
 #include "passes/program/gpu/PartWork.h"
 
@@ -22,8 +23,8 @@ static bool readsInvariant(LoadOp load, ArrayRef<int64_t> invariants) {
 /// Returns true if a block computes one tile of the part, in one loop over the steps along K.
 static bool computesOneTile(ParallelOp part, ComputeOp contraction, const ContractionPlan &plan) {
   auto isOne = [&](int64_t dim) { return contraction.getSizes()[dim] == 1; };
-  return part.getWorkgroups() == part.getNumTiles() && !part.getSteps() && isa<WalkOp>(contraction->getParentOp()) &&
-         hasOneLoop(contraction, plan) && llvm::all_of(plan.contraction.batch, isOne);
+  return static_cast<int64_t>(part.getWorkgroups()) == part.getNumTiles() && !part.getSteps() &&
+         isa<WalkOp>(contraction->getParentOp()) && hasOneLoop(contraction, plan) && llvm::all_of(plan.contraction.batch, isOne);
 }
 
 SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {
