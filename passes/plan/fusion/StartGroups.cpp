@@ -4,8 +4,33 @@
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 using namespace mlir;
 using namespace tilewright;
+
+/// Returns, for each expression, whether it computes sizes: a few integers that other ops take out of their tensor, or
+/// from which sizes are computed. IREE computes them where it needs them, without a kernel.
+static std::vector<bool> computesSizes(const TensorGraph &graph) {
+  constexpr int64_t kMostSizes = 16;
+  std::vector<bool> sizes(graph.exprs().size());
+  for (unsigned id = graph.exprs().size(); id-- > 0;) {
+    const TensorExpr &expr = graph.exprs()[id];
+    auto makesShape = [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (int64_t reader = graph.indexOf(user); reader >= 0)
+        return static_cast<bool>(sizes[reader]);
+      return user->getBlock() == expr.op->getBlock() && // and no table of a body
+             (isa<tensor::ExtractOp>(user) || (isa<tensor::ReshapeOp>(user) && use.getOperandNumber() == 1));
+    };
+    sizes[id] = expr.domainSize() <= kMostSizes && llvm::all_of(expr.op->getResults(), [&](Value result) {
+                  auto type = cast<RankedTensorType>(result.getType());
+                  return type.getElementType().isInteger() && type.getNumElements() <= kMostSizes &&
+                         !result.use_empty() && llvm::all_of(result.getUses(), makesShape);
+                });
+  }
+  return sizes;
+}
 
 namespace {
 class GroupStarter : PlannerStep {
@@ -14,7 +39,8 @@ public:
   using PlannerStep::PlannerStep;
 
   void classify() {
-    std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size());
+    std::vector<bool> atLoad = computedAtLoad(graph), layOut = layOutWeights(graph), irees(graph.exprs().size()),
+                      sizes = computesSizes(graph);
     for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
       decisions.reasons[id] = restrictions.left.contains(id) ? kLeftByRestriction.str() : whyNotEligible(expr);
       if (expr.kind != ExprKind::contraction)
@@ -34,6 +60,8 @@ public:
         decisions.reasons[id] = "a reshape of weights and constants: a view, nothing to compute";
       else if (atLoad[id])
         decisions.reasons[id] = "depends on weights and constants alone: IREE computes it once at load";
+      else if (sizes[id])
+        decisions.reasons[id] = "computes the size of a tensor, which IREE needs outside of kernels";
       else if (folded[id] >= 0)
         decisions.reasons[id] = "IREE folds it into its " + opName(folded[id]);
       else if (llvm::all_of(expr.op->getResults(), [](Value result) { return result.use_empty(); }))
