@@ -1,5 +1,6 @@
-// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h): a table states the type of each and
-// the ops on which it may stand. Other attributes that begin with "tile." are errors, so a misspelt name is not ignored.
+// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h): a table states the type of each
+// and the ops on which it may stand. Other attributes that begin with "tile." are errors, so a misspelt name is not
+// ignored.
 #include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 

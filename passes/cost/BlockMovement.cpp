@@ -122,8 +122,8 @@ private:
     return bytes;
   }
 
-  /// Returns the elements of a tile. Accumulators of an intermediate tensor that a reduction revisits are whole until it
-  /// ends.
+  /// Returns the elements of a tile. Accumulators of an intermediate tensor that a reduction revisits are whole until
+  /// it ends.
   double footprint(unsigned index) const {
     const ChainTensor &tensor = chain.tensors[index];
     double elements = 1;

@@ -31,7 +31,7 @@ struct Movement {
   llvm::SmallVector<TensorMovement, 8> tensors; ///< grouped by operator, in the operator's order
   double moved = 0;                             ///< DV of the paper: elements of all tensors
   double bytes = 0;                             ///< DV in bytes; each tensor counts once per crossing
-  double memoryBytes = 0;                       ///< MU of the paper: bytes while the operator that needs most memory runs
+  double memoryBytes = 0;                       ///< MU of the paper: bytes while the operator with most memory runs
   llvm::SmallVector<double, 4> blocks;          ///< blocks that each operator executes
   double multiplications = 0;                   ///< multiply-adds, recomputation included
 };

@@ -1,4 +1,5 @@
-// Base class of passes that rewrite the tensor graphs of a function, its own and those of its loops, for a given target.
+// Base class of passes that rewrite the tensor graphs of a function, its own and those of its loops, for a given
+// target.
 #ifndef TILEWRIGHT_GRAPH_GRAPHPASS_H
 #define TILEWRIGHT_GRAPH_GRAPHPASS_H
 

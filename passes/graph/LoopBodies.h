@@ -27,8 +27,8 @@ llvm::SmallVector<PlannedBlock> plannedBlocks(mlir::Operation *function);
 /// Returns how often the loop's body runs, or nothing if that is not known before the program runs.
 std::optional<int64_t> tripCount(mlir::Operation *loop);
 
-/// Returns the op after which what depends only on `tensor` can be computed once, outside the loops around `reader`; null
-/// if `tensor` is made beside `reader`, or is no result of an op.
+/// Returns the op after which what depends only on `tensor` can be computed once, outside the loops around `reader`;
+/// null if `tensor` is made beside `reader`, or is no result of an op.
 mlir::Operation *outsideLoops(mlir::Value tensor, mlir::Operation *reader);
 
 } // namespace tilewright

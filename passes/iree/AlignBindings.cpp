@@ -34,8 +34,8 @@ bool isContiguous(ArrayRef<int64_t> shape, ArrayRef<int64_t> sizes, ArrayRef<int
   return true;
 }
 
-/// Returns the byte offset of a slice in its tensor up to multiples of `alignment`, or nothing if it is known only at run
-/// time. An offset along a dim whose points are such multiples apart, such as the step of a sequence, may be any.
+/// Returns the byte offset of a slice in its tensor up to multiples of `alignment`, or nothing if it is known only at
+/// run time. An offset along a dim whose points are such multiples apart, such as the step of a sequence, may be any.
 std::optional<int64_t> beginOf(RankedTensorType tensor, ArrayRef<int64_t> offsets, int64_t alignment) {
   int64_t bytes = 0, apart = elementBytes(tensor.getElementType());
   for (auto [extent, offset] : llvm::zip(llvm::reverse(tensor.getShape()), llvm::reverse(offsets))) {

@@ -134,8 +134,8 @@ private:
     }
   }
 
-  /// Describes how elements of constants and weights are arranged, so that a tensor that IREE computes when a program is
-  /// loaded can be computed without it. The parameters of the recipe are named by the numbers of their tensors.
+  /// Describes how elements of constants and weights are arranged, so that a tensor that IREE computes when a program
+  /// is loaded can be computed without it. The parameters of the recipe are named by the numbers of their tensors.
   void describeArrangement(Value value, json::Object &tensor) {
     auto recipe = recipeOf(value, [&](Value source) -> std::optional<ParameterRecipe> {
       if (!matchPattern(source, m_Constant()) && source.getDefiningOp()->getName().getStringRef() != "util.global.load")

@@ -1,5 +1,5 @@
-// A state lies in its initial tensor in step 0. After that, steps alternate between two memories, or the state lies where
-// the step before has collected it. Parts of sequences lie in the sequence.
+// A state lies in its initial tensor in step 0. After that, steps alternate between two memories, or the state lies
+// where the step before has collected it. Parts of sequences lie in the sequence.
 #include "passes/iree/RepeatedLaunch.h"
 
 #include "passes/graph/LoopBodies.h"

@@ -14,8 +14,8 @@ struct StepSlice {
   int64_t offset, stride;
 };
 
-/// Returns the slice of a tensor of this shape, or nothing if its elements are no neighbours or its offset is not linear
-/// in the number of the step.
+/// Returns the slice of a tensor of this shape, or nothing if its elements are no neighbours or its offset is not
+/// linear in the number of the step.
 std::optional<StepSlice> stepSlice(mlir::OffsetSizeAndStrideOpInterface slice, llvm::ArrayRef<int64_t> shape,
                                    mlir::scf::ForOp loop);
 

@@ -1,5 +1,5 @@
-// Places the scratch of nests in shared memory: each is live for a range of nests, and the lowest offset that is free in
-// that range is taken. The planner predicts with it, and the passes on programs allocate by it. Pure.
+// Places the scratch of nests in shared memory: each is live for a range of nests, and the lowest offset that is free
+// in that range is taken. The planner predicts with it, and the passes on programs allocate by it. Pure.
 #ifndef TILEWRIGHT_LAYOUT_SCRATCHPLACES_H
 #define TILEWRIGHT_LAYOUT_SCRATCHPLACES_H
 

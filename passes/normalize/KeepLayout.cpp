@@ -106,7 +106,7 @@ private:
     result.replaceAllUsesWith(back);
   }
 
-  // --- elementwise ops, windows and reductions -------------------------------------------------------------------------
+  // --- elementwise ops, windows and reductions -----------------------------------------------------------------------
 
   static bool isContraction(linalg::GenericOp op) { return op.getNumDpsInputs() > 1 && op.getNumReductionLoops() > 0; }
 

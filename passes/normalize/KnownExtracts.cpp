@@ -1,5 +1,5 @@
-// The part of the tensor that the loops read becomes an operand: it is sliced first, because the loops of a generic span
-// its operands' dims.
+// The part of the tensor that the loops read becomes an operand: it is sliced first, because the loops of a generic
+// span its operands' dims.
 #include "passes/normalize/KnownExtracts.h"
 
 #include "passes/graph/TensorExpr.h"

@@ -101,7 +101,8 @@ void runAddresses(DirectProgram &program, const std::vector<uintptr_t> &inputs, 
 
 /// Kernel (empty for a copy), workgroups, slots, and bytes of a copy.
 using Launches = std::vector<std::tuple<std::string, uint32_t, std::vector<uint32_t>, size_t>>;
-/// Slot, slots that it begins behind (in step 0, in even and in odd steps), and the offset in step 0, offset and stride.
+/// Slot, slots that it begins behind (in step 0, in even and in odd steps), and the offset in step 0, offset and
+/// stride.
 using MovingSlots = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, int64_t>>;
 /// First launch, end, steps, and moving slots.
 using Loops = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, MovingSlots>>;
@@ -113,9 +114,9 @@ Loop describeLoop(uint32_t begin, uint32_t end, uint32_t steps, const MovingSlot
   return loop;
 }
 
-ProgramDescription describe(const Launches &launches, const Loops &loops, std::vector<size_t> inputs, std::vector<size_t> outputs,
-                            std::vector<uintptr_t> constants, std::vector<size_t> offsets, size_t ownBytes,
-                            size_t localBytes, uint64_t processor, unsigned threads) {
+ProgramDescription describe(const Launches &launches, const Loops &loops, std::vector<size_t> inputs,
+                            std::vector<size_t> outputs, std::vector<uintptr_t> constants, std::vector<size_t> offsets,
+                            size_t ownBytes, size_t localBytes, uint64_t processor, unsigned threads) {
   ProgramDescription made;
   for (const auto &[kernel, workgroups, slots, bytes] : launches)
     made.launches.push_back({kernel, workgroups, slots, bytes});
@@ -136,22 +137,23 @@ ProgramDescription describe(const Launches &launches, const Loops &loops, std::v
 NB_MODULE(_runtime, m) {
   nb::set_leak_warnings(false); // users may keep programs until the interpreter exits
   nb::class_<AlignedMemory>(m, "Memory", nb::type_slots(memorySlots));
-  nb::class_<Library>(m, "Library").def_static("load", &load, nb::arg("elf"))
+  nb::class_<Library>(m, "Library")
+      .def_static("load", &load, nb::arg("elf"))
       .def("has", [](const Library &library, const std::string &kernel) { return library.find(kernel) != nullptr; },
            nb::arg("kernel"));
   nb::class_<DirectProgram>(m, "DirectProgram")
       .def("__init__",
-           [](DirectProgram *self, std::shared_ptr<Library> library, const Launches &launches,
-              const Loops &loops, std::vector<size_t> inputs, std::vector<size_t> outputs, std::vector<uintptr_t> constants,
+           [](DirectProgram *self, std::shared_ptr<Library> library, const Launches &launches, const Loops &loops,
+              std::vector<size_t> inputs, std::vector<size_t> outputs, std::vector<uintptr_t> constants,
               std::vector<size_t> offsets, size_t ownBytes, size_t localBytes, uint64_t processor, unsigned threads) {
              new (self) DirectProgram(std::move(library),
-                                      describe(launches, loops, std::move(inputs), std::move(outputs), std::move(constants),
-                                               std::move(offsets), ownBytes, localBytes, processor, threads));
+                                      describe(launches, loops, std::move(inputs), std::move(outputs),
+                                               std::move(constants), std::move(offsets), ownBytes, localBytes, processor,
+                                               threads));
            },
-           nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("loops"),
-           nb::arg("input_bytes"), nb::arg("output_bytes"),
-           nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"), nb::arg("local_bytes"),
-           nb::arg("processor"), nb::arg("threads"))
+           nb::arg("library"), nb::kw_only(), nb::arg("launches"), nb::arg("loops"), nb::arg("input_bytes"),
+           nb::arg("output_bytes"), nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"),
+           nb::arg("local_bytes"), nb::arg("processor"), nb::arg("threads"))
       .def("run", &run, nb::sig("def run(self, *arrays: object) -> list[Memory]"))
       .def("trace", &trace, nb::sig("def trace(self, *arrays: object) -> list[list[tuple[float, float]]]"))
       .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));

@@ -1,5 +1,5 @@
-// The kernel's blocks become the body of a loop over the steps. A block waits for all others before the next step, because
-// that step reads what they have written in this one; a kernel of one block waits for its own threads.
+// The kernel's blocks become the body of a loop over the steps. A block waits for all others before the next step,
+// because that step reads what they have written in this one; a kernel of one block waits for its own threads.
 #include "passes/codegen/gpu/RepeatKernel.h"
 
 #include "dialects/tile/TileAttributeNames.h"

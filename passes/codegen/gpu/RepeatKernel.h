@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-/// Where a tensor of the kernel lies in each step. In step 0 it begins `firstOffset` bytes behind the binding `first` of
-/// the repeated kernel, in every other step i `offset + i * stride` bytes behind `even` or `odd`.
+/// Where a tensor of the kernel lies in each step. In step 0 it begins `firstOffset` bytes behind the binding `first`
+/// of the repeated kernel, in every other step i `offset + i * stride` bytes behind `even` or `odd`.
 struct StepAddress {
   unsigned first = 0, even = 0, odd = 0;
   int64_t firstOffset = 0, offset = 0, stride = 0;
@@ -17,8 +17,9 @@ struct StepAddress {
   bool moves() const { return first != even || even != odd || firstOffset != offset || stride != 0; }
 };
 
-/// Adds a kernel `name` that runs `steps` steps of a finished kernel, whose blocks are all resident at once. Its bindings
-/// have these bytes, and the last `outputs` are results; `addresses` has an entry for each binding of the kernel.
+/// Adds a kernel `name` that runs `steps` steps of a finished kernel, whose blocks are all resident at once. Its
+/// bindings have these bytes, and the last `outputs` are results; `addresses` has an entry for each binding of the
+/// kernel.
 mlir::LLVM::LLVMFuncOp repeatKernel(mlir::LLVM::LLVMFuncOp kernel, llvm::StringRef name,
                                     llvm::ArrayRef<int64_t> bindingBytes, unsigned outputs,
                                     llvm::ArrayRef<StepAddress> addresses, int64_t steps);

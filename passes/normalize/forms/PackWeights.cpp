@@ -156,7 +156,8 @@ void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, Affine
   op->erase();
 }
 
-/// Returns a builder of ops that an op reads and that depend on a tensor alone: in front of the op, or outside its loop.
+/// Returns a builder of ops that an op reads and that depend on a tensor alone: in front of the op, or outside its
+/// loop.
 OpBuilder builderFor(Operation *reader, Value tensor) {
   OpBuilder builder(reader);
   if (Operation *made = outsideLoops(tensor, reader))

@@ -6,9 +6,9 @@
 
 namespace tilewright {
 
-/// Replaces the ops of each kernel of a verified plan by subprograms. `plan` is that of the block, and `graph` the block's
-/// graph, whose ops are erased. Of several blocks, one that holds another comes after it. Fails with an error at an op
-/// that cannot be raised.
+/// Replaces the ops of each kernel of a verified plan by subprograms. `plan` is that of the block, and `graph` the
+/// block's graph, whose ops are erased. Of several blocks, one that holds another comes after it. Fails with an error
+/// at an op that cannot be raised.
 mlir::LogicalResult carryOut(const TensorGraph &graph, const Plan &plan, mlir::Block &block);
 
 } // namespace tilewright

@@ -1,4 +1,5 @@
-// A step is a launch otherwise, which takes longer than a barrier of the grid, so a loop is always better off in its kernel.
+// A step is a launch otherwise, which takes longer than a barrier of the grid, so a loop is always better off in its
+// kernel.
 #include "passes/plan/apply/LoopForm.h"
 
 #include "passes/graph/Eligibility.h"
@@ -33,7 +34,8 @@ std::string tilewright::whyNotOneKernel(const BlockGraph &body, const Plan &plan
     return "a step is " + std::to_string(plan.kernels.size()) + " kernels";
   if (Operation *op = foreignOp(body, plan))
     return "IREE computes " + op->getName().getStringRef().str() + " in every step";
-  // A kernel with barriers has been proved to have all its blocks resident at once. For others, one block per SM is sure.
+  // A kernel with barriers has been proved to have all its blocks resident at once. For others, one block per SM is
+  // sure.
   int64_t blocks = workgroupsOf(plan, plan.kernels.front());
   bool hasBarriers = llvm::any_of(plan.edges, [](const EdgePlan &edge) { return edge.scope == tile::Scope::grid; });
   if (!hasBarriers && blocks > target.gpu.guaranteedSms)

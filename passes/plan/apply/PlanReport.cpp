@@ -21,7 +21,8 @@ class Reporter {
 public:
   /// `plan` is that of the block.
   Reporter(const BlockGraph &block, const Plan &plan)
-      : graph(block.graph), plan(plan), firstOp(block.firstOp), atLoad(computedAtLoad(graph)), kernelOf(graph.exprs().size(), -1) {
+      : graph(block.graph), plan(plan), firstOp(block.firstOp), atLoad(computedAtLoad(graph)),
+        kernelOf(graph.exprs().size(), -1) {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
       for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &op : part.ops)

@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// Returns the report on the plan of a function, of whose blocks these are the graphs. It reads the ops of the graphs, so
-/// it must be called before they are rewritten.
+/// Returns the report on the plan of a function, of whose blocks these are the graphs. It reads the ops of the graphs,
+/// so it must be called before they are rewritten.
 llvm::json::Object reportPlan(llvm::ArrayRef<BlockGraph> blocks, const Plan &plan);
 
 } // namespace tilewright

@@ -149,7 +149,8 @@ private:
     double bytes = 0;
     for (ArrayRef<unsigned> kernel : decisions.kernels) {
       auto contracts = [&](unsigned expr) { return problem.graph.exprs()[expr].kind == ExprKind::contraction; };
-      if (llvm::any_of(kernel, [&](unsigned group) { return llvm::any_of(decisions.parts[group]->choice.exprs, contracts); }))
+      if (llvm::any_of(
+              kernel, [&](unsigned group) { return llvm::any_of(decisions.parts[group]->choice.exprs, contracts); }))
         continue;
       ++kernels;
       bytes += predictionOf(problem.graph, decisions, kernel, problem.machine).bytes;

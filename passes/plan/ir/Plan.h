@@ -132,10 +132,10 @@ struct Plan {
   /// Returns true for a plan that states forms and leaves everything else to the policy.
   bool statesFormsOnly() const { return !forms.empty() && kernels.empty() && edges.empty() && left.empty(); }
   const EdgePlan *edge(unsigned consumer, unsigned input) const;
-  /// Returns an empty string if the plan of one block is legal for its graph, else the error and its place. It rejects unknown or
-  /// repeated ops, missing edges, scopes that do not fit the partition (launch inside a kernel, block across kernels),
-  /// a cyclic partition, tiles and dims that do not fit, a reduction with a thread out-edge, and block edges across
-  /// tiles of the grid, and forms that the graph does not offer or that it does not have.
+  /// Returns an empty string if the plan of one block is legal for its graph, else the error and its place. It rejects
+  /// unknown or repeated ops, missing edges, scopes that do not fit the partition (launch inside a kernel, block across
+  /// kernels), a cyclic partition, tiles and dims that do not fit, a reduction with a thread out-edge, and block edges
+  /// across tiles of the grid, and forms that the graph does not offer or that it does not have.
   std::string verify(const TensorGraph &graph) const;
   /// Returns why kernels are not launched once each, in the order in which they are listed, or an empty string.
   std::string verifyStreams() const;

@@ -1,5 +1,5 @@
-// The plan of a function with loops: one list of kernels, in which the ops of each loop's body have numbers of their own,
-// behind those of the function's block. These functions take the plan of one block out of it, and put it in.
+// The plan of a function with loops: one list of kernels, in which the ops of each loop's body have numbers of their
+// own, behind those of the function's block. These functions take the plan of one block out of it, and put it in.
 #ifndef TILEWRIGHT_PLAN_IR_PLANLOOPS_H
 #define TILEWRIGHT_PLAN_IR_PLANLOOPS_H
 
@@ -23,8 +23,8 @@ std::vector<BlockGraph> graphsOf(mlir::Operation *function);
 /// Returns the entry for the body of a loop.
 LoopPlan loopPlanOf(const BlockGraph &body);
 
-/// Returns why a plan cannot be divided into plans of the blocks, or an empty string: a kernel, an edge or an op that is
-/// left names no op, or ops of several blocks.
+/// Returns why a plan cannot be divided into plans of the blocks, or an empty string: a kernel, an edge or an op that
+/// is left names no op, or ops of several blocks.
 std::string whyNotOfBlocks(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks);
 
 /// Returns the plan of the block whose ops have the numbers from `first` to `first + count - 1`, numbered from 0.

@@ -129,8 +129,8 @@ public:
   /// but the innermost ones along which the expression's index does not change.
   llvm::ArrayRef<unsigned> around(const Evaluation &evaluation) const;
   /// Returns the number of points, over all tiles, at which the nest evaluates an expression. It exceeds the number of
-  /// elements where windows overlap, elements are repeated or gathered, a row is broadcast along an outer loop, or tiles
-  /// recompute what they share.
+  /// elements where windows overlap, elements are repeated or gathered, a row is broadcast along an outer loop, or
+  /// tiles recompute what they share.
   double pointsEvaluated(const Evaluation &evaluation) const;
 
 private:

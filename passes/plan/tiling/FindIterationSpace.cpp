@@ -35,7 +35,8 @@ static std::string whatWouldFit(const TensorGraph &graph, const GroupChoice &gro
   std::string memory = llvm::formatv("{0} KiB more memory for a workgroup",
                                      llvm::divideCeil(needed - target.blockBytes, 1024));
   return points == 0 ? memory
-                     : llvm::formatv("rows of at most about {0} points in place of {1}, or {2}", points, longest, memory);
+                     : llvm::formatv("rows of at most about {0} points in place of {1}, or {2}", points, longest,
+                                     memory);
 }
 
 OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,

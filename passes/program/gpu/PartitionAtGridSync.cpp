@@ -228,8 +228,8 @@ struct PartitionAtGridSync : tilewright::impl::PartitionAtGridSyncBase<Partition
     noteInvariants();
   }
 
-  /// Notes, on programs that are launched in every step of a loop which is to become part of their kernel, the inputs that
-  /// do not change in the loop. A program that was cut is not repeated.
+  /// Notes, on programs that are launched in every step of a loop which is to become part of their kernel, the inputs
+  /// that do not change in the loop. A program that was cut is not repeated.
   void noteInvariants() {
     SymbolTableCollection symbols;
     DenseMap<ProgramOp, DenseI64ArrayAttr> invariants;

@@ -24,7 +24,8 @@ static bool readsInvariant(LoadOp load, ArrayRef<int64_t> invariants) {
 static bool computesOneTile(ParallelOp part, ComputeOp contraction, const ContractionPlan &plan) {
   auto isOne = [&](int64_t dim) { return contraction.getSizes()[dim] == 1; };
   return static_cast<int64_t>(part.getWorkgroups()) == part.getNumTiles() && !part.getSteps() &&
-         isa<WalkOp>(contraction->getParentOp()) && hasOneLoop(contraction, plan) && llvm::all_of(plan.contraction.batch, isOne);
+         isa<WalkOp>(contraction->getParentOp()) && hasOneLoop(contraction, plan) &&
+         llvm::all_of(plan.contraction.batch, isOne);
 }
 
 SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {

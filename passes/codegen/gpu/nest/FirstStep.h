@@ -1,5 +1,5 @@
-// The question of a kernel that a loop repeats whether this is the first step. A kernel asks by a call, which is replaced
-// by the answer when the loop becomes part of the kernel.
+// The question of a kernel that a loop repeats whether this is the first step. A kernel asks by a call, which is
+// replaced by the answer when the loop becomes part of the kernel.
 #ifndef TILEWRIGHT_CODEGEN_GPU_NEST_FIRSTSTEP_H
 #define TILEWRIGHT_CODEGEN_GPU_NEST_FIRSTSTEP_H
 

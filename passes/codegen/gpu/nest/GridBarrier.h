@@ -11,8 +11,8 @@ namespace tilewright {
 /// Name by which simulated devices recognise the barrier.
 inline constexpr llvm::StringLiteral kGridBarrier = "tile_grid_barrier";
 
-/// Calls the barrier for the `blocks` blocks of a kernel. Adds the barrier and the kernel's counter to the kernel's module,
-/// a builtin or GPU module, if they are missing.
+/// Calls the barrier for the `blocks` blocks of a kernel. Adds the barrier and the kernel's counter to the kernel's
+/// module, a builtin or GPU module, if they are missing.
 void callGridBarrier(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *module, llvm::StringRef kernel,
                      int64_t blocks);
 

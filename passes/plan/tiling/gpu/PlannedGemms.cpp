@@ -49,8 +49,8 @@ public:
     return static_cast<tile::Operands>((ofLhs ? 1 : 0) + (ofRhs ? 2 : 0));
   }
 
-  /// Returns the bytes that a thread copies at once of an operand of that contraction, at most; 0 if threads do not copy
-  /// it from global memory.
+  /// Returns the bytes that a thread copies at once of an operand of that contraction, at most; 0 if threads do not
+  /// copy it from global memory.
   int64_t widestCopy(const PlannedGemm &gemm, const GemmTiling &tiling, bool isLhs) const {
     int64_t bytes = 0;
     askCopies(gemm, tiling, isLhs, [&](const OperandAccess &access, auto... shape) {
@@ -68,12 +68,14 @@ public:
     return why;
   }
 
-  /// Returns true if the contraction reads an operand from the buffer in which another nest leaves it, so that its slots
-  /// are empty: the buffer has whole steps of whole tiles, and elements that are read at once are contiguous.
+  /// Returns true if the contraction reads an operand from the buffer in which another nest leaves it, so that its
+  /// slots are empty: the buffer has whole steps of whole tiles, and elements that are read at once are contiguous.
   bool staysInPlace(const GemmTiling &tiling, bool isLhs) const {
     const RootAccess &access = isLhs ? lhs() : rhs();
     int64_t dim = isLhs ? m : n, points = isLhs ? tiling.heldM : tiling.n;
-    auto isWhole = [&](int64_t own, int64_t count) { return extents[own] % sizes[own] == 0 && sizes[own] % count == 0; };
+    auto isWhole = [&](int64_t own, int64_t count) {
+      return extents[own] % sizes[own] == 0 && sizes[own] % count == 0;
+    };
     if (access.producer < 0 || dim < 0 || access.guard != IntegerSet() || !isWhole(dim, points) ||
         !isWhole(k, tiling.step))
       return false;
@@ -110,8 +112,8 @@ public:
     return llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
   }
 
-  /// Returns the contractions in the order in which a block computes them, and which of them are in the loop over blocks
-  /// of a walked dim.
+  /// Returns the contractions in the order in which a block computes them, and which of them are in the loop over
+  /// blocks of a walked dim.
   SmallVector<std::pair<const OpPlan *, bool>> inOrder() {
     int64_t dim = walked();
     Walk walk = dim < 0 ? Walk() : walkOf(dim);

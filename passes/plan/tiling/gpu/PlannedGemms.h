@@ -10,8 +10,8 @@
 
 namespace tilewright {
 
-/// Chooses how blocks compute each contraction of a plan that does not state it yet. `groupOf` returns the group that the
-/// planner made of an op; if it is null, the plan is from a file, and K is not sliced.
+/// Chooses how blocks compute each contraction of a plan that does not state it yet. `groupOf` returns the group that
+/// the planner made of an op; if it is null, the plan is from a file, and K is not sliced.
 void chooseGemms(Plan &plan, const TensorGraph &graph, const Target &target,
                  llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf = nullptr);
 

@@ -1,6 +1,6 @@
 // Adds up the shared memory of a block as the passes on programs allocate it: the buffers of a group, and behind them
-// the scratch of its contractions, each as long as it is live. Contractions are considered in the order in which a block
-// computes them, so that earlier ones have room first.
+// the scratch of its contractions, each as long as it is live. Contractions are considered in the order in which a
+// block computes them, so that earlier ones have room first.
 #include "passes/plan/tiling/gpu/PlannedPrefetch.h"
 
 #include "passes/layout/ScratchPlaces.h"

@@ -1,6 +1,6 @@
-// Decides which contractions of a plan are prefetched (Souffle 6.5): their first steps are copied to shared memory while
-// the contraction before them is multiplied, or before the grid barrier in front of them. The slots of both are live at
-// once, so this is done only if a block has room for both and no fewer blocks are resident on an SM.
+// Decides which contractions of a plan are prefetched (Souffle 6.5): their first steps are copied to shared memory
+// while the contraction before them is multiplied, or before the grid barrier in front of them. The slots of both are
+// live at once, so this is done only if a block has room for both and no fewer blocks are resident on an SM.
 #ifndef TILEWRIGHT_PLAN_TILING_GPU_PLANNEDPREFETCH_H
 #define TILEWRIGHT_PLAN_TILING_GPU_PLANNEDPREFETCH_H
 
