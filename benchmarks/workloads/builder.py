@@ -186,3 +186,8 @@ def repeat_heads(g: GraphBuilder, x: str, *, shape: Sequence[int], group: int) -
         "Expand", g.op("Unsqueeze", x, g.ints([2])), g.ints([batch, heads, group, sequence, head_size])
     )
     return g.op("Reshape", expanded, g.ints([batch, heads * group, sequence, head_size]))
+
+
+def silu(g: GraphBuilder, x: str) -> str:
+    """Adds x * sigmoid(x)."""
+    return g.op("Mul", x, g.op("Sigmoid", x))

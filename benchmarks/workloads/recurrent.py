@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from benchmarks.workloads.builder import GraphBuilder, linear
+from benchmarks.workloads.builder import GraphBuilder, linear, silu
 
 _GATES = {"LSTM": 4, "GRU": 3}
 
@@ -76,13 +76,9 @@ def selective_scan(options: ScanOptions = ScanOptions()) -> onnx.ModelProto:
     zero = g.constant(np.zeros((o.channels, o.state), np.float32), "state")
     _, y = g.ops("Scan", zero, decays, added, read, results=2, body=_scan_body(), num_scan_inputs=3)
     g.output(
-        g.op("Mul", g.op("Reshape", y, g.ints([o.steps, o.channels])), _silu(g, x)), (o.steps, o.channels)
+        g.op("Mul", g.op("Reshape", y, g.ints([o.steps, o.channels])), silu(g, x)), (o.steps, o.channels)
     )
     return g.build()
-
-
-def _silu(g: GraphBuilder, x: str) -> str:
-    return g.op("Mul", x, g.op("Sigmoid", x))
 
 
 def _scan_body() -> onnx.GraphProto:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx
 
 from benchmarks.workloads.attention import self_attention
-from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear
+from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear, silu
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +40,8 @@ def conformer_block(options: ConformerOptions = ConformerOptions()) -> onnx.Mode
 
 
 def _half_feed_forward(g: GraphBuilder, x: str, hidden: int) -> str:
-    inner = _silu(g, linear(g, layer_norm(g, x, hidden), hidden, 4 * hidden))
+    inner = silu(g, linear(g, layer_norm(g, x, hidden), hidden, 4 * hidden))
     return g.op("Add", x, g.op("Mul", linear(g, inner, 4 * hidden, hidden), g.scalar(0.5)))
-
-
-def _silu(g: GraphBuilder, x: str) -> str:
-    return g.op("Mul", x, g.op("Sigmoid", x))
 
 
 def _convolution(g: GraphBuilder, x: str, o: ConformerOptions) -> str:
@@ -59,4 +55,4 @@ def _convolution(g: GraphBuilder, x: str, o: ConformerOptions) -> str:
     mixed = g.op("Conv", gated, weight, kernel_shape=[o.kernel], pads=pads, group=o.hidden)
     frames = g.op("Transpose", mixed, perm=[0, 2, 1])
     scaled = g.op("Add", g.op("Mul", frames, g.vector(o.hidden, mean=1.0, hint="gain")), g.vector(o.hidden))
-    return linear(g, _silu(g, scaled), o.hidden, o.hidden)
+    return linear(g, silu(g, scaled), o.hidden, o.hidden)

@@ -1,0 +1,1 @@
+"""Tables of the workloads, and the functions that make workloads of them: a file for each kind of model."""
