@@ -47,8 +47,8 @@ def _errors(model: ModelProto, inputs: list[Array]) -> list[float]:
 def _assert_nothing_dead(model: ModelProto) -> None:
     graph = model.graph
     used = {operand for node in graph.node for operand in node.input} | {value.name for value in graph.output}
-    defined = [result for node in graph.node for result in node.output]
-    defined += [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
+    assert [node.name for node in graph.node if not used.intersection(node.output)] == []
+    defined = [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
     assert [name for name in defined if name not in used] == []
 
 
