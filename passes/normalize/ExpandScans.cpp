@@ -56,28 +56,39 @@ std::optional<Scan> match(Operation *op) {
   return Scan{op->getOperand(0), dimension.getInt(), inclusive.getValue()};
 }
 
+int64_t largestBlock(int64_t length) {
+  int64_t block = kLongest;
+  while (length % block != 0)
+    --block;
+  return block;
+}
+
+/// Returns true if rows are short, or may be cut into blocks until they are.
+bool mayExpand(const Scan &scan) {
+  auto type = cast<RankedTensorType>(scan.input.getType());
+  int64_t length = type.getDimSize(scan.dim);
+  while (length > kLongest) {
+    int64_t block = type.getElementType().isInteger() ? largestBlock(length) : 1;
+    if (block == 1)
+      return false;
+    length /= block;
+  }
+  return true;
+}
+
 class Expander {
 public:
   explicit Expander(Operation *op) : builder(op), loc(op->getLoc()) {}
 
-  /// Returns the running sum, or null if its rows are too long to be summed for each element and not blocks.
   Value expand(const Scan &scan) {
-    auto type = cast<RankedTensorType>(scan.input.getType());
-    int64_t length = type.getDimSize(scan.dim);
+    int64_t length = cast<RankedTensorType>(scan.input.getType()).getDimSize(scan.dim);
     if (length <= kLongest)
       return sumsBefore(scan);
-    int64_t block = type.getElementType().isInteger() ? largestBlock(length) : 1;
-    return block == 1 ? Value() : inBlocks(scan, length / block, block);
+    int64_t block = largestBlock(length);
+    return inBlocks(scan, length / block, block);
   }
 
 private:
-  static int64_t largestBlock(int64_t length) {
-    int64_t block = kLongest;
-    while (length % block != 0)
-      --block;
-    return block;
-  }
-
   Value zeros(RankedTensorType type) {
     Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
     Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
@@ -147,8 +158,6 @@ private:
                                               scan.input, groups);
     Value inside = sumsBefore({cut, scan.dim + 1, scan.inclusive});
     Value before = expand({sumAlong(cut, scan.dim + 1), scan.dim, /*inclusive=*/false});
-    if (!before)
-      return {};
     AffineMap all = builder.getMultiDimIdentityMap(shape.size());
     auto cutType = cast<RankedTensorType>(cut.getType());
     Value empty = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
@@ -166,12 +175,11 @@ private:
 void tilewright::expandScans(func::FuncOp function) {
   SmallVector<Operation *> scans;
   function->walk([&](Operation *op) {
-    if (match(op))
+    if (std::optional<Scan> scan = match(op); scan && mayExpand(*scan))
       scans.push_back(op);
   });
-  for (Operation *op : scans)
-    if (Value sums = Expander(op).expand(*match(op))) {
-      op->getResult(0).replaceAllUsesWith(sums);
-      op->erase();
-    }
+  for (Operation *op : scans) {
+    op->getResult(0).replaceAllUsesWith(Expander(op).expand(*match(op)));
+    op->erase();
+  }
 }
