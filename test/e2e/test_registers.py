@@ -37,13 +37,18 @@ class Product:
         return (2045, 1021, 16379) if self.odd else (2048, 1024, 16384)
 
     @property
+    def copied_bytes(self) -> int:
+        """Bytes that a thread copies at once where rows have odd lengths: an element, or the two in a word."""
+        return {"i8": 1, "bf16": 4 if self.kernel.startswith("mma") else 2, "f32": 4}[self.element]
+
+    @property
     def gemm(self) -> str:
         line = 64 if self.kernel.startswith("fma") or self.slices > 1 else 128  # bytes of a step
         step = self.slices * line // {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}[self.element]
         m, n = self.units
-        return (
-            f"#tile.gemm<m = {m}, n = {n}, k_slices = {self.slices}, step = {step}, stages = {self.stages}>"
-        )
+        tiling = f"m = {m}, n = {n}, k_slices = {self.slices}, step = {step}, stages = {self.stages}"
+        copy = self.copied_bytes if self.odd else 16
+        return f"#tile.gemm<{tiling}, lhs_copy = {copy}, rhs_copy = {copy}>"
 
     def __str__(self) -> str:
         tile = "x".join(map(str, self.tile))
