@@ -16,7 +16,7 @@ class DirectProgram:
         library: Library,
         *,
         launches: Sequence[tuple[str, int, Sequence[int], int]],
-        loops: Sequence[tuple[int, int, int, Sequence[tuple[int, ...]]]],
+        loops: Sequence[tuple[int, int, int, Sequence[tuple[int, int, int, int, int, int, int]]]],
         input_bytes: Sequence[int],
         output_bytes: Sequence[int],
         constants: Sequence[int],

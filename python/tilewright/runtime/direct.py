@@ -176,10 +176,10 @@ def _slots(plan: LaunchPlan, inputs: int, constants: Sequence[str], handed: Sequ
     return slots | {number: inputs + position for position, number in enumerate(others)}
 
 
-def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, ...]:
+def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, int, int, int, int, int, int]:
     """Returns a moving tensor as the runtime takes it."""
-    places = [slots[number] for number in (slot.tensor, *slot.bases)]
-    return (*places, slot.first_offset, slot.offset, slot.stride)
+    bases = slots[slot.first], slots[slot.even], slots[slot.odd]
+    return (slots[slot.tensor], *bases, slot.first_offset, slot.offset, slot.stride)
 
 
 class _Constants:
