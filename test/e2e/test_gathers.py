@@ -7,7 +7,18 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import tilewright
-from gather_models import GATHERS, READINGS, ROWS, TYPES, Model, Reading, reading_inputs, reading_model, rows
+from gather_models import (
+    GATHERS,
+    READINGS,
+    ROWS,
+    TYPES,
+    Model,
+    Reading,
+    of_computed,
+    reading_inputs,
+    reading_model,
+    rows,
+)
 from tilewright.reference.oracle import float64_reference, relative_error, tolerance
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=4)]
@@ -42,3 +53,16 @@ def test_nothing_outside_of_the_table_is_read() -> None:
     (actual,) = tilewright.compile(graph)(table, places)
     inside = np.clip(np.where(places < 0, places + ROWS, places), 0, ROWS - 1)
     np.testing.assert_array_equal(actual, table[inside])
+
+
+def test_a_table_is_complete_before_a_kernel_gathers_from_it() -> None:
+    """A plan that computes a table in the kernel that gathers from it is refused."""
+    model = reading_model(of_computed)
+    plan = tilewright.compile(model, threads=1).plan
+    assert plan is not None
+    edited = plan.to_json()
+    first, second = edited["kernels"]
+    first["groups"] += second["groups"]
+    edited.update(kernels=[first], streams=[[0]])
+    with pytest.raises(tilewright.PlanError, match="reads another's result at places that it computes"):
+        tilewright.compile(model, threads=1, plan=tilewright.Plan.from_json(edited))

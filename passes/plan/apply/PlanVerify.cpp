@@ -20,8 +20,9 @@ public:
   Verifier(const Plan &plan, const TensorGraph &graph) : plan(plan), graph(graph), numExprs(graph.exprs().size()) {}
 
   std::string run() {
-    for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkEdges, &Verifier::checkStreams,
-                       &Verifier::checkOrder, &Verifier::checkParts, &Verifier::checkResidentTiles})
+    for (auto check : {&Verifier::checkNames, &Verifier::checkOps, &Verifier::checkTables, &Verifier::checkEdges,
+                       &Verifier::checkStreams, &Verifier::checkOrder, &Verifier::checkParts,
+                       &Verifier::checkResidentTiles})
       if (std::string why = (this->*check)(); !why.empty())
         return why;
     return "";
@@ -98,6 +99,19 @@ private:
     for (unsigned id = 0; id < numExprs; ++id)
       if (!seen[id])
         return op(id) + " is neither in a kernel nor among the ops left";
+    return "";
+  }
+
+  /// Checks that no kernel gathers from what it computes.
+  std::string checkTables() {
+    for (const KernelPlan &kernel : plan.kernels) {
+      SmallVector<unsigned> exprs;
+      for (const GroupPlan &group : kernel.groups)
+        for (const OpPlan &entry : group.ops)
+          exprs.push_back(entry.id);
+      if (std::optional<Declined> why = whyNotGathered(graph, exprs))
+        return "kernel '" + kernel.name + "': " + why->reason + "; it needs a kernel behind that of the other";
+    }
     return "";
   }
 
@@ -476,23 +490,6 @@ private:
   llvm::DenseMap<unsigned, tile::Scope> scopes; ///< scope of each edge of the graph
 };
 } // namespace
-
-std::string Plan::verifyStreams() const {
-  if (streams.empty())
-    return "";
-  if (streams.size() > 1)
-    return std::to_string(streams.size()) + " streams: kernels are launched in one";
-  std::vector<bool> seen(kernels.size());
-  for (unsigned kernel : streams.front()) {
-    if (kernel >= seen.size() || seen[kernel])
-      return "streams: kernel " + std::to_string(kernel) +
-             (kernel >= seen.size() ? " does not exist" : " is launched twice");
-    seen[kernel] = true;
-  }
-  if (auto missing = llvm::find(seen, false); missing != seen.end())
-    return "streams: kernel '" + kernels[missing - seen.begin()].name + "' is never launched";
-  return llvm::is_sorted(streams.front()) ? "" : "streams: kernels are launched in the order of the list";
-}
 
 std::string Plan::verify(const TensorGraph &graph) const {
   std::string why = whyNotRecorded(forms, recordedForms(graph));

@@ -14,12 +14,6 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const GroupChoice &rea
   });
 }
 
-bool tilewright::gathersResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer) {
-  return llvm::any_of(reader.exprs, [&](unsigned expr) {
-    return graph.gathersFrom(expr, [&](unsigned other) { return producer.contains(other); }) >= 0;
-  });
-}
-
 std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
                                          bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {

@@ -10,9 +10,6 @@ namespace tilewright {
 /// Returns true if group `reader` reads a result of group `producer`.
 bool readsResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer);
 
-/// Returns true if group `reader` gathers from a result of group `producer`, which must then be another kernel's.
-bool gathersResultsOf(const TensorGraph &graph, const GroupChoice &reader, const GroupChoice &producer);
-
 /// Returns why a kernel with edges at scope grid is illegal, because its workgroups cannot all be resident at once or
 /// because such edges are not allowed, or an empty string.
 std::string whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target, bool allowed);

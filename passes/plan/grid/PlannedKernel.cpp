@@ -1,7 +1,6 @@
 #include "passes/plan/grid/PlannedKernel.h"
 
 #include "passes/cost/Confidence.h"
-#include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/KernelSignature.h"
 #include "passes/plan/grid/ResizedGroups.h"
 
@@ -117,10 +116,11 @@ struct FirstKernel {
 } // namespace
 
 OrDeclined<PlannedKernel> tilewright::planKernel(const GridContext &context, ArrayRef<unsigned> parts, double bound) {
-  for (unsigned reader : parts)
-    for (unsigned producer : parts)
-      if (gathersResultsOf(context.graph, context.part(reader).choice, context.part(producer).choice))
-        return Declined{"an op reads another's result at places that it computes", "an index that is known"};
+  SmallVector<unsigned> exprs;
+  for (unsigned part : parts)
+    llvm::append_range(exprs, context.part(part).choice.exprs);
+  if (std::optional<Declined> why = whyNotGathered(context.graph, exprs))
+    return *why;
   KernelFrame frame;
   MemoKey key = signatureOf(context, parts, frame);
   key.push_back(llvm::bit_cast<int64_t>(bound));

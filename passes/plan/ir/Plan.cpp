@@ -13,6 +13,23 @@ const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
   return nullptr;
 }
 
+std::string Plan::verifyStreams() const {
+  if (streams.empty())
+    return "";
+  if (streams.size() > 1)
+    return std::to_string(streams.size()) + " streams: kernels are launched in one";
+  std::vector<bool> seen(kernels.size());
+  for (unsigned kernel : streams.front()) {
+    if (kernel >= seen.size() || seen[kernel])
+      return "streams: kernel " + std::to_string(kernel) +
+             (kernel >= seen.size() ? " does not exist" : " is launched twice");
+    seen[kernel] = true;
+  }
+  if (auto missing = llvm::find(seen, false); missing != seen.end())
+    return "streams: kernel '" + kernels[missing - seen.begin()].name + "' is never launched";
+  return llvm::is_sorted(streams.front()) ? "" : "streams: kernels are launched in the order of the list";
+}
+
 std::string tilewright::resultName(const TensorGraph &graph, mlir::OpResult result) {
   return "op" + std::to_string(graph.indexOf(result.getOwner())) + "." + std::to_string(result.getResultNumber());
 }

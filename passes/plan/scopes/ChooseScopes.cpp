@@ -370,9 +370,8 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, 
   const TensorGraph &graph = problem.graph;
   const Target &target = problem.target;
   noteWork(graph.exprs()[exprs.back()].op);
-  auto isMember = [&](unsigned expr) { return llvm::is_contained(exprs, expr); };
-  if (llvm::any_of(exprs, [&](unsigned expr) { return graph.gathersFrom(expr, isMember) >= 0; }))
-    return Declined{"an op reads another's result at places that it computes", "an index that is known"};
+  if (std::optional<Declined> why = whyNotGathered(graph, exprs))
+    return *why;
   PlannedGroup part;
   part.choice.exprs.assign(exprs.begin(), exprs.end());
   part.edges = std::move(edges);

@@ -156,6 +156,13 @@ bool tilewright::leavesGroup(const TensorGraph &graph, const GroupChoice &group,
   });
 }
 
+std::optional<Declined> tilewright::whyNotGathered(const TensorGraph &graph, ArrayRef<unsigned> exprs) {
+  auto isMember = [&](unsigned expr) { return llvm::is_contained(exprs, expr); };
+  if (llvm::none_of(exprs, [&](unsigned expr) { return graph.gathersFrom(expr, isMember) >= 0; }))
+    return std::nullopt;
+  return Declined{"an op reads another's result at places that it computes", "an index that is known"};
+}
+
 bool tilewright::preparesOperand(const TensorGraph &graph, const GroupChoice &group, ArrayRef<GroupRoot> roots,
                                  unsigned expr) {
   const TensorExpr &prepared = graph.exprs()[expr];

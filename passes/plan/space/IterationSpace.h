@@ -11,6 +11,7 @@
 #include "passes/cost/BlockLatency.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/TensorGraph.h"
+#include "passes/plan/ir/Declined.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/target/MicroKernel.h"
 #include "passes/target/Target.h"
@@ -31,6 +32,10 @@ struct GroupChoice {
 
 /// Returns true if an op outside the group reads the value.
 bool leavesGroup(const TensorGraph &graph, const GroupChoice &group, mlir::Value value);
+
+/// Returns why expressions cannot share a kernel, if one of them gathers from the result of another: a table is complete
+/// in memory before the kernel that gathers from it starts.
+std::optional<Declined> whyNotGathered(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs);
 /// Returns the tensors that the group reads from outside, in the order in which its expressions read them. Splat
 /// constants are left out, since they become scalars.
 std::vector<mlir::Value> groupInputs(const TensorGraph &graph, const GroupChoice &group);
