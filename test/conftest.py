@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import cpu_levels
@@ -40,6 +40,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     cpu_levels.note_level(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+) -> Generator[None, tuple[str, str, str], tuple[str, str, str]]:
+    """Names a test when it fails, and not only at the end of a run, which a machine may cut off."""
+    category, letter, word = yield
+    if report.failed and config.get_verbosity() <= 0:
+        letter = f"{letter} {report.nodeid}\n"
+    return category, letter, word
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
