@@ -19,6 +19,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/Base64.h"
@@ -108,14 +109,14 @@ private:
     if (!op || isa<LaunchOp>(op) || made.contains(op))
       return tensor;
     StringRef name = op->getName().getStringRef();
-    DenseElementsAttr constant;
+    ElementsAttr constant;
     auto argument = op->getNumOperands() > 0 ? dyn_cast<BlockArgument>(op->getOperand(0)) : BlockArgument();
     if (name == "hal.tensor.import" && argument)
       tensor["argument"] = static_cast<int64_t>(argument.getArgNumber());
     else if (name == "util.global.load")
       tensor["global"] = initialValue(cast<FlatSymbolRefAttr>(property(op, "global")).getValue());
-    else if (matchPattern(value, m_Constant(&constant)))
-      describe(constant, tensor);
+    else if (matchPattern(value, m_Constant(&constant)) && describe(constant, tensor))
+      return tensor;
     else
       describeForeign(cast<OpResult>(value), id, tensor);
     return tensor;
@@ -138,6 +139,8 @@ private:
   /// is loaded can be computed without it. The parameters of the recipe are named by the numbers of their tensors.
   void describeArrangement(Value value, json::Object &tensor) {
     auto recipe = recipeOf(value, [&](Value source) -> std::optional<ParameterRecipe> {
+      if (source == value)
+        return std::nullopt; // nothing is arranged
       if (!matchPattern(source, m_Constant()) && source.getDefiningOp()->getName().getStringRef() != "util.global.load")
         return std::nullopt;
       ParameterRecipe parameter;
@@ -150,10 +153,20 @@ private:
       tensor["recipe"] = recipe->toJson();
   }
 
-  static void describe(DenseElementsAttr constant, json::Object &tensor) {
-    ArrayRef<char> data = constant.getRawData();
-    tensor["splat"] = constant.isSplat();
-    tensor["base64"] = llvm::encodeBase64(data);
+  /// Describes the elements of a constant. Returns false if they are not at hand as runtimes read them.
+  static bool describe(ElementsAttr constant, json::Object &tensor) {
+    if (auto dense = dyn_cast<DenseElementsAttr>(constant)) {
+      tensor["splat"] = dense.isSplat();
+      tensor["base64"] = llvm::encodeBase64(dense.getRawData());
+      return true;
+    }
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant);
+    AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+    if (!blob || constant.getElementType().isInteger(1)) // a byte each here, and a bit each otherwise
+      return false;
+    tensor["splat"] = false;
+    tensor["base64"] = llvm::encodeBase64(blob->getData());
+    return true;
   }
 
   std::string initialValue(StringRef global) {

@@ -133,6 +133,7 @@ def test_constants_kept_as_resources_keep_their_values() -> None:
         """,
         threads=1,
     )
+    assert program.runtime == "direct"
     np.testing.assert_array_equal(program(np.zeros(4, np.float32))[0], [1, 2, 3, 4])
 
 
