@@ -101,7 +101,7 @@ def test_edited_parameters_are_built() -> None:
             {"number": 1},
             "names form 'merged contractions' 1 of linalg.matmul, linalg.matmul; the graph offers 1",
         ),
-        ({"form": "hello"}, "names form 'hello' 0 of linalg.matmul, linalg.matmul; the graph offers 0"),
+        ({"form": "hello"}, "expected the name of a form, such as 'as-is' or 'online softmax' at plan.forms"),
     ],
     ids=["parameters", "ops", "number", "form"],
 )

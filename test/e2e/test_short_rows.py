@@ -16,7 +16,7 @@ from tilewright.reference.oracle import (
     relative_error,
 )
 
-from benchmarks.workloads import to_narrow
+from benchmarks.workloads.narrow import to_narrow
 from benchmarks.workloads.builder import GraphBuilder
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]

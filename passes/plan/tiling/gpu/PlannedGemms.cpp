@@ -113,14 +113,18 @@ public:
   }
 
   /// Returns the contractions in the order in which a block computes them, and which of them are in the loop over
-  /// blocks of a walked dim.
-  SmallVector<std::pair<const OpPlan *, bool>> inOrder() {
+  /// blocks of a walked dim. `atReaders` has each at the first nest that reads it, where it is computed if its
+  /// accumulators are handed over in registers.
+  SmallVector<std::pair<const OpPlan *, bool>> inOrder(bool atReaders = false) {
     int64_t dim = walked();
     Walk walk = dim < 0 ? Walk() : walkOf(dim);
+    SmallVector<size_t> order = llvm::to_vector(llvm::seq<size_t>(roots.size()));
+    if (atReaders)
+      llvm::stable_sort(order, [&](size_t a, size_t b) { return firstReaderOf(a) < firstReaderOf(b); });
     SmallVector<std::pair<const OpPlan *, bool>> found;
     for (WalkPhase phase : {WalkPhase::before, WalkPhase::inside, WalkPhase::after})
-      for (auto [number, other] : llvm::enumerate(roots)) {
-        auto planned = llvm::find_if(group.ops, [&, id = other.expr](const OpPlan &op) { return op.id == id; });
+      for (size_t number : order) {
+        auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == roots[number].expr; });
         WalkPhase own = walk.phases.empty() ? WalkPhase::before : walk.phases[number];
         if (own == phase && !planned->microKernel.empty())
           found.push_back({&*planned, phase == WalkPhase::inside});
@@ -281,16 +285,28 @@ private:
                          [&](int64_t other) { return other != m && other != n && other != k && sizes[other] > 1; });
   }
 
-  /// Returns true if another contraction of the block, or a grid barrier, is in front of the contraction.
-  bool beginsAfterSomething() {
+  /// Returns the number of the first root that reads the result of a root, or its own if none does.
+  size_t firstReaderOf(size_t number) const {
+    for (size_t other = number + 1; other < roots.size(); ++other)
+      if (llvm::any_of(roots[other].accesses, [&](const RootAccess &access) {
+            return access.producer == static_cast<int64_t>(roots[number].expr);
+          }))
+        return other;
+    return number;
+  }
+
+  /// Returns true if another contraction of the block, or a grid barrier, is in front of the contraction, whichever
+  /// accumulators are handed over in registers.
+  bool beginsAfterSomething() { return beginsAfterSomething(inOrder()) && beginsAfterSomething(inOrder(true)); }
+
+  bool beginsAfterSomething(ArrayRef<std::pair<const OpPlan *, bool>> order) {
     bool isInLoop = walked() >= 0 && isInsideWalk(walked());
     SmallVector<const OpPlan *> together;
-    for (auto [op, isWalked] : inOrder())
+    for (auto [op, isWalked] : order)
       if (isWalked == isInLoop)
         together.push_back(op);
-    int64_t count = together.size(), own = 0;
-    while (own < count && together[own]->id != root->expr)
-      ++own;
+    auto isThis = [&](const OpPlan *op) { return op->id == root->expr; };
+    int64_t count = together.size(), own = llvm::find_if(together, isThis) - together.begin();
     if (own == count || (own == 0 && !(isInLoop && count > 1)))
       return !isInLoop && standsBehindBarrier();
     GemmReader before(*this);
