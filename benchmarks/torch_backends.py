@@ -2,7 +2,8 @@
 
 Usage: python -m benchmarks.torch_backends [--threads 1,2] [--modules mlp,attention] [--output results.json]
 
-Calls of the three take turns, and the median of each counts, so that other work on the machine meets all alike.
+Inductor may choose by measurements (max-autotune) and pack weights (freezing); ours read the weights where PyTorch has
+them. Calls of the three take turns, and the median of each counts, so that other work on the machine meets all alike.
 """
 
 from __future__ import annotations
@@ -20,91 +21,17 @@ from typing import Any
 import torch
 from tilewright.torch.backend import reports, tilewright
 from torch import nn
-from torch.nn import functional
 
 from benchmarks.machine import describe
+from benchmarks.torch_modules import MODULES
 
 _SECONDS = 3.0
 """Time to measure each module for, all back ends together."""
 
 _LEAST_ROUNDS = 7
+_INDUCTOR: dict[str, Any] = {"max_autotune": True, "freezing": True}
 _TOLERANCE = 1e-4
 """Largest accepted error relative to the largest element, in f32: sums of up to 1024 terms in another order."""
-
-
-class Attention(nn.Module):
-    """Causal self-attention with its projections, as in minGPT."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: Any) -> Any:
-        """Attends over [batch, length, width]."""
-        batch, length, width = x.shape
-        split = self.qkv(x).reshape(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        q, k, v = split.unbind(0)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-
-
-class Block(nn.Module):
-    """A Transformer block with norms in front."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = Attention(width, heads)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x: Any) -> Any:
-        """Transforms [batch, length, width]."""
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
-class Then(nn.Module):
-    """A module and a function of its result."""
-
-    def __init__(self, module: nn.Module, function: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.module, self.function = module, function
-
-    def forward(self, x: Any) -> Any:
-        """Applies both."""
-        return self.function(self.module(x))
-
-
-Case = tuple[nn.Module, tuple[Any, ...]]
-
-MODULES: dict[str, Callable[[], Case]] = {
-    "matmul-gelu-softmax": lambda: (
-        Then(nn.Linear(512, 512), lambda y: functional.gelu(y).softmax(-1)),
-        (torch.randn(128, 512),),
-    ),
-    "matmul-swish-scale": lambda: (
-        Then(nn.Linear(512, 1024), lambda y: y * torch.sigmoid(y) * 2.0),
-        (torch.randn(128, 512),),
-    ),
-    "matmul-max-logsumexp": lambda: (
-        Then(nn.Linear(512, 1024), lambda y: functional.mish(y.clamp(-10, 10) * 0.5).logsumexp(-1)),
-        (torch.randn(128, 512),),
-    ),
-    "softmax": lambda: (nn.Softmax(-1), (torch.randn(256, 4096),)),
-    "layer-norm": lambda: (nn.LayerNorm(1024), (torch.randn(512, 1024),)),
-    "rms-norm": lambda: (nn.RMSNorm(1024), (torch.randn(512, 1024),)),
-    "mlp": lambda: (
-        nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 64)),
-        (torch.randn(64, 256),),
-    ),
-    "attention": lambda: (Attention(256, 8), (torch.randn(1, 128, 256),)),
-    "transformer-block": lambda: (Block(256, 8), (torch.randn(1, 128, 256),)),
-    "conv-relu-bias": lambda: (
-        Then(nn.Conv2d(3, 16, 3), lambda y: functional.relu(y) + 0.5),
-        (torch.randn(4, 3, 64, 64),),
-    ),
-}
 
 
 def measure(name: str, threads: int) -> dict[str, Any]:
@@ -115,9 +42,9 @@ def measure(name: str, threads: int) -> dict[str, Any]:
     module.eval()
     runs: dict[str, Callable[..., Any]] = {"eager": module}
     reports.clear()
-    for backend in ("inductor", tilewright):
-        torch._dynamo.reset()
-        runs[getattr(backend, "__name__", str(backend))] = torch.compile(module, backend=backend)
+    torch._dynamo.reset()
+    runs["inductor"] = torch.compile(module, backend="inductor", options=_INDUCTOR)
+    runs["tilewright"] = torch.compile(module, backend=tilewright)
     with torch.no_grad():
         errors = {key: _error(run, module, arguments) for key, run in runs.items()}
         times = _take_turns(runs, arguments)
