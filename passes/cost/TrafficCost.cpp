@@ -53,13 +53,16 @@ Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &ta
   // one.
   double repeatedSeconds = all.repeatedBytes / target.level(tile::Space::global).bandwidth / share;
   double barrierSeconds = all.barriers * target.barrierSeconds;
+  // A thread of a CPU waits for a part of what it reads and writes; the blocks of an SM wait in turn.
+  double exposed = target.traits.threadBlocks ? 0 : target.costs.cpu.exposedTraffic;
+  double exposedSeconds = exposed * std::min(globalSeconds, std::max(computeSeconds, blockSeconds));
 
   Prediction prediction;
   prediction.bytes = all.globalBytes();
-  // Levels work concurrently, and the slowest decides (Chimera eq. 3).
+  // Levels work concurrently, and the slowest decides (Chimera eq. 3), but for what is exposed.
   prediction.seconds = target.launchSeconds +
-                       std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + repeatedSeconds +
-                       barrierSeconds;
+                       std::max({globalSeconds, computeSeconds, blockSeconds, all.latencySeconds}) + exposedSeconds +
+                       repeatedSeconds + barrierSeconds;
   prediction.inputBytes = all.inputBytes;
   prediction.outputBytes = all.outputBytes;
   prediction.blockBytes = all.blockBytes;
@@ -68,6 +71,7 @@ Prediction tilewright::predictKernel(ArrayRef<GroupWork> parts, const Target &ta
   prediction.arithmeticSeconds = computeSeconds;
   prediction.barrierSeconds = barrierSeconds;
   prediction.repeatedSeconds = repeatedSeconds;
+  prediction.exposedSeconds = exposedSeconds;
   prediction.latencySeconds = all.latencySeconds;
   prediction.traffic = {{global.name, globalSeconds}, {block.name, blockSeconds}};
   prediction.workgroups = all.workgroups;
@@ -79,7 +83,7 @@ static void addPhase(Prediction &all, const Prediction &phase) {
   for (double Prediction::*field :
        {&Prediction::bytes, &Prediction::inputBytes, &Prediction::outputBytes, &Prediction::blockBytes,
         &Prediction::repeatedBytes, &Prediction::arithmeticSeconds, &Prediction::barrierSeconds,
-        &Prediction::repeatedSeconds, &Prediction::latencySeconds})
+        &Prediction::repeatedSeconds, &Prediction::exposedSeconds, &Prediction::latencySeconds})
     all.*field += phase.*field;
   all.seconds += phase.seconds - phase.launchSeconds;
   all.workgroups = std::max(all.workgroups, phase.workgroups);
@@ -117,6 +121,8 @@ std::vector<CostTerm> Prediction::terms() const {
                              {"repeated traffic", "s", repeatedSeconds},
                              {"barriers", "s", barrierSeconds},
                              {"workgroups", "1", static_cast<double>(workgroups)}});
+  if (exposedSeconds > 0)
+    terms.push_back({"exposed traffic", "s", exposedSeconds});
   if (latencySeconds > 0)
     terms.push_back({"latency", "s", latencySeconds});
   append_range(terms, ArrayRef<CostTerm>(levels).drop_front(own.size()));

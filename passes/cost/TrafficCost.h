@@ -40,6 +40,7 @@ struct Prediction {
   double inputBytes = 0, outputBytes = 0, blockBytes = 0, repeatedBytes = 0; ///< see GroupWork
   double launchSeconds = 0, arithmeticSeconds = 0, barrierSeconds = 0;
   double repeatedSeconds = 0; ///< for bytes that further tiles read again
+  double exposedSeconds = 0;  ///< the part of the shorter of traffic and arithmetic that does not overlap
   double latencySeconds = 0;  ///< lower bound from waves of blocks; 0: none
   double gridBarrierSeconds = 0;
   llvm::SmallVector<ResourceSeconds, 2> traffic; ///< the level of global tensors, that of buffers, and others of phases

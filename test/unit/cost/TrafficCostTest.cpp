@@ -45,6 +45,17 @@ TEST(TrafficCost, more_work_never_takes_less_time) {
   }
 }
 
+TEST(TrafficCost, a_cpu_waits_for_a_part_of_its_traffic_and_a_gpu_for_none) {
+  for (const char *name : {"x86-64-avx512", "cuda:h200"}) {
+    Target target = *lookupTarget(name);
+    Prediction both = predictKernel(someWork(), target);
+    double global = both.traffic[0].seconds, rest = std::max(both.arithmeticSeconds, both.traffic[1].seconds);
+    double share = target.traits.threadBlocks ? 0 : target.costs.cpu.exposedTraffic;
+    double expected = target.launchSeconds + std::max(global, rest) + share * std::min(global, rest);
+    EXPECT_DOUBLE_EQ(both.seconds, expected) << name;
+  }
+}
+
 TEST(TrafficCost, more_cores_and_workgroups_never_take_more_time) {
   Target target = *lookupTarget("x86-64-avx512");
   double previous = seconds(someWork(), withCores(target, 1));

@@ -20,8 +20,8 @@ struct Reading {
 
 const Reading readings[] = {
     {"windows", "tensor<243x517xf32>", "tensor<241x515x3x3xf32>", "affine_map<(i, j, k, l) -> (i + k, j + l)>", 1, 9},
-    {"nearest_resize", "tensor<243x517xf32>", "tensor<486x1034xf32>",
-     "affine_map<(i, j) -> (i floordiv 2, j floordiv 2)>", 1, 4},
+    {"nearest_resize", "tensor<243x517xf32>", "tensor<972x2068xf32>",
+     "affine_map<(i, j) -> (i floordiv 4, j floordiv 4)>", 1, 16},
     {"overlapping_slices", "tensor<243x520xf32>", "tensor<243x517xf32>",
      "affine_map<(i, j) -> (i, j + 1)>, affine_map<(i, j) -> (i, j + 2)>, affine_map<(i, j) -> (i, j + 3)>", 3, 3},
     {"repeated_image", "tensor<243x517xf32>", "tensor<7x243x517xf32>", "affine_map<(n, i, j) -> (i, j)>", 1, 7},

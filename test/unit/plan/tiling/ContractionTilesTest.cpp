@@ -54,7 +54,7 @@ TEST_F(ContractionTilesTest, blocks_are_as_large_as_fit) {
 // from further away, it is read a few rows at a time.
 TEST_F(ContractionTilesTest, a_single_block_of_rows_takes_all_of_k) {
   EXPECT_EQ(termsOf(matmul(5, 1024, 192)), 0);
-  EXPECT_EQ(termsOf(matmul(5, 4096, 192)), 8);
+  EXPECT_EQ(termsOf(matmul(5, 4096, 1536)), 8);
 }
 
 // Rows of a matrix are then read from end to end, and each core reads half of them, since every piece of a row costs a
