@@ -162,6 +162,15 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     return ranges;
   }
 
+  /// Moves constant tensors out of bodies. Upstream patterns move those that a body extracts elements from into it, where
+  /// they would be no operands of the expression.
+  void moveTablesOutside() {
+    getOperation()->walk([](arith::ConstantOp op) {
+      if (isa<TensorType>(op.getType()) && isa<linalg::GenericOp>(op->getParentOp()))
+        op->moveBefore(op->getParentOp());
+    });
+  }
+
   void runOnOperation() override {
     dropAssertions();
     foldScalars();
@@ -188,6 +197,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
       return;
     if (failed(applyOpPatternsGreedily(generics, std::move(patterns), config)))
       return signalPassFailure();
+    moveTablesOutside();
     sliceBeforeReshapes();
     mergeReductions(getOperation());
   }

@@ -584,3 +584,21 @@ func.func @copies_that_do_more_stay(%a: tensor<5x7xf16>) -> (tensor<2x5x7xf16>, 
   } -> tensor<1x5x7xf16>
   return %x, %y, %z : tensor<2x5x7xf16>, tensor<1x7x5xf16>, tensor<1x5x7xf16>
 }
+
+// A constant table stays outside of the body that reads it, where it is an operand of the expression.
+// CHECK-LABEL: func @table_stays_outside
+// CHECK: %[[TABLE:.*]] = arith.constant dense<[1, 2, 3, 5]>
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[TABLE]]
+func.func @table_stays_outside(%x: tensor<7xi32>) -> tensor<7xi32> {
+  %t = arith.constant dense<[1, 2, 3, 5]> : tensor<4xi32>
+  %e = tensor.empty() : tensor<7xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<7xi32>) outs(%e : tensor<7xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    %i = arith.index_cast %in : i32 to index
+    %v = tensor.extract %t[%i] : tensor<4xi32>
+    linalg.yield %v : i32
+  } -> tensor<7xi32>
+  return %r : tensor<7xi32>
+}
