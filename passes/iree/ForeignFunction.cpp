@@ -2,6 +2,7 @@
 #include "passes/iree/ForeignFunction.h"
 
 #include "dialects/tile/TileDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -90,6 +91,13 @@ Value tilewright::behindBarriers(Value value) {
     else
       break;
   }
+  return value;
+}
+
+Value tilewright::behindReshapes(Value value) {
+  value = behindBarriers(value);
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = behindBarriers(value.getDefiningOp()->getOperand(0));
   return value;
 }
 

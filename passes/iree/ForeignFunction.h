@@ -24,6 +24,9 @@ bool comesFromElsewhere(mlir::Value value);
 /// Returns the operand that IREE's barriers pass on, or the value itself if no barrier produces it.
 mlir::Value behindBarriers(mlir::Value value);
 
+/// Returns the tensor behind reshapes and barriers, which has the same elements in the same order.
+mlir::Value behindReshapes(mlir::Value value);
+
 /// Returns a function `name` that computes `result` from tensors only, or nothing if it depends on anything else.
 std::optional<ForeignFunction> isolate(mlir::Value result, llvm::StringRef name);
 

@@ -3,6 +3,7 @@
 // original properties and attributes, so that the export is exact.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/iree/ForeignOp.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -16,12 +17,10 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-bool isNamed(Operation &op, StringRef name) { return op.getName().getStringRef() == name; }
-
 /// Replaces the terminators `from` directly in the region's blocks by unregistered or registered ops named `to`.
 void renameReturns(Region &region, StringRef from, StringRef to) {
   for (Block &block : region) {
-    if (block.empty() || !isNamed(block.back(), from))
+    if (block.empty() || !isNamed(&block.back(), from))
       continue;
     Operation &old = block.back();
     OpBuilder builder(&old);
@@ -48,7 +47,7 @@ struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
 
   void runOnOperation() override {
     for (Operation &op : llvm::make_early_inc_range(getOperation().getBody()->getOperations())) {
-      if (!isNamed(op, "util.func") || op.getNumRegions() != 1 || op.getRegion(0).empty())
+      if (!isNamed(&op, "util.func") || op.getNumRegions() != 1 || op.getRegion(0).empty())
         continue;
       auto properties = dyn_cast_or_null<DictionaryAttr>(op.getPropertiesAsAttribute());
       auto type = properties ? properties.getAs<TypeAttr>("function_type") : TypeAttr();

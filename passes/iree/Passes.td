@@ -16,14 +16,30 @@ def ImportIree : Pass<"tile-import-iree", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
 
+def ComputeAtLoad : Pass<"tile-compute-at-load", "::mlir::ModuleOp"> {
+  let summary = "Compute what kernels read of constants and weights alone when the module is loaded";
+  let description = [{
+    The input has `tile.launch`es of compiled kernels among ops that stay with
+    IREE. Every tensor of fixed shape that a launch reads or the function returns,
+    and that pure ops compute from constants and weights alone, is computed by an
+    initializer instead, which stores it in a global. A function whose name is that
+    of the program with `$at_load` behind it returns all of them, in order.
+
+    Tensors that only arrange elements of constants and weights differently stay,
+    because a runtime can do that without IREE (see `tile-print-launches`), and so
+    do those that only ops of IREE read. See test/passes/iree/compute-at-load.mlir.
+  }];
+  let statistics = [Statistic<"numMoved", "moved", "tensors that the initializer computes">];
+}
+
 def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{
     Changes nothing. Prints, for the only function that launches kernels, its
     launches in order with the numbers of the tensors that they read and write,
     and its results with their shapes. Every tensor has its shape, its element
-    type and its source: an argument, a global, a constant, a launch, or another
-    op. Another op has its location and, if it depends only on tensors, a function
+    type and its source: an argument, a global, a constant, a launch, a result of
+    the function of `tile-compute-at-load`, or another op. Another op has its location and, if it depends only on tensors, a function
     that computes it from them. The text of the kernel module is printed as well.
     A loop that launches kernels is printed with its steps, the tensors that it
     carries, and its body, in which slices that move with the step are printed

@@ -4,11 +4,13 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/codegen/gpu/SharedMemory.h"
+#include "passes/graph/Eligibility.h"
 #include "passes/graph/LoopBodies.h"
-#include "passes/graph/ParameterRecipe.h"
 #include "passes/iree/ExportName.h"
 #include "passes/iree/ForeignFunction.h"
+#include "passes/iree/ForeignOp.h"
 #include "passes/iree/StepSlice.h"
+#include "passes/iree/ValuesAtLoad.h"
 #include "passes/support/JsonFile.h"
 #include "passes/target/ProcessorData.h"
 
@@ -17,7 +19,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
@@ -57,19 +58,14 @@ std::string textForIree(Operation *op) {
   return text;
 }
 
-/// Returns an attribute of an unregistered op.
-Attribute property(Operation *op, StringRef name) {
-  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
-  return properties ? properties.get(name) : Attribute();
-}
-
 /// The tensors of one function, numbered in the order in which they are reached.
 class Tensors {
 public:
-  Tensors(ModuleOp module, bool withFunctions) : module(module), withFunctions(withFunctions) {}
+  Tensors(ModuleOp module, bool withFunctions)
+      : withFunctions(withFunctions), atLoad(functionOfValues(module)) {}
 
   int64_t idOf(Value value) {
-    value = throughViews(value);
+    value = behindReshapes(value);
     auto [known, isNew] = ids.try_emplace(value, list.size());
     int64_t id = known->second;
     if (isNew) {
@@ -86,25 +82,28 @@ public:
     return result;
   }
 
-  /// Returns the tensor behind reshapes, which has the same elements in the same order.
-  static Value throughViews(Value value) {
-    value = behindBarriers(value);
-    while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-      value = behindBarriers(value.getDefiningOp()->getOperand(0));
-    return value;
-  }
-
   json::Array take() { return std::move(list); }
+
+  /// Describes the function that returns what is computed at load.
+  json::Object takeAtLoad() const {
+    json::Array results;
+    for (RankedTensorType type : atLoad.types)
+      results.push_back(describe(type));
+    return json::Object{{"function", atLoad.name}, {"results", std::move(results)}};
+  }
 
   /// Says that the flow describes how the op makes its results.
   void markMade(Operation *op) { made.insert(op); }
 
 private:
-  json::Object describe(Value value, int64_t id) {
-    auto type = cast<RankedTensorType>(value.getType());
+  static json::Object describe(RankedTensorType type) {
     std::string element;
     llvm::raw_string_ostream(element) << type.getElementType();
-    json::Object tensor{{"shape", json::Array(type.getShape())}, {"element", element}};
+    return json::Object{{"shape", json::Array(type.getShape())}, {"element", element}};
+  }
+
+  json::Object describe(Value value, int64_t id) {
+    json::Object tensor = describe(cast<RankedTensorType>(value.getType()));
     Operation *op = value.getDefiningOp();
     if (!op || isa<LaunchOp>(op) || made.contains(op))
       return tensor;
@@ -114,12 +113,24 @@ private:
     if (name == "hal.tensor.import" && argument)
       tensor["argument"] = static_cast<int64_t>(argument.getArgNumber());
     else if (name == "util.global.load")
-      tensor["global"] = initialValue(cast<FlatSymbolRefAttr>(property(op, "global")).getValue());
+      describeLoad(op, tensor);
     else if (matchPattern(value, m_Constant(&constant)) && describe(constant, tensor))
       return tensor;
     else
       describeForeign(cast<OpResult>(value), id, tensor);
     return tensor;
+  }
+
+  void describeLoad(Operation *load, json::Object &tensor) const {
+    StringRef name = cast<FlatSymbolRefAttr>(propertyOf(load, "global")).getValue();
+    if (auto result = atLoad.results.find(name); result != atLoad.results.end()) {
+      tensor["at_load"] = result->second;
+      return;
+    }
+    Operation *global = globalOf(load);
+    bool isFixed = global && (withFunctions || !isMutableGlobal(global));
+    Attribute initial = isFixed ? propertyOf(global, "initial_value") : Attribute();
+    tensor["global"] = initial ? textOf(initial) : "";
   }
 
   void describeForeign(OpResult made, int64_t id, json::Object &tensor) {
@@ -138,18 +149,7 @@ private:
   /// Describes how elements of constants and weights are arranged, so that a tensor that IREE computes when a program
   /// is loaded can be computed without it. The parameters of the recipe are named by the numbers of their tensors.
   void describeArrangement(Value value, json::Object &tensor) {
-    auto recipe = recipeOf(value, [&](Value source) -> std::optional<ParameterRecipe> {
-      if (source == value)
-        return std::nullopt; // nothing is arranged
-      if (!matchPattern(source, m_Constant()) && source.getDefiningOp()->getName().getStringRef() != "util.global.load")
-        return std::nullopt;
-      ParameterRecipe parameter;
-      parameter.kind = ParameterRecipe::Kind::parameter;
-      parameter.shape = cast<RankedTensorType>(source.getType()).getShape().vec();
-      parameter.name = std::to_string(idOf(source));
-      return parameter;
-    });
-    if (recipe && recipe->verify().empty())
+    if (auto recipe = arrangementOf(value, [&](Value source) { return std::to_string(idOf(source)); }))
       tensor["recipe"] = recipe->toJson();
   }
 
@@ -169,16 +169,8 @@ private:
     return true;
   }
 
-  std::string initialValue(StringRef global) {
-    for (Operation &op : module.getBody()->getOperations())
-      if (auto name = dyn_cast_or_null<StringAttr>(property(&op, "sym_name")); name && name.getValue() == global)
-        if (Attribute value = property(&op, "initial_value"))
-          return textOf(value);
-    return "";
-  }
-
-  ModuleOp module;
   bool withFunctions;
+  FunctionOfValues atLoad;
   llvm::DenseMap<Value, int64_t> ids;
   llvm::DenseSet<Operation *> made;
   json::Array list;
@@ -209,6 +201,12 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
     return step;
   }
 
+  /// Returns true for ops of a function that a runtime may not leave out although no tensor depends on them.
+  static bool mayChange(Operation *op) {
+    return isNamed(op, "util.global.store") ||
+           (op->isRegistered() && !isMemoryEffectFree(op) && !op->hasTrait<OpTrait::IsTerminator>());
+  }
+
   /// Describes what a block does, in order: launches, loops that have launches, and in a loop the slices that move with
   /// the step.
   json::Array flowOf(Block &block, scf::ForOp loop, Tensors &tensors) {
@@ -220,7 +218,7 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
         flow.push_back(json::Object{{"loop", describeLoop(op, tensors)}});
       else if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op); slice && loop)
         describeSlice(slice, loop, tensors, flow);
-      else if (loop && !isMemoryEffectFree(&op) && op.getName().getStringRef() != "util.global.load")
+      else if (loop ? !isMemoryEffectFree(&op) && !isNamed(&op, "util.global.load") : forRuntime && mayChange(&op))
         flow.push_back(json::Object{{"op", op.getName().getStringRef()}}); // such as a check of the model
     }
     return flow;
@@ -309,10 +307,12 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
       }
       json::Object flow{{"launches", std::move(steps)}, {"results", std::move(results)}};
       flow["tensors"] = tensors.take();
-      if (forRuntime)
+      if (forRuntime) {
+        flow["at_load"] = tensors.takeAtLoad();
         flow["processor_bits"] = describeBits();
-      else
+      } else {
         flow["kernels"] = textOf(getOperation().lookupSymbol(kKernelModule));
+      }
       if (failed(writeJson(function, output, std::move(flow))))
         signalPassFailure();
       return;

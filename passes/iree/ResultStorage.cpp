@@ -3,6 +3,8 @@
 // that a single export reads.
 #include "passes/iree/ResultStorage.h"
 
+#include "passes/iree/ForeignOp.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -17,8 +19,6 @@ constexpr int64_t kPooledBytes = 64 << 20;
 // Bits of iree_hal_memory_type_t and iree_hal_buffer_usage_t that IREE requests when it allocates a result itself.
 constexpr int64_t kDeviceLocal = 0x30;
 constexpr int64_t kTransferAndStorage = 0xC03;
-
-bool isNamed(Operation *op, StringRef name) { return op && op->getName().getStringRef() == name; }
 
 /// Returns the bytes of a tensor in memory; 0 if they are not known, or if IREE may pack elements.
 int64_t storedBytes(Type type) {

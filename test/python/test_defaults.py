@@ -52,6 +52,15 @@ def test_a_caller_may_leave_defaults_out(program: tilewright.Program) -> None:
     np.testing.assert_allclose(program(_X)[0], _X * 2 + 5, rtol=1e-6)
 
 
+def test_defaults_need_no_iree(program: tilewright.Program) -> None:
+    assert program.runtime == "direct"
+    for arrays in ([_X], [_X, _X], [_X, _X, _X]):
+        assert program(*arrays)[0].tobytes() == program.session()(arrays, program.signature)[0].tobytes()
+    call = program.bind(_X)
+    call()
+    np.testing.assert_array_equal(call.outputs()[0], program(_X)[0])
+
+
 def test_a_default_in_the_middle_is_left_out_by_name(program: tilewright.Program) -> None:
     np.testing.assert_allclose(program(_X, shift=_X)[0], _X * 2 + _X, rtol=1e-6)
     np.testing.assert_allclose(program(x=_X, scale=_X)[0], _X * _X + 5, rtol=1e-6)

@@ -165,6 +165,66 @@ def test_large_weights_are_read_where_they_are_mapped(tmp_path: Path) -> None:
     assert _same_bits(program(x), _by_iree(program, [x]))
 
 
+def _scaled(*, size: int) -> Any:
+    """Builds relu(x · gain / √(variance + 1)), in which the factor of x depends on weights alone."""
+    g = GraphBuilder("scaled")
+    rng = np.random.default_rng(size)
+    gain, variance = (g.constant(rng.random(size, np.float32)) for _ in range(2))
+    one = g.constant(np.ones(1, np.float32))
+    factor = g.op("Div", gain, g.op("Sqrt", g.op("Add", variance, one)))
+    g.output(g.op("Relu", g.op("Mul", g.input("x", [5, size]), factor)), [5, size])
+    return g.build()
+
+
+@pytest.mark.parametrize("size", [7, 5000])
+def test_what_depends_on_weights_alone_is_computed_at_load(size: int, tmp_path: Path) -> None:
+    """Small weights are constants of the module, large ones are in a file."""
+    program = tilewright.compile(_scaled(size=size), threads=1)
+    x = np.random.default_rng(1).standard_normal((5, size)).astype(np.float32)
+    assert program.runtime == "direct"
+    assert program.metadata.launches is not None
+    assert len(program.metadata.launches.steps) == len(program.kernels) == 1
+    assert _same_bits(program(x), _by_iree(program, [x]))
+    loaded = tilewright.load(program.save(tmp_path / "scaled.vmfb"))
+    assert _same_bits(loaded(x), program(x))
+
+
+def test_a_module_alone_has_one_function_that_users_call(tmp_path: Path) -> None:
+    """The function that returns what is computed at load is not among them."""
+    program = tilewright.compile(_scaled(size=7), threads=1)
+    path = program.save(tmp_path / "scaled.vmfb")
+    path.with_suffix(".json").unlink()
+    x = np.ones((5, 7), np.float32)
+    assert _same_bits(tilewright.load(path)(x), program(x))
+
+
+def test_results_that_no_kernel_makes_are_copied() -> None:
+    """An input, a constant, a number without dims, and a result that is given twice."""
+    g = GraphBuilder("copies")
+    x = g.input("x", [4, 6])
+    y = g.op("Relu", g.op("Add", x, x))
+    for tensor in (y, x, g.constant(np.arange(24, dtype=np.float32).reshape(4, 6)), y):
+        g.output(g.op("Identity", tensor), [4, 6])
+    g.output(g.op("Identity", g.scalar(2.5)), [])
+    program = tilewright.compile(g.build(), threads=1)
+    given = np.random.default_rng(2).standard_normal((4, 6)).astype(np.float32)
+    assert program.runtime == "direct"
+    results = program(given)
+    assert _same_bits(results, _by_iree(program, [given]))
+    results[1][...] = results[3][...] = 0  # they are no memory of the caller's input or of another result
+    assert given.any() and results[0].any()
+
+
+def test_types_that_iree_lacks_are_read_as_bytes() -> None:
+    g = GraphBuilder("narrow", opset=21)
+    x = g.input("x", [8, 16], TensorProto.FLOAT8E4M3FN)
+    g.output(g.op("Relu", g.op("Cast", x, to=TensorProto.FLOAT)), [8, 16])
+    program = tilewright.compile(g.build(), threads=1)
+    given = np.random.default_rng(3).standard_normal((8, 16)).astype(ml_dtypes.float8_e4m3fn)
+    assert program.runtime == "direct"
+    np.testing.assert_array_equal(program(given)[0], np.maximum(given.astype(np.float32), 0))
+
+
 def test_what_iree_computes_in_part_runs_in_iree() -> None:
     g = GraphBuilder("sorted")
     values, _ = g.ops("TopK", g.op("Relu", g.input("x", [4, 64])), g.ints([3]), results=2)
@@ -194,9 +254,10 @@ def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         program(_input())
 
 
-@pytest.mark.parametrize("name", ["bert-small", "nerf"])
+@pytest.mark.parametrize("name", ["bert-small", "nerf", "cnn-64"])
 def test_a_whole_model_is_direct(name: str) -> None:
-    """Among their constants are biases that are concatenated for a kernel, and a weight that is transposed."""
+    """Among their constants are biases that are concatenated for a kernel, a weight that is transposed, and the factors
+    of batch normalizations, which arithmetic makes of others."""
     model = WORKLOADS[name].build()
     program = tilewright.compile(model, threads=1)
     arrays = random_inputs(model, 3)

@@ -71,6 +71,7 @@ def _recurrence(*, steps: int = STEPS, width: int = WIDTH, **changes: Any) -> Fl
         "launches": [{"loop": loop}],
         "results": [{"tensor": 8}, {"tensor": 5}, {"tensor": 3}],
         "processor_bits": {},
+        "at_load": {"function": "", "results": []},
     }
 
 

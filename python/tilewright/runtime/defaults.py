@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,15 @@ from tilewright.records.signature import Array, TensorSpec
 class DefaultInputs:
     """The default values of a program's inputs, each placed once for all calls: programs do not write to inputs."""
 
-    def __init__(self, archive: Any | None, place: Callable[[Array], Any], *, where: str) -> None:
-        """Takes IREE's index of the archive with the values by the inputs' names, and a function that returns a copy
-        of an array where programs read it."""
-        self._values = dict(archive.items()) if archive is not None else {}
-        self._place, self._where = place, where
+    def __init__(self, values: Mapping[str, Any], *, where: str) -> None:
+        """Takes IREE's entries of the archive with the values, by the inputs' names."""
+        self._values, self._where = values, where
         self._placed: dict[str, Any] = {}
 
-    def placed(self, spec: TensorSpec) -> Any:
-        """Returns an input's default where programs read it."""
+    def placed(self, spec: TensorSpec, place: Callable[[Array], Any]) -> Any:
+        """Returns an input's default where programs read it; `place` puts a copy of an array there."""
         if spec.name not in self._placed:
-            self._placed[spec.name] = self._place(self._bytes(spec))
+            self._placed[spec.name] = place(self._bytes(spec))
         return self._placed[spec.name]
 
     def array(self, spec: TensorSpec) -> Array:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ProgramError
-from tilewright.records.signature import Array, Signature, element_dtype
+from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec, element_dtype
+from tilewright.runtime.defaults import DefaultInputs
 from tilewright.runtime.held import HeldFile
 from tilewright.runtime.launch_loops import ALIGNMENT, MovingTensor
 from tilewright.runtime.launches import LaunchPlan, place, shape_of
 from tilewright.runtime.processor import ask_for_amx, has_feature
+from tilewright.runtime.session import Session
 from tilewright.runtime.stored import array_of, evaluate_recipe, held_parameters
 from tilewright.runtime.tensors import constant_of, parameter_of
 from tilewright.runtime.trace import Span
@@ -53,7 +55,7 @@ class DirectSession:
         self._entry = entry
         self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
-        constants = _Constants(plan, weights)
+        constants = _Constants(plan, module, weights)
         moving = [slot for loop in plan.loops for slot in loop.slots]
         read = {str(number) for step in plan.steps for number in step.tensors}
         read |= {str(number) for slot in moving for number in slot.bases}
@@ -63,6 +65,9 @@ class DirectSession:
         self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
         self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
         self._exports = [_plain(dtype) for dtype, _ in self._inputs]
+        values = held_parameters(weights[DEFAULTS_SCOPE]) if DEFAULTS_SCOPE in weights else {}
+        self.defaults = DefaultInputs(values, where=entry)
+        self._last = [_aligned(self.defaults.array(spec)) for spec in signature.inputs if spec.has_default]
         offsets, own_bytes = place(plan)
         handed = [*offsets, *(str(slot.tensor) for slot in moving)]
         slots = _slots(plan, len(signature.inputs), list(self._constants), handed)
@@ -126,7 +131,9 @@ class DirectSession:
         return results
 
     def _lent(self, arrays: Sequence[Array]) -> list[Array]:
-        """Returns arrays as types that can lend their memory."""
+        """Returns arrays, and the defaults of those that are missing, as types that can lend their memory."""
+        if missing := len(self._inputs) - len(arrays):
+            arrays = [*arrays, *self._last[-missing:]]
         return [
             array if plain is None else array.view(plain)
             for array, plain in zip(arrays, self._exports, strict=True)
@@ -138,13 +145,13 @@ class DirectSession:
 
     def takes(self, arrays: Sequence[Any]) -> bool:
         """Returns True if these are the inputs, as contiguous arrays of their types and shapes."""
-        return len(arrays) == len(self._inputs) and all(
+        return len(self._inputs) - len(self._last) <= len(arrays) <= len(self._inputs) and all(
             type(array) is np.ndarray
             and array.dtype == dtype
             and array.shape == shape
             and array.flags.c_contiguous
             and array.flags.aligned
-            for array, (dtype, shape) in zip(arrays, self._inputs, strict=True)
+            for array, (dtype, shape) in zip(arrays, self._inputs, strict=False)
         )
 
     def _check_files(self) -> None:
@@ -183,10 +190,11 @@ def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, int, int
 
 
 class _Constants:
-    """Weights, in their file's pages if they are aligned there, and constants."""
+    """Weights, in their file's pages if they are aligned there, constants, and what IREE computes at load."""
 
-    def __init__(self, plan: LaunchPlan, weights: Mapping[str, HeldFile]) -> None:
+    def __init__(self, plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile]) -> None:
         self._described, self._weights = plan.constants, weights
+        self._computed = _compute_at_load(plan, module, weights) if plan.at_load else []
         self._files = {scope: held_parameters(held) for scope, held in weights.items()}
 
     def get(self, number: int | str) -> Array:
@@ -195,6 +203,9 @@ class _Constants:
         if recipe := tensor.get("recipe"):
             made = evaluate_recipe(recipe, lambda part: self.get(part["name"]).reshape(part["shape"]))
             return made.reshape(shape)
+        if "at_load" in tensor:
+            computed: Array = self._computed[tensor["at_load"]].reshape(shape)
+            return computed
         parameter = parameter_of(tensor)
         if parameter is None:
             return constant_of(tensor, shape, dtype)
@@ -203,6 +214,19 @@ class _Constants:
             raise ProgramError("its weights are missing", where=f"scope '{scope}'")
         where = f"{self._weights[scope].path}, parameter '{name}'"
         return array_of(self._files[scope].get(name), shape, dtype, where=where)
+
+
+def _compute_at_load(plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile]) -> list[Array]:
+    """Returns what the initializer of the module computes, which IREE runs when it loads the module."""
+    outputs = [
+        TensorSpec(f"{number}", element_dtype(tensor["element"]).name, tuple(tensor["shape"]))
+        for number, tensor in enumerate(plan.computed)
+    ]
+    session = Session(module, weights, entry=plan.at_load, threads=1)
+    try:
+        return session([], Signature((), tuple(outputs)))
+    finally:
+        session.release()
 
 
 def _aligned(array: Array) -> Array:

@@ -50,12 +50,17 @@ def interface_of(module: Any, entry: str | None, path: Path) -> Interface:
     return Interface(name, signature_from_declaration(declaration) if declaration else None)
 
 
+_INTERNAL = ("$async", "$at_load")
+"""Ends of the names of functions that are not called by users: those that callers wait for, and those that return what
+is computed when a module is loaded."""
+
+
 def _choose_entry(module: Any, wanted: str | None, path: Path) -> str:
     exported: list[str] = module.function_names
-    names = [n for n in exported if not n.startswith("__") and not n.endswith("$async")]
+    if wanted in exported:
+        return wanted
+    names = [n for n in exported if not n.startswith("__") and not n.endswith(_INTERNAL)]
     if wanted is not None:
-        if wanted in names:
-            return wanted
         raise ProgramError(f"no function '{wanted}'; it has: {', '.join(names) or 'none'}", where=str(path))
     if len(names) == 1:
         return names[0]

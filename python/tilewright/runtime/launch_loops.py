@@ -79,6 +79,8 @@ class FlowReader:
         self.loops: list[LoopSteps] = []
         self.made: dict[int, int] = {}
         """Bytes of the tensors that need memory of their own."""
+        self.arguments: dict[int, int] = {}
+        """Inputs of the program that nothing reads, by the numbers of new tensors."""
         self.local_bytes = 0
         self._tensors = tensors
         self._results = results
@@ -92,6 +94,29 @@ class FlowReader:
                 _Loop(self, item["loop"]).read()
             elif "slice" not in item and "update" not in item:
                 self._launch(item)
+
+    def read_results(self, results: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> list[int]:
+        """Returns the tensors in whose memory the results of the program are, given their bytes.
+
+        A result that no kernel computes (an input, a constant) or that is given twice is copied. Raises `NotOursError`
+        if it lies where a loop has left it.
+        """
+        moving = {slot.tensor for loop in self.loops for slot in loop.slots}
+        found: list[int] = []
+        for result, size in zip(results, sizes, strict=True):
+            if "tensor" in result:
+                number = self.root(result["tensor"])
+            else:
+                number = self.invent()
+                self.arguments[number] = result["argument"]
+            if number in moving:
+                raise NotOursError
+            if number not in self.made or number in found:
+                copied = self.invent(size)
+                self.copy(number, copied, size)
+                number = copied
+            found.append(number)
+        return found
 
     def root(self, number: int) -> int:
         """Returns the tensor whose memory a tensor takes."""

@@ -1,7 +1,7 @@
 """What a program does, as launches of kernels on tensors: enough to run it without IREE (`direct`).
 
-`tile-print-launches` says which kernels run on which tensors. A program that needs anything else (ops that IREE
-computes, results that are inputs, defaults) has no `LaunchPlan`.
+`tile-print-launches` says which kernels run on which tensors. A program that needs anything else in a call, such as ops
+that IREE computes, has no `LaunchPlan`. What IREE computes once, when a program is loaded, are constants.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tilewright.errors import InputError
 from tilewright.records.signature import Signature, TensorSpec, element_dtype
 from tilewright.runtime.launch_loops import ALIGNMENT, FlowReader, LoopSteps, NotOursError, Step, lifetimes
 from tilewright.runtime.stored import parameters_in
@@ -41,6 +42,11 @@ class LaunchPlan:
     """The bit by which kernels know each feature of the processor."""
     loops: tuple[LoopSteps, ...] = ()
     """Steps that are repeated, in the order of their bodies, each loop before those in it."""
+    at_load: str = ""
+    """Function of the module that returns what IREE computes at load; "" if there is none. A constant that is one of
+    its results has the number of the result as `at_load`."""
+    computed: tuple[Mapping[str, Any], ...] = ()
+    """Shapes and elements of the results of that function."""
 
     def check(self, signature: Signature) -> None:
         """Raises `ValueError` if a number is negative or out of range, or a tensor is not described once."""
@@ -63,17 +69,29 @@ class LaunchPlan:
         used = {number for step in self.steps for number in step.tensors}
         if not used.union(*(slot.bases for slot in moving)) <= set(known):
             raise ValueError("launches on tensors that are not described")
+        if self.computed and not self.at_load:
+            raise ValueError("launches on results of no function")
+        for tensor in (*self.constants.values(), *self.computed):
+            self._check_type(tensor)
         for tensor in self.constants.values():
             self._check_constant(tensor)
 
-    def _check_constant(self, tensor: Mapping[str, Any]) -> None:
+    def _check_type(self, tensor: Mapping[str, Any]) -> None:
         try:
             element_dtype(tensor["element"])
+            if not all(type(size) is int and size >= 0 for size in tensor["shape"]):
+                raise ValueError("launches on a constant of no size")
+        except (KeyError, TypeError, AttributeError, InputError) as error:
+            raise ValueError("launches on a constant that is described wrongly") from error
+
+    def _check_constant(self, tensor: Mapping[str, Any]) -> None:
+        try:
             parts = list(parameters_in(tensor["recipe"])) if "recipe" in tensor else []
-            sizes = [*tensor["shape"], *(size for part in parts for size in part["shape"])]
+            sizes = [size for part in parts for size in part["shape"]]
             if not all(type(size) is int and size >= 0 for size in sizes):
                 raise ValueError("launches on a constant of no size")
             is_known = parts or "base64" in tensor or parameter_of(tensor) is not None
+            is_known = is_known or 0 <= tensor.get("at_load", -1) < len(self.computed)
             if not is_known or not {part["name"] for part in parts} <= set(self.constants):
                 raise ValueError("launches on a constant of unknown origin")
         except (KeyError, TypeError, AttributeError) as error:
@@ -89,29 +107,33 @@ class LaunchPlan:
         )
         loops = tuple(map(LoopSteps.from_json, data.get("loops", ())))
         lists = {name: tuple(data[name]) for name in ("results", "input_bytes", "output_bytes")}
-        return LaunchPlan(**{**data, **lists, "steps": steps, "loops": loops})
+        computed = tuple(data.get("computed", ()))
+        return LaunchPlan(**{**data, **lists, "steps": steps, "loops": loops, "computed": computed})
 
 
 def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan | None:
     """Returns the launches of a program, or None if kernels of ours alone cannot run it."""
+    if not _is_static(signature):
+        return None
     tensors = flow.get("tensors", [])
-    given = [result.get("tensor", -1) for result in flow["results"]]
-    reader = FlowReader(tensors, frozenset(given))
+    reader = FlowReader(tensors, frozenset(result.get("tensor", -1) for result in flow["results"]))
     try:
         reader.read(flow["launches"])
+        results = reader.read_results(flow["results"], [size_of(spec) for spec in signature.outputs])
     except NotOursError:
         return None
-    results, made = [reader.root(number) for number in given], set(reader.made)
-    if len(set(results)) < len(results) or not made.issuperset(results):
-        return None  # a result is given twice, or no kernel computes it
+    made = set(reader.made)
     moving = {slot.tensor for loop in reader.loops for slot in loop.slots}
     used = {number for step in reader.steps for number in step.tensors}
     used = (used | {base for loop in reader.loops for slot in loop.slots for base in slot.bases}) - moving
-    arguments = {
-        number: tensors[number]["argument"] for number in used - made if "argument" in tensors[number]
+    arguments = reader.arguments | {
+        number: tensors[number]["argument"]
+        for number in used - made - set(reader.arguments)
+        if "argument" in tensors[number]
     }
     constants = _with_parts(used - made - set(arguments), tensors)
-    if constants is None or not _fit(signature, tensors, arguments, results):
+    sizes = [reader.made[number] for number in results]
+    if constants is None or not _fit(signature, tensors, arguments, sizes):
         return None
     if sum(len(constant.get("base64", "")) for constant in constants.values()) > _MOST_CONSTANT_BYTES:
         return None
@@ -126,13 +148,15 @@ def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan |
         output_bytes=tuple(map(size_of, signature.outputs)),
         local_bytes=reader.local_bytes,
         processor_bits=flow["processor_bits"],
+        at_load=flow["at_load"]["function"],
+        computed=tuple(flow["at_load"]["results"]),
     )
 
 
 def _with_parts(
     numbers: Iterable[int], tensors: Sequence[Mapping[str, Any]]
 ) -> dict[int, Mapping[str, Any]] | None:
-    """Returns constants and those that they are concatenated from, or None if one is computed in another way."""
+    """Returns constants and those that they are made of, or None if one is computed in another way."""
     found: dict[int, Mapping[str, Any]] = {}
     left = list(numbers)
     while left:
@@ -140,7 +164,7 @@ def _with_parts(
         tensor = tensors[number]
         if "recipe" in tensor:
             left += [int(parameter["name"]) for parameter in parameters_in(tensor["recipe"])]
-        elif "base64" not in tensor and parameter_of(tensor) is None:
+        elif "base64" not in tensor and "at_load" not in tensor and parameter_of(tensor) is None:
             return None
         found[number] = tensor
     return found
@@ -151,17 +175,15 @@ def _bytes(tensor: Mapping[str, Any]) -> int:
 
 
 def _fit(
-    signature: Signature, tensors: Sequence[Any], arguments: Mapping[int, int], results: Sequence[int]
+    signature: Signature, tensors: Sequence[Any], arguments: Mapping[int, int], sizes: Sequence[int]
 ) -> bool:
-    """Returns True if inputs and outputs are tensors of the sizes that kernels read and write."""
-    specs = (*signature.inputs, *signature.outputs)
-    if any(spec.has_default or spec.is_scalar or spec.is_coded for spec in specs):
+    """Returns True if inputs are tensors of the sizes that kernels read, and outputs have these sizes."""
+    if any(spec.is_scalar for spec in (*signature.inputs, *signature.outputs)):
         return False
-    if not _is_static(signature):
-        return False
-    pairs = [(number, signature.inputs[argument]) for number, argument in arguments.items()]
-    pairs += list(zip(results, signature.outputs, strict=True))
-    return all(_bytes(tensors[number]) == size_of(spec) for number, spec in pairs)
+    read = [(number, argument) for number, argument in arguments.items() if number < len(tensors)]
+    return all(
+        _bytes(tensors[number]) == size_of(signature.inputs[argument]) for number, argument in read
+    ) and list(sizes) == list(map(size_of, signature.outputs))
 
 
 def _is_static(signature: Signature) -> bool:

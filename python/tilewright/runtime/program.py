@@ -150,7 +150,7 @@ class Program:
         for spec in upto:
             if spec.name not in named and not spec.has_default:
                 raise InputError(f"input '{spec.name}' is missing")
-        defaults = self.session().defaults
+        defaults = self.runner().defaults
         return [named[spec.name] if spec.name in named else defaults.array(spec) for spec in upto]
 
     def _for_shapes(self, values: Sequence[Any]) -> Program:

@@ -92,7 +92,7 @@ class Session:
         self.entry = interface.entry
         self.signature = interface.signature
         self._function = vm_module.lookup_function(self.entry)
-        self.defaults = DefaultInputs(archives.get(DEFAULTS_SCOPE), self.place, where=self.entry)
+        self.defaults = DefaultInputs(dict(archives.get(DEFAULTS_SCOPE, {}).items()), where=self.entry)
         self._contexts = [context]  # a list, so that contexts are released before the device's pool buffer
         kept, give_back = (
             (occupy_pool(self._device), release_pool)
@@ -137,7 +137,7 @@ class Session:
             is_scalar = self.signature is not None and self.signature.inputs[index].is_scalar
             self._push(arguments, array, is_scalar=is_scalar)
         for spec in missing:
-            arguments.push_ref(self.defaults.placed(spec))
+            arguments.push_ref(self.default(spec))
         return BoundCall(self, arguments, signature)
 
     def _invoke(self, arguments: Any, results: Any) -> None:
@@ -173,6 +173,10 @@ class Session:
             buffer=array,
             element_type=element_type(array.dtype),
         )
+
+    def default(self, spec: TensorSpec) -> Any:
+        """Returns the default of an input where programs read it."""
+        return self.defaults.placed(spec, self.place)
 
     def borrow(self, capsule: Any) -> Any:
         """Returns a buffer view of a DLPack capsule's memory, which lives as long as the view.

@@ -114,7 +114,7 @@ class Steps:
         views = [next(given, None) if argument is None else argument for argument in arguments]
         for index, spec in enumerate(self._signature.inputs):
             if views[index] is None:
-                views[index] = self._session.defaults.placed(spec)
+                views[index] = self._session.default(spec)
         results = self._session.step(views, len(self._signature.outputs))
         outputs = []
         for index, spec in enumerate(self._signature.outputs):

@@ -141,4 +141,4 @@ def constant_of(described: Mapping[str, Any], shape: tuple[int, ...], dtype: np.
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         return bits[: int(np.prod(shape))].astype(np.bool_).reshape(shape)
     elements = np.frombuffer(data, dtype if dtype != np.bool_ else np.uint8)
-    return np.broadcast_to(elements.astype(dtype), shape) if is_splat else elements.reshape(shape)
+    return np.broadcast_to(elements.astype(dtype)[0], shape) if is_splat else elements.reshape(shape)
