@@ -3,6 +3,7 @@
 // its name, operands and region.
 #include "passes/normalize/ExpandScans.h"
 
+#include "passes/graph/ConstantOperand.h"
 #include "passes/graph/TensorExpr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,8 +26,11 @@ struct Scan {
   bool inclusive;
 };
 
+/// Returns true for zeros, also where a number is broadcast.
 bool isZeroEverywhere(Value tensor) {
-  TypedAttr value = constantElement(tensor);
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  TensorAccess whole{tensor, AffineMap::getMultiDimIdentityMap(rank, tensor.getContext())};
+  TypedAttr value = constantElement(throughCopies(whole).tensor);
   if (auto number = dyn_cast_or_null<FloatAttr>(value))
     return number.getValue().isZero();
   auto number = dyn_cast_or_null<IntegerAttr>(value);

@@ -59,3 +59,24 @@ func.func @long_floats(%x: tensor<512xf32>) -> tensor<512xf32> {
   }) : (tensor<512xf32>, tensor<512xf32>, tensor<f32>) -> (tensor<512xf32>, tensor<f32>)
   return %y#0 : tensor<512xf32>
 }
+
+// A number that is broadcast is zero everywhere, too.
+// CHECK-LABEL: func @starts_from_a_broadcast
+// CHECK-NOT: iree_linalg_ext.scan
+// CHECK: arith.cmpi sle
+func.func @starts_from_a_broadcast(%x: tensor<3x17xf32>) -> tensor<3x17xf32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %e = tensor.empty() : tensor<3x17xf32>
+  %f = tensor.empty() : tensor<3xf32>
+  %start = linalg.generic {indexing_maps = [affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>],
+                           iterator_types = ["parallel"]} ins(%zero : tensor<f32>) outs(%f : tensor<3xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3xf32>
+  %y:2 = "iree_linalg_ext.scan"(%x, %e, %start) <{dimension = 1 : i64, inclusive = true}> ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    "iree_linalg_ext.yield"(%s) : (f32) -> ()
+  }) : (tensor<3x17xf32>, tensor<3x17xf32>, tensor<3xf32>) -> (tensor<3x17xf32>, tensor<3xf32>)
+  return %y#0 : tensor<3x17xf32>
+}
