@@ -1,5 +1,5 @@
-// Which accesses of a CPU's lanes have instructions of their own. The planner counts on them, and code generation emits
-// them.
+// The accesses of a CPU's lanes that have instructions of their own. The planner counts on them, and code generation
+// emits them.
 #ifndef TILEWRIGHT_LAYOUT_LANEACCESS_H
 #define TILEWRIGHT_LAYOUT_LANEACCESS_H
 

@@ -1,6 +1,6 @@
-// How a contraction reads an operand: along which dim neighbours are contiguous, and how many elements are aligned. The
-// planner asks about an access of the graph, and passes on programs ask about a load. Everything here is a pure
-// function.
+// The access of a contraction to an operand: the dim along which neighbours are contiguous, and how many elements are
+// aligned. The planner asks about an access of the graph, and passes on programs ask about a load. Everything here is a
+// pure function.
 #ifndef TILEWRIGHT_LAYOUT_OPERANDACCESS_H
 #define TILEWRIGHT_LAYOUT_OPERANDACCESS_H
 

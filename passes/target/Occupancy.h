@@ -1,4 +1,4 @@
-// How many blocks of threads a GPU holds at once: on an SM, and on all SMs that a target is sure to have. Pure.
+// The number of thread blocks that a GPU holds at once: on an SM, and on all SMs that a target is sure to have. Pure.
 #ifndef TILEWRIGHT_TARGET_OCCUPANCY_H
 #define TILEWRIGHT_TARGET_OCCUPANCY_H
 

@@ -1,4 +1,4 @@
-"""What a newcomer tries first works, or says what to do instead."""
+"""First steps of a newcomer work, or say what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's type checker sees of an installed wheel; scripts/wheel.sh checks this file with `mypy --strict`."""
+"""An installed wheel as a user's type checker sees it; scripts/wheel.sh checks this file with `mypy --strict`."""
 
 from __future__ import annotations
 

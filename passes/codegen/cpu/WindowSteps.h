@@ -1,5 +1,5 @@
-// How a contraction walks K if it reads an operand through windows of an image, where K is split into channels and
-// points of a window by quotients and remainders.
+// The steps along K of a contraction that reads an operand through windows of an image, where K is split into channels
+// and points of a window by quotients and remainders.
 #ifndef TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
 #define TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
 

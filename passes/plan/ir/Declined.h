@@ -1,4 +1,4 @@
-// How planning says no: the reason, and what would have to change. Reasons are for people; `explain` prints them.
+// The no of a planner: the reason, and what would have to change. Reasons are for people; `explain` prints them.
 #ifndef TILEWRIGHT_PLAN_IR_DECLINED_H
 #define TILEWRIGHT_PLAN_IR_DECLINED_H
 

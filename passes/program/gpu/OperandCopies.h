@@ -1,4 +1,4 @@
-// How the operands of a contraction are copied to shared memory: how many elements at once, and if by cp.async. The
+// The copies of a contraction's operands to shared memory: how many elements at once, and whether by cp.async. The
 // passes on programs and code generation use it. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H
 #define TILEWRIGHT_PROGRAM_GPU_OPERANDCOPIES_H

@@ -1,4 +1,4 @@
-"""What each planning policy makes of a model."""
+"""Comparison of the plans that the planning policies make of a model."""
 
 from __future__ import annotations
 

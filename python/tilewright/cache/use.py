@@ -1,4 +1,4 @@
-"""What one compilation does with the cache: it looks its program up, and stores a new one.
+"""Use of the cache by one compilation, which looks its program up there, and stores a new one.
 
 Nothing here fails a compilation. A cache that cannot be used costs time only, and a note says why.
 """

@@ -1,4 +1,4 @@
-"""What the pinned IREE computes wrongly or cannot compile, and what Tilewright does instead.
+"""Faults of the pinned IREE, which computes something wrongly or cannot compile it, and what Tilewright does instead.
 
 One table, from which docs/reference/iree-faults.md is generated. `tilewright.iree.recheck` runs the evidence of each
 entry through IREE's own importer and compiler, without Tilewright, and reports those that no longer show the fault, so

@@ -1,4 +1,4 @@
-"""What a program does, as launches of kernels on tensors: enough to run it without IREE (`direct`).
+"""Programs as launches of kernels on tensors: enough to run it without IREE (`direct`).
 
 `tile-print-launches` says which kernels run on which tensors. A program that needs anything else in a call, such as ops
 that IREE computes, has no `LaunchPlan`. What IREE computes once, when a program is loaded, are constants.

@@ -1,4 +1,4 @@
-"""What is known about a program besides its code."""
+"""The knowledge about a program besides its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes of an ATen graph the compiler takes, and which parts of a graph are worth a program."""
+"""The nodes of an ATen graph that the compiler takes, and the parts of a graph that are worth a program."""
 
 from __future__ import annotations
 

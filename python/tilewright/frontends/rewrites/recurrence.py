@@ -1,4 +1,4 @@
-"""What RNN, GRU and LSTM (opsets 7 to 22) have in common: a Scan over the sequence, whose body is an exact cell.
+"""The common part of RNN, GRU and LSTM (opsets 7 to 22): a Scan over the sequence, whose body is an exact cell.
 
 All inputs are multiplied by their weights at once, before the Scan. Its body multiplies the state by the recurrent
 weights and applies the activations. The attributes `direction`, `layout`, `hidden_size` and `clip`, the initial states
