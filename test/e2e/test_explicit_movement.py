@@ -125,8 +125,8 @@ _REWRITTEN = {
 
 def _text_of(name: str) -> str:
     """Returns the program in a module of kernels, with the function that launches it."""
-    for file in ("rewrite-movement.mlir", "rewrite-movement-leaves.mlir"):
-        for case in (_PASS_TESTS / file).read_text().split("// -----\n"):
+    for file in sorted(_PASS_TESTS.glob("rewrite-movement*.mlir")):
+        for case in file.read_text().split("// -----\n"):
             if f"\ntile.program @{name} " in case:
                 program = case.index("\ntile.program"), case.index("\nfunc.func")
                 kernels = f"\nmodule @tilewright_kernels {{\n{case[slice(*program)]}}}\n"
