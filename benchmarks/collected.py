@@ -309,7 +309,7 @@ def readme_table(runs: Sequence[Run]) -> str:
         ]
         where = f"{_README_MACHINE}, {threads} used, {_span([date for date, _ in found])}"
         beside = [f"{label} {_mean(_over_peer(rows, peer))}" for peer, label in _CPU_PEERS.items()]
-        shown = f"each workload's best peer **{_mean(ours)}**; " + ", ".join(beside)
+        shown = f"best peer **{_mean(ours)}**; " + ", ".join(beside)
         cells.append([f"{suite}, f32 ({len(ours)})", where, shown])
     for name, suite, peer in _README_GPU:
         run = next(run for run in runs if run.kind == "gpu" and run.what.startswith(name))
@@ -324,27 +324,48 @@ def _date(entry: tuple[str, Any]) -> str:
 
 
 def _span(dates: Sequence[str]) -> str:
+    """Returns days, such as "2026-11-22" or "2026-11-22–26"."""
     first, last = min(dates), max(dates)
-    return first if first == last else f"{first} to {last}"
+    if first == last:
+        return first
+    return f"{first}–{last.removeprefix(first[:8])}"
 
 
 def results_page(runs: Sequence[Run]) -> str:
-    """Returns the generated page of the documentation."""
+    """Returns the generated page of results on CPUs."""
     fuzz = next(run for run in runs if run.what == "fuzz").data
     return "\n\n".join(
         [
             "# Results",
-            "**How fast is Tilewright beside its peers? On this page, figures are geometric means of our time over "
-            "theirs: below 1, ours is faster.** The tables are made by `scripts/reference` from the files in "
-            "`benchmarks/results`, each the newest run of its suite and machine; [benchmarks](../guide/benchmarks.md) "
-            "says what the suites are, and [measuring](../design/measuring.md) how times are taken. Runs are of the "
-            "compiler of their date.",
+            f"{_RESULTS} [GPUs](results-gpu.md) have a page of their own.",
             "## CPUs",
             "`best peer` compares with the fastest peer of each workload, whichever it is; `slower` counts the "
             "workloads on which ours is slower than that by more than the noise.",
             cpu_table(runs),
             "### Workloads on which a peer is faster",
             cpu_losses(runs),
+            "## The fuzzer",
+            f"The last long run ({fuzz['date']}): {fuzz['graphs']} graphs, of which {fuzz['passed']} passed and "
+            f"{fuzz['passed_and_counted']} count; {fuzz['ops_in_our_kernels']} of {fuzz['ops_eligible']} ops in our "
+            f"kernels; every pair of operator and type at least {fuzz['rarest_operator']} times in graphs that count.",
+        ]
+    )
+
+
+_RESULTS = (
+    "**How fast is Tilewright beside its peers? On this page, figures are geometric means of our time over theirs: "
+    "below 1, ours is faster.** The tables are made by `scripts/reference` from the files in `benchmarks/results`, "
+    "each the newest run of its suite and machine; [benchmarks](../guide/benchmarks.md) says what the suites are, and "
+    "[measuring](../design/measuring.md) how times are taken. Runs are of the compiler of their date."
+)
+
+
+def results_gpu_page(runs: Sequence[Run]) -> str:
+    """Returns the generated page of results on GPUs, real and simulated."""
+    return "\n\n".join(
+        [
+            "# Results on GPUs",
+            f"{_RESULTS} [CPUs](results.md) have a page of their own.",
             "## GPUs",
             "Kernels are timed by the GPU's clock with a cold L2, calls by the host's. `slower kernels` counts ratios "
             f"above {_CLEARLY_SLOWER}.",
@@ -356,10 +377,6 @@ def results_page(runs: Sequence[Run]) -> str:
             "`moved` is the bytes in sectors over the compulsory bytes, `to plan` the same over the plan's L2 traffic. "
             "No time is measured here.",
             simulated_table(runs),
-            "## The fuzzer",
-            f"The last long run ({fuzz['date']}): {fuzz['graphs']} graphs, of which {fuzz['passed']} passed and "
-            f"{fuzz['passed_and_counted']} count; {fuzz['ops_in_our_kernels']} of {fuzz['ops_eligible']} ops in our "
-            f"kernels; every pair of operator and type at least {fuzz['rarest_operator']} times in graphs that count.",
         ]
     )
 
@@ -394,7 +411,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_run(run.path, run.data)
         return
     named = {path.name for path in chosen.files}
-    print("\n\n".join(page(run) for run in runs if run.path.name in named) if named else results_page(runs))
+    pages = [page(run) for run in runs if run.path.name in named]
+    print("\n\n".join(pages if named else [results_page(runs), results_gpu_page(runs)]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deployment without Python or Tilewright: compiles once, then runs the module with IREE's own tool, as a server in C would.
-# IREE's packages hold no headers of its C API; an application in C sets these options through iree/runtime/api.h.
+# Deployment with IREE's own tool: compiles once, then runs the module without Python or Tilewright. An application that
+# links IREE's runtime sets the same options through its API (iree/runtime/api.h); deploy.c needs no IREE.
 # Usage: examples/deploy.sh [FOLDER]   a new temporary folder by default
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from onnx import defs
 from tilewright.frontends.rewrites import functions, unsigned
 from tilewright.frontends.rewrites.legalize import rules
@@ -12,12 +14,21 @@ _OPS = """# Supported ONNX ops
 
 Models of every opset from 7 on are imported. ONNX's own converter raises those before 17. Then
 [rules](onnx-rules.md) replace ops that IREE's importer lacks or computes otherwise than ONNX says, and every op that is
-left must be one that the importer is known to take. An op outside this table is refused with the name of its node.
-[Types](onnx-types.md) lists the types that are tested.
+left must be one that the importer is known to take. An op that is not on this page is refused with the name of its
+node. [Types](onnx-types.md) lists the types that are tested.
+
+## Ops that the importer takes as they are
+
+{imported}.
+
+## Ops that need more
 
 | op | since opset | by |
 |---|---|---|
+{others}
 """
+
+_IMPORTER = "importer"
 
 _RULES = """# ONNX ops that rules replace
 
@@ -43,8 +54,10 @@ def onnx_page() -> str:
     """Returns the table of ONNX's own ops."""
     latest = {schema.name: schema.since_version for schema in defs.get_all_schemas() if schema.domain == ""}
     own = {op: rule for (domain, op), rule in rules().items() if domain == ""}
-    rows = (f"| {op} | {since} | {_by(op, own)} |" for op, since in sorted(latest.items()))
-    return _OPS + "\n".join(rows) + "\n"
+    by = {op: _by(op, own) for op in sorted(latest)}
+    imported = textwrap.fill(", ".join(op for op in by if by[op] == _IMPORTER), 118, break_on_hyphens=False)
+    others = [f"| {op} | {latest[op]} | {by[op]} |" for op in by if by[op] != _IMPORTER]
+    return _OPS.format(imported=imported, others="\n".join(others))
 
 
 def onnx_rules_page() -> str:
@@ -70,7 +83,7 @@ def _by(op: str, own: dict[str, Rule]) -> str:
     if op in functions.DEFINED:
         parts.append("definition")
     if op in VERIFIED:
-        parts.append("importer")
+        parts.append(_IMPORTER)
     elif op in CONTROL_FLOW or op in UNVERIFIED:
-        parts.append("importer, partly")
+        parts.append(f"{_IMPORTER}, partly")
     return ", ".join(parts) if parts else "refused"

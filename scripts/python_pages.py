@@ -16,24 +16,39 @@ from scripts.cells import cell
 _PYTHON = """# Python API
 
 **What can I import?** `import tilewright` gives these names; `tilewright.passes` and `tilewright.pipelines` drive
-single [passes](passes.md). The [guide](../guide/tour.md) shows them at work; [classes](python-classes.md) and
-[errors](python-errors.md) have pages of their own. `help()` shows the same text.
+single [passes](passes.md). The [guide](../guide/tour.md) shows them at work; [compile](python-compile.md),
+[classes](python-classes.md) and [errors](python-errors.md) have pages of their own. `help()` shows the same text.
 
 ## Functions
 
 """
 
+_COMPILE = """# tilewright.compile
+
+**What does the compiler take?** Everything is an argument of one function; [the other functions](python-api.md) have
+a page together.
+
+"""
+
 
 def python_api_page() -> str:
-    """Returns the public functions with their signatures and docstrings."""
+    """Returns the public functions with their signatures and docstrings, but `compile`."""
     import tilewright
 
     lines = []
     objects = {name: getattr(tilewright, name) for name in tilewright.__all__}
     for name, function in objects.items():
-        if inspect.isfunction(function):
+        if inspect.isfunction(function) and function is not tilewright.compile:
             lines += [f"### tilewright.{name}", "", _signature(name, function), "", _docstring(function), ""]
     return _PYTHON + "\n".join(lines)
+
+
+def python_compile_page() -> str:
+    """Returns the signature and docstring of `compile`."""
+    import tilewright
+
+    compile = tilewright.compile
+    return _COMPILE + "\n".join([_signature("compile", compile), "", _docstring(compile), ""])
 
 
 def python_errors_page() -> str:

@@ -18,11 +18,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "python" / "bindings")]
 
 from scripts.cells import cell  # noqa: E402
-from scripts.python_pages import iree_faults_page, python_api_page, python_classes_page, python_errors_page  # noqa: E402
+from scripts.python_pages import (  # noqa: E402
+    iree_faults_page,
+    python_api_page,
+    python_classes_page,
+    python_compile_page,
+    python_errors_page,
+)
 from scripts.tablegen_pages import (  # noqa: E402
     LLVM,
     OPT,
     PASS_PAGES,
+    dialect_attributes_page,
     dialect_ops_page,
     dialect_page,
     dialect_types_page,
@@ -40,27 +47,60 @@ _COMMAND_LINE = """# Command line
 
 **What does `tilewright` take?** Messages for people go to stderr, results to stdout or a file; `-` is stdin or stdout.
 The status is 0, 1 for an error of yours, 2 for wrong options, 70 for a bug of ours (`--traceback` shows where) and 130
-for an interrupt. [Compiler developers](../guide/extending.md) use `tilewright-opt` and `tilewright-lsp-server`.
+for an interrupt. The commands on this page take a model; those about [machines and
+measurements](command-line-machines.md) have another. [Compiler developers](../guide/extending.md) use `tilewright-opt`
+and `tilewright-lsp-server`.
 
 """
 
+_COMMAND_LINE_MACHINES = """# Command line: machines and measurements
+
+**Which commands take no model?** They examine this machine, and look after caches, databases and simulations. Those
+that take a [model](command-line.md) have a page of their own, which also says what all have in common.
+
+"""
+
+_WITHOUT_A_MODEL = ("cache", "calibrate", "doctor", "simulate", "targets", "tuning")
+
 
 def command_line_page() -> str:
-    """Returns every command with its arguments and options, as click knows them."""
+    """Returns every command that takes a model, with its arguments and options, as click knows them."""
+    from tilewright.cli.main import cli
+
+    context, shared = _context()
+    lines = [
+        f"## Options of {_spelled(_COMPILING)}",
+        "",
+        *_option_table(cli.commands["compile"], context, shared),
+    ]
+    return _COMMAND_LINE + "\n".join(lines + _commands(lambda name: name not in _WITHOUT_A_MODEL))
+
+
+def command_line_machines_page() -> str:
+    """Returns the other commands."""
+    return _COMMAND_LINE_MACHINES + "\n".join(_commands(lambda name: name in _WITHOUT_A_MODEL))
+
+
+def _context() -> tuple[Any, list[str]]:
+    """Returns click's context of all commands, and the options of every command that compiles."""
     import click
     from tilewright.cli.main import cli
 
     context = click.Context(cli, info_name="tilewright")
-    shared = [option.name for option in _options(cli.commands["compile"]) if _in_all(option, cli)]
-    lines = [
-        "## Options of `compile`, `run` and `explain`",
-        "",
-        *_option_table(cli.commands["compile"], context, shared),
-    ]
+    return context, [option.name for option in _options(cli.commands["compile"]) if _in_all(option, cli)]
+
+
+def _commands(are_shown: Callable[[str], bool]) -> list[str]:
+    import click
+    from tilewright.cli.main import cli
+
+    context, shared = _context()
+    lines: list[str] = []
     for name, command in sorted(cli.commands.items()):
-        child = click.Context(command, info_name=name, parent=context)
-        lines += _command(command, child, f"tilewright {name}", shared)
-    return _COMMAND_LINE + "\n".join(lines)
+        if are_shown(name):
+            child = click.Context(command, info_name=name, parent=context)
+            lines += _command(command, child, f"tilewright {name}", shared)
+    return lines
 
 
 def _options(command: Any) -> list[Any]:
@@ -69,10 +109,19 @@ def _options(command: Any) -> list[Any]:
     return [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
 
 
+_COMPILING = ("compile", "export", "run", "explain")
+"""Commands that compile and do little else."""
+
+
+def _spelled(names: Sequence[str]) -> str:
+    *first, last = (f"`{name}`" for name in names)
+    return f"{', '.join(first)} and {last}"
+
+
 def _in_all(option: Any, cli: Any) -> bool:
     """True if every command that compiles and runs nothing else has an option of that name."""
     same = (option.name, option.help)
-    return all(any((o.name, o.help) == same for o in _options(cli.commands[n])) for n in ("run", "explain"))
+    return all(any((o.name, o.help) == same for o in _options(cli.commands[n])) for n in _COMPILING)
 
 
 def _option_table(command: Any, context: Any, names: list[str]) -> list[str]:
@@ -177,11 +226,17 @@ def costs_page(groups: Sequence[str], base: str, *, title: str, what: str, also:
 
 
 def results_page() -> str:
-    """Returns the tables of the stored results."""
-    from benchmarks.collected import load_runs
-    from benchmarks.collected import results_page as made
+    """Returns the tables of the stored results on CPUs."""
+    from benchmarks import collected
 
-    return made(load_runs()) + "\n"
+    return collected.results_page(collected.load_runs()) + "\n"
+
+
+def results_gpu_page() -> str:
+    """Returns the tables of the stored results on GPUs."""
+    from benchmarks import collected
+
+    return collected.results_gpu_page(collected.load_runs()) + "\n"
 
 
 _BEGIN, _END = "<!-- results: scripts/reference -->", "<!-- end of results -->"
@@ -222,10 +277,13 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/dialect.md": dialect_page,
     f"{REFERENCE}/dialect-program.md": lambda: dialect_ops_page("dialect-program", "loops and kernels"),
     f"{REFERENCE}/dialect-movement.md": lambda: dialect_ops_page("dialect-movement", "movement"),
+    f"{REFERENCE}/dialect-attributes.md": dialect_attributes_page,
     f"{REFERENCE}/dialect-types.md": dialect_types_page,
     f"{REFERENCE}/command-line.md": command_line_page,
+    f"{REFERENCE}/command-line-machines.md": command_line_machines_page,
     f"{REFERENCE}/iree-faults.md": iree_faults_page,
     f"{REFERENCE}/python-api.md": python_api_page,
+    f"{REFERENCE}/python-compile.md": python_compile_page,
     f"{REFERENCE}/python-classes.md": python_classes_page,
     f"{REFERENCE}/python-errors.md": python_errors_page,
     f"{REFERENCE}/targets.md": targets_page,
@@ -244,6 +302,7 @@ PAGES: dict[str, Callable[[], str]] = {
         also="[Comparisons](costs.md) are on the page of CPUs.",
     ),
     f"{REFERENCE}/results.md": results_page,
+    f"{REFERENCE}/results-gpu.md": results_gpu_page,
     **onnx_pages(),
     "docs/levels.svg": levels_picture,
     "README.md": readme,

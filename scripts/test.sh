@@ -4,6 +4,6 @@
 # Usage: scripts/test.sh [--all] [pytest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh test
+scripts/setup.sh test docs # with mkdocs, because a test builds the site
 ninja -C build tilewright-opt tilewright-unit-tests
 .venv/bin/python -m pytest test --numprocesses auto --maxprocesses 4 --dist loadfile "$@"

@@ -246,7 +246,8 @@ def _gather_sources(folder: Path) -> None:
         ("tilewright", Path(tilewright.__file__).parent),
         ("benchmarks", ROOT / "benchmarks"),
     ):
-        ignored = shutil.ignore_patterns("__pycache__", "_native*", "_runtime*", "results", "*.md", "*.c")
+        code = ("_native*", "_runtime*", "bin", "include", "lib")  # of this machine
+        ignored = shutil.ignore_patterns("__pycache__", *code, "results", "*.md", "*.c")
         # A build folder keeps links to sources that have since moved.
         shutil.copytree(source, folder / name, ignore=ignored, ignore_dangling_symlinks=True)
     shutil.copyfile(ROOT / "benchmarks" / "gpu_check" / "start.py", folder / "run.py")

@@ -22,7 +22,9 @@ class Block:
     language: str
     text: str
     not_run: str
-    """Why the tests only check its commands and its syntax; "" if they run it."""
+    """Reason why the tests only check its commands and its syntax; "" if they run it."""
+    with_all: str
+    """Reason why only `--all` runs it; "" if every run does."""
     raises: str
     """Name of the error that it shows; "" for none."""
 
@@ -41,19 +43,22 @@ def blocks(page: str) -> Iterator[Block]:
     """Yields the blocks of a page in order."""
     for found in _BLOCK.finditer(text_of(page)):
         note = found["note"] or ""
-        reason = note.removeprefix("not run: ") if note.startswith("not run: ") else ""
-        raises = note.removeprefix("raises ") if note.startswith("raises ") else ""
-        yield Block(language=found["language"], text=found["text"], not_run=reason, raises=raises)
+        yield Block(
+            language=found["language"],
+            text=found["text"],
+            not_run=_after("not run: ", note),
+            with_all=_after("with --all: ", note),
+            raises=_after("raises ", note),
+        )
+
+
+def _after(start: str, note: str) -> str:
+    return note.removeprefix(start) if note.startswith(start) else ""
 
 
 def prose(page: str) -> str:
     """Returns the page without its blocks of code."""
     return re.sub(r"^```.*?^```$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
-
-
-def words(text: str) -> int:
-    """Counts words, without the targets of links."""
-    return sum(bool(re.search(r"\w", word)) for word in re.sub(r"\]\([^)]*\)", "]", text).split())
 
 
 def anchors(page: str) -> set[str]:

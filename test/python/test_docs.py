@@ -12,14 +12,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 import tilewright
 from doc_pages import ROOT, Block, blocks, pages, text_of
+from dynamic_models import encoder
 from tilewright.cli.main import cli
 from tilewright.records.targets import unregister_micro_kernel
 from torch_cases import register_by_name
@@ -46,15 +49,20 @@ func.func @main(%a: tensor<17x23xf32>, %b: tensor<23x33xf32>) -> tensor<17x33xf3
 """
 
 
-def _runs(page: str) -> bool:
-    return any(block.language in ("python", "sh") and not block.not_run for block in blocks(page))
+def _runnable(page: str) -> list[Block]:
+    return [block for block in blocks(page) if block.language in ("python", "sh") and not block.not_run]
 
 
 def _cases() -> list[Any]:
-    return [
-        pytest.param(page, marks=pytest.mark.full if page in _RUN_WITH_ALL else [])
+    lands = {
+        page
         for page in pages()
-        if _runs(page)
+        if page not in _RUN_WITH_ALL and any(not block.with_all for block in _runnable(page))
+    }
+    return [
+        pytest.param(page, marks=[] if page in lands else pytest.mark.full)
+        for page in pages()
+        if _runnable(page)
     ]
 
 
@@ -70,9 +78,35 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         np.save(folder / f"{value.name}.npy", np.ones(shape, dtype))
+    np.savez(folder / "inputs.npz", **{path.stem: np.load(path) for path in folder.glob("*.npy")})
     (folder / "model.mlir").write_text(_MATMUL)
+    chains = (ROOT / "test" / "passes" / "plan" / "fusion" / "block-order.mlir").read_text()
+    (folder / "chain.mlir").write_text(chains.partition("// -----")[0])
+    onnx.save(encoder(), str(folder / "encoder.onnx"))
+    onnx.save(onnx.parser.parse_model(_decode().STEP), str(folder / "step.onnx"))
     tilewright.compile(model, dump_dir=folder / "dump").save(folder / "bert-small.vmfb")
     return folder
+
+
+def _decode() -> ModuleType:
+    """Returns the example of a decode loop."""
+    spec = importlib.util.spec_from_file_location("decode", ROOT / "examples" / "decode.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _names(page: str) -> dict[str, object]:
+    """Returns the names that the Python of a page takes as given."""
+    if page == "README.md":
+        return {name: np.load(f"{name}.npy") for name in ("hidden_states", "attention_mask")}
+    if page == "docs/guide/state.md":
+        query, key, value = np.ones((3, 1, 4, 1, 16), np.float32)
+        keys, mask = np.zeros((1, 4, 64, 16), np.float32), np.zeros((1, 1, 1, 64), np.float32)
+        given = {"query": query, "key": key, "value": value, "keys": keys, "mask": mask}
+        return {"np": np, "tilewright": tilewright, **given}
+    return {}
 
 
 @pytest.mark.parametrize("page", _cases())
@@ -82,6 +116,7 @@ def test_a_page_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    pytestconfig: pytest.Config,
 ) -> None:
     """Runs the blocks of a page in order, in one folder and one namespace."""
     if page == "docs/guide/pytorch.md":
@@ -89,11 +124,13 @@ def test_a_page_runs(
     folder = tmp_path / "page"
     shutil.copytree(workspace, folder)
     monkeypatch.chdir(folder)
-    names: dict[str, object] = {}
-    if page == "README.md":
-        names = {name: np.load(f"{name}.npy") for name in ("hidden_states", "attention_mask")}
+    monkeypatch.setenv("TILEWRIGHT_TUNING", str(folder / "tuning.db"))
+    names = _names(page)
     for block in blocks(page):
-        if not block.not_run:
+        if block.language == "c":
+            (folder / "application.c").write_text(block.text)  # commands before it may compile it
+    for block in blocks(page):
+        if not block.not_run and (not block.with_all or pytestconfig.getoption("--all")):
             _run(block, names, folder)
     if page in _CLAIMS:
         _CLAIMS[page](capsys.readouterr().out, folder)
@@ -185,6 +222,7 @@ def test_commands_exist_with_their_options(page: str) -> None:
 
 
 _TOOLS = {
+    "cc",
     "cd",
     "cmake",
     "ninja",
@@ -213,7 +251,7 @@ def _problem(line: str) -> str:
         return "" if (ROOT / words[1]).exists() else f"no file {words[1]}: {line}"
     if tool.startswith(("scripts/", "examples/", "benchmarks/")):
         return "" if os.access(ROOT / tool, os.X_OK) else f"no script {tool}: {line}"
-    return "" if tool in _TOOLS or tool.startswith("build/") else f"unknown command: {line}"
+    return "" if tool in _TOOLS or tool.startswith(("build/", "./")) else f"unknown command: {line}"
 
 
 def _problem_of_options(line: str, words: list[str]) -> str:

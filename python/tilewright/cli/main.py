@@ -1,9 +1,10 @@
-"""The command line: `tilewright compile | run | check | explain | tune | cache | calibrate | simulate | ...`."""
+"""The command line: `tilewright compile | run | check | explain | export | tune | cache | calibrate | ...`."""
 
 from __future__ import annotations
 
 import functools
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -261,6 +262,35 @@ def compile_command(
         return
     path = program.save(output or ("model.vmfb" if model == "-" else Path(model).stem + ".vmfb"))
     tell(f"{path}: {len(program.kernels)} fused kernels, {sum(program.metadata.seconds.values()):.1f} s")
+    for note in (*program.metadata.notes, *program.cache_notes):
+        tell(f"note: {note}")
+
+
+def _print_c_flags(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        from tilewright.runtime.exported import c_flags
+
+        click.echo(shlex.join(c_flags()))
+        context.exit()
+
+
+@cli.command("export")
+@click.argument("model", metavar="MODEL")
+@click.option("-o", "--output", metavar="FILE", help="Path of the .twp. Default: MODEL's name.")
+@click.option(
+    "--cflags",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_c_flags,
+    help="Print the flags for a C compiler that find header and library, and exit.",
+)
+@_compiling
+def export_command(model: str, output: str | None, target: str, options: CompileOptions) -> None:
+    """Write MODEL (ONNX, MLIR or a compiled .vmfb) as one file that applications in C run, without Python or IREE."""
+    program = open_model(model, target, options)
+    path = program.export(output or ("model.twp" if model == "-" else Path(model).stem + ".twp"))
+    tell(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
     for note in (*program.metadata.notes, *program.cache_notes):
         tell(f"note: {note}")
 

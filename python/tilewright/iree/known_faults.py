@@ -360,7 +360,7 @@ FAULTS: Mapping[str, Fault] = {
         evidence='"a:b" and "a_b" get one parameter',
         instead="the importer gives every weight a key of its own",
         where="tilewright.frontends.onnx_importer",
-        unchecked="only with weights in a parameter archive; test_onnx_frontend has such a model",
+        unchecked="only with weights in a parameter archive; test_onnx_weights has such a model",
     ),
     "constants through Softplus": Fault(
         pattern="Softplus of a constant",

@@ -16,10 +16,11 @@ from tilewright.errors import ProgramError
 from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec, element_dtype
 from tilewright.runtime.defaults import DefaultInputs
 from tilewright.runtime.held import HeldFile
-from tilewright.runtime.launch_loops import ALIGNMENT, MovingTensor
-from tilewright.runtime.launches import LaunchPlan, place, shape_of
+from tilewright.runtime.launch_loops import ALIGNMENT
+from tilewright.runtime.launches import LaunchPlan, shape_of
 from tilewright.runtime.processor import ask_for_amx, has_feature
 from tilewright.runtime.session import Session
+from tilewright.runtime.slots import assign_slots
 from tilewright.runtime.stored import array_of, evaluate_recipe, held_parameters
 from tilewright.runtime.tensors import constant_of, parameter_of
 from tilewright.runtime.trace import Span
@@ -55,38 +56,25 @@ class DirectSession:
         self._entry = entry
         self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
-        constants = _Constants(plan, module, weights)
-        moving = [slot for loop in plan.loops for slot in loop.slots]
-        read = {str(number) for step in plan.steps for number in step.tensors}
-        read |= {str(number) for slot in moving for number in slot.bases}
-        self._constants = {
-            number: _aligned(constants.get(number)) for number in plan.constants if number in read
-        }
+        slotted = assign_slots(plan, len(signature.inputs))
+        constants = Constants(plan, module, weights)
+        self._constants = [_aligned(constants.get(number)) for number in slotted.constants]
         self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
         self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
         self._exports = [_plain(dtype) for dtype, _ in self._inputs]
         values = held_parameters(weights[DEFAULTS_SCOPE]) if DEFAULTS_SCOPE in weights else {}
         self.defaults = DefaultInputs(values, where=entry)
         self._last = [_aligned(self.defaults.array(spec)) for spec in signature.inputs if spec.has_default]
-        offsets, own_bytes = place(plan)
-        handed = [*offsets, *(str(slot.tensor) for slot in moving)]
-        slots = _slots(plan, len(signature.inputs), list(self._constants), handed)
         try:
             self._program = _runtime.DirectProgram(
-                _library(module, next(step.kernel for step in plan.steps if step.kernel)),
-                launches=[
-                    (step.kernel, step.workgroups, [slots[number] for number in step.tensors], step.bytes)
-                    for step in plan.steps
-                ],
-                loops=[
-                    (loop.begin, loop.end, loop.steps, [_moving(slot, slots) for slot in loop.slots])
-                    for loop in plan.loops
-                ],
+                find_library(module, plan)[1],
+                launches=slotted.launches,
+                loops=slotted.loops,
                 input_bytes=plan.input_bytes,
                 output_bytes=plan.output_bytes,
-                constants=[array.ctypes.data for array in self._constants.values()],
-                offsets=list(offsets.values()),
-                own_bytes=own_bytes,
+                constants=[array.ctypes.data for array in self._constants],
+                offsets=slotted.offsets,
+                own_bytes=slotted.own_bytes,
                 local_bytes=plan.local_bytes,
                 processor=_features(plan.processor_bits),
                 threads=threads,
@@ -175,21 +163,7 @@ class DirectCall:
         return list(self._results)
 
 
-def _slots(plan: LaunchPlan, inputs: int, constants: Sequence[str], handed: Sequence[str]) -> dict[int, int]:
-    """Returns the slot of each tensor: inputs come first, then outputs, constants, what kernels hand over, and tensors
-    that move."""
-    slots = {int(number): argument for number, argument in plan.arguments.items()}
-    others = [*plan.results, *map(int, constants), *map(int, handed)]
-    return slots | {number: inputs + position for position, number in enumerate(others)}
-
-
-def _moving(slot: MovingTensor, slots: Mapping[int, int]) -> tuple[int, int, int, int, int, int, int]:
-    """Returns a moving tensor as the runtime takes it."""
-    bases = slots[slot.first], slots[slot.even], slots[slot.odd]
-    return (slots[slot.tensor], *bases, slot.first_offset, slot.offset, slot.stride)
-
-
-class _Constants:
+class Constants:
     """Weights, in their file's pages if they are aligned there, constants, and what IREE computes at load."""
 
     def __init__(self, plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile]) -> None:
@@ -241,15 +215,17 @@ def _aligned(array: Array) -> Array:
     return moved
 
 
-def _library(module: HeldFile, kernel: str) -> Any:
-    """Loads the library in the module that has a kernel. Each executable has one, and IREE may have its own."""
+def find_library(module: HeldFile, plan: LaunchPlan) -> tuple[int, Any]:
+    """Loads the library in the module that has the kernels, and returns its offset in bytes, too. Each executable has
+    one, and IREE may have its own. Raises `ProgramError` if there is none."""
     from tilewright import _runtime
 
+    kernel = next(step.kernel for step in plan.steps if step.kernel)
     start = -1
     while (start := module.buffer.find(_ELF_LIBRARY, start + 1)) >= 0:
         library = _runtime.Library.load(memoryview(module.buffer)[start:])
         if library.has(kernel):
-            return library
+            return start, library
     raise ProgramError(f"cannot be loaded: the module has no kernel {kernel}", where=str(module.path))
 
 

@@ -1,4 +1,4 @@
-"""What this processor can do, and what a program needs of it."""
+"""Features of this processor, and those that a program needs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ def missing_features(features: str) -> list[str]:
     present = _processor_flags()
     if present is None:
         return []
-    needed = [
-        f[1:] for f in features.split(",") if re.match(r"\+(avx(?!10)|amx|fma|f16c|bmi|ssse3|sse4|popcnt)", f)
-    ]
-    return [f for f in needed if _plain(f) not in present]
+    return [feature for feature in needed_features(features) if linux_name(feature) not in present]
+
+
+def needed_features(features: str) -> list[str]:
+    """Returns those of the LLVM features ("+avx2,+fma,-sse4a") without which code for them may trap, without signs."""
+    needed = r"\+(avx(?!10)|amx|fma|f16c|bmi|ssse3|sse4|popcnt)"
+    return [feature[1:] for feature in features.split(",") if re.match(needed, feature)]
 
 
 def has_feature(feature: str) -> bool:
     """Returns True if this processor has a feature in LLVM's spelling ("sse4.2", "avx512f")."""
-    return _plain(feature) in (_processor_flags() or ())
+    return linux_name(feature) in (_processor_flags() or ())
 
 
 @functools.cache
@@ -34,10 +37,11 @@ def _processor_flags() -> frozenset[str] | None:
     except OSError:
         return None
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), None)
-    return frozenset(map(_plain, flags)) if flags else None
+    return frozenset(map(linux_name, flags)) if flags else None
 
 
-def _plain(feature: str) -> str:
+def linux_name(feature: str) -> str:
+    """Returns Linux's name of an LLVM feature, without punctuation: "sse42" for "sse4.2"."""
     plain = re.sub(r"[-_.]", "", feature)
     return _LINUX_NAMES.get(plain, plain)
 

@@ -388,7 +388,7 @@ class Program:
             try:
                 digests = {scope: staged.copy(self._parameters[scope], weights[scope]) for scope in weights}
                 description = self._description(digests, module_digest=staged.copy(self._module, target))
-                staged.write(description.encode(), target.with_suffix(".json"))
+                staged.write([description.encode()], target.with_suffix(".json"))
                 staged.commit()
             finally:
                 staged.discard()
@@ -399,6 +399,29 @@ class Program:
                 where=str(target),
                 hint=f"it needs {size / 1e6:.1f} MB in a writable folder",
             ) from None
+        return target
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Writes code and weights as one file (.twp), which the runtime for C runs without Python and IREE.
+
+        Raises `ProgramError` if the program needs IREE, and `OutputError` if the file cannot be written.
+        """
+        from tilewright.runtime.exported import exported
+
+        refuse_special(path)
+        target = Path(path)
+        if target.suffix != ".twp":
+            target = target.with_name(target.name + ".twp")
+        try:
+            refuse_special(target)
+            staged = Staged(target.parent)
+            try:
+                staged.write(exported(self._metadata, self._module, self._parameters), target)
+                staged.commit()
+            finally:
+                staged.discard()
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where=str(target)) from None
         return target
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tilewright.runtime.held import HeldFile
@@ -32,9 +32,11 @@ class Staged:
         # A link would be faster, but writing into the saved file would then change what this program maps.
         return source.copy(self._temporary(final))
 
-    def write(self, data: bytes, final: Path) -> None:
+    def write(self, parts: Iterable[bytes | memoryview], final: Path) -> None:
+        """Writes a file of these parts, one after another."""
         with open(self._temporary(final), "wb", closefd=False) as file:
-            file.write(data)
+            for part in parts:
+                file.write(part)
 
     def commit(self) -> None:
         with _in_turn(self._folder):

@@ -77,7 +77,7 @@ def make_bundle(
     manifest = {"format": FORMAT, "target": setting.target.name, "subprograms": subprograms}
     (folder / MANIFEST).write_text(json.dumps(manifest) + "\n")
     (folder / "run.py").write_text(_RUN)
-    ignored = shutil.ignore_patterns("__pycache__", "_native*", "_runtime*")
+    ignored = shutil.ignore_patterns("__pycache__", "_native*", "_runtime*", "bin", "include", "lib")
     shutil.copytree(
         Path(__file__).parents[1], folder / "tilewright", ignore=ignored, ignore_dangling_symlinks=True
     )

@@ -1,0 +1,322 @@
+"""Exported programs, run by the library for C: the bits of the program in Python, and an error for every misuse."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tilewright
+from click.testing import CliRunner
+from onnx import TensorProto
+from tilewright.cli.main import cli
+from tilewright.reference.drawing import random_inputs
+from tilewright.runtime.exported import c_flags
+
+from benchmarks.workloads import WORKLOADS, stitch
+from benchmarks.workloads.builder import GraphBuilder
+
+Array = np.ndarray[Any, Any]
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "deploy.c"
+
+
+class Tensor(ctypes.Structure):
+    """`tw_tensor`"""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("rank", ctypes.c_size_t),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("bytes", ctypes.c_size_t),
+        ("alignment", ctypes.c_size_t),
+    )
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    path = next(flag[2:] for flag in c_flags() if flag.startswith("-L"))
+    loaded = ctypes.CDLL(f"{path}/libtilewright_runtime.so")
+    loaded.tw_open.restype = ctypes.c_void_p
+    loaded.tw_error.restype = ctypes.c_char_p
+    loaded.tw_call.restype = ctypes.c_bool
+    for function in (loaded.tw_input, loaded.tw_output):
+        function.restype = ctypes.POINTER(Tensor)
+    for function in (loaded.tw_input_count, loaded.tw_output_count):
+        function.restype = ctypes.c_size_t
+    return loaded
+
+
+class Opened:
+    """A program that the library has opened."""
+
+    def __init__(self, library: ctypes.CDLL, path: Path, threads: int = 0) -> None:
+        """Raises `ValueError` with the library's error if it cannot be opened."""
+        self.library = library
+        self.handle = ctypes.c_void_p(library.tw_open(str(path).encode(), threads))
+        if not self.handle:
+            raise ValueError(self.error())
+        self.inputs = [self.library.tw_input(self.handle, i)[0] for i in range(self.count("input"))]
+        self.outputs = [self.library.tw_output(self.handle, i)[0] for i in range(self.count("output"))]
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.tw_close(self.handle)
+
+    def count(self, kind: str) -> int:
+        return int(getattr(self.library, f"tw_{kind}_count")(self.handle))
+
+    def error(self) -> str:
+        return str(self.library.tw_error().decode())
+
+    def call(self, arrays: Sequence[Array], *, misplaced: int = 0) -> list[bytes]:
+        """Returns the bytes of the results; raises `ValueError` with the library's error. Outputs begin `misplaced`
+        bytes behind a multiple of 64."""
+        given = [np.require(array, requirements=["C", "A"]) for array in arrays]
+        memory = [np.zeros(tensor.bytes + 128, np.uint8) for tensor in self.outputs]
+        starts = [-one.ctypes.data % 64 + misplaced for one in memory]
+        inputs = (ctypes.c_void_p * len(given))(*(array.ctypes.data for array in given))
+        outputs = (ctypes.c_void_p * len(memory))(
+            *(one.ctypes.data + start for one, start in zip(memory, starts, strict=True))
+        )
+        if not self.library.tw_call(self.handle, inputs, outputs):
+            raise ValueError(self.error())
+        return [
+            one[start : start + tensor.bytes].tobytes()
+            for one, start, tensor in zip(memory, starts, self.outputs, strict=True)
+        ]
+
+
+def _recurrence() -> Any:
+    """Builds a GRU, whose loop runs without IREE."""
+    g = GraphBuilder("recurrence")
+    w, r = (g.weight((1, 3 * 17, size), fan_in=size) for size in (13, 17))
+    y, last = g.ops("GRU", g.input("x", [5, 2, 13]), w, r, hidden_size=17, results=2)
+    g.output(y, [5, 1, 2, 17])
+    g.output(last, [1, 2, 17])
+    return g.build()
+
+
+def _narrow() -> Any:
+    g = GraphBuilder("narrow")
+    x = g.input("x", [33, 64], TensorProto.BFLOAT16)
+    g.output(g.op("Softmax", x, axis=-1), [33, 64], TensorProto.BFLOAT16)
+    return g.build()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", ["bert-small", "nerf"])
+def test_a_model_has_the_same_bits_in_c(
+    name: str, threads: int, library: ctypes.CDLL, tmp_path: Path
+) -> None:
+    """Among the weights are some that are laid out when the program is exported."""
+    model = WORKLOADS[name].build()
+    program = tilewright.compile(model, threads=[threads])
+    arrays = random_inputs(model, 3)
+    with Opened(library, program.export(tmp_path / "model.twp")) as opened:
+        for _ in range(2):  # calls leave nothing behind
+            assert opened.call(arrays) == [array.tobytes() for array in program(*arrays)]
+
+
+def test_a_narrow_type_has_the_same_bits_in_c(library: ctypes.CDLL, tmp_path: Path) -> None:
+    program = tilewright.compile(_narrow(), threads=1)
+    x = np.random.default_rng(1).standard_normal((33, 64)).astype(ml_dtypes.bfloat16)
+    with Opened(library, program.export(tmp_path / "narrow.twp")) as opened:
+        assert opened.inputs[0].dtype == b"bfloat16"
+        assert opened.call([x]) == [array.tobytes() for array in program(x)]
+
+
+def test_a_loop_has_the_same_bits_in_c(library: ctypes.CDLL, tmp_path: Path) -> None:
+    model = _recurrence()
+    program = tilewright.compile(model, threads=1)
+    launches = program.metadata.launches
+    assert launches is not None and launches.loops
+    arrays = random_inputs(model, 4)
+    with Opened(library, program.export(tmp_path / "recurrence.twp")) as opened:
+        assert opened.call(arrays) == [array.tobytes() for array in program(*arrays)]
+
+
+def test_the_signature_is_the_models(library: ctypes.CDLL, tmp_path: Path) -> None:
+    program = tilewright.compile(stitch.softmax((7, 129)), threads=1)
+    with Opened(library, program.export(tmp_path / "softmax.twp")) as opened:
+        assert program.signature is not None
+        for tensors, specs in (
+            (opened.inputs, program.signature.inputs),
+            (opened.outputs, program.signature.outputs),
+        ):
+            assert [tensor.name.decode() for tensor in tensors] == [spec.name for spec in specs]
+            assert [tuple(tensor.shape[: tensor.rank]) for tensor in tensors] == [
+                spec.shape for spec in specs
+            ]
+        assert (opened.inputs[0].bytes, opened.inputs[0].alignment, opened.outputs[0].alignment) == (
+            7 * 129 * 4,
+            4,
+            64,
+        )
+        assert not library.tw_input(opened.handle, 1)
+
+
+def test_threads_may_be_others_than_planned(library: ctypes.CDLL, tmp_path: Path) -> None:
+    program = tilewright.compile(stitch.softmax((64, 500)), threads=1)
+    path = program.export(tmp_path / "softmax.twp")
+    x = np.random.default_rng(2).standard_normal((64, 500), dtype=np.float32)
+    with Opened(library, path, threads=3) as opened:
+        assert opened.call([x]) == [program(x)[0].tobytes()]
+    with pytest.raises(ValueError, match="65 threads are asked for; 1 to 64 are possible"):
+        Opened(library, path, threads=65)
+
+
+# Programs that IREE has to run are refused when they are exported.
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "reason"),
+    [
+        (lambda: _sorted(), "cpu", "IREE computes a part of it"),
+        (lambda: stitch.softmax((7, 129)), "cuda:h200", "it runs on a GPU"),
+    ],
+)
+def test_what_needs_iree_is_not_exported(model: Any, target: str, reason: str, tmp_path: Path) -> None:
+    program = tilewright.compile(model(), target, threads=1)
+    with pytest.raises(tilewright.ProgramError, match=f"cannot be exported: {reason}"):
+        program.export(tmp_path / "model.twp")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _sorted() -> Any:
+    g = GraphBuilder("sorted")
+    values, _ = g.ops("TopK", g.op("Relu", g.input("x", [4, 64])), g.ints([3]), results=2)
+    g.output(values, [4, 3])
+    return g.build()
+
+
+# Files that cannot be right are refused when they are opened.
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("exported") / "model.twp"
+    return tilewright.compile(stitch.softmax((7, 129)), threads=1).export(path).read_bytes()
+
+
+def _flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 255]) + data[position + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda data: data[:-1], "its size is wrong"),
+        (lambda data: data + b"\0", "its size is wrong"),
+        (lambda data: data[:20], "no program that `tilewright export` wrote"),
+        (lambda data: b"", "no program that `tilewright export` wrote"),
+        (lambda data: _flipped(data, 3), "no program that `tilewright export` wrote"),
+        (lambda data: _flipped(data, 7), "another version of Tilewright wrote it"),
+        (lambda data: _flipped(data, 40), "its checksum is wrong"),
+        (lambda data: _flipped(data, 24), "its size is wrong"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    damage: Any, reason: str, exported: bytes, library: ctypes.CDLL, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.twp"
+    path.write_bytes(damage(exported))
+    with pytest.raises(ValueError, match=reason) as error:
+        Opened(library, path)
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_a_missing_file_is_refused(library: ctypes.CDLL, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"none\.twp: it cannot be read: No such file"):
+        Opened(library, tmp_path / "none.twp")
+
+
+def test_a_processor_without_a_feature_is_named(
+    exported: bytes, library: ctypes.CDLL, tmp_path: Path
+) -> None:
+    """The first feature of the description is renamed to one that no processor has."""
+    import zlib
+
+    start = 32 + 4 + struct.unpack_from("<I", exported, 32)[0] + 4
+    length = struct.unpack_from("<I", exported, start)[0]
+    changed = bytearray(exported)
+    changed[start + 4 : start + 4 + length] = b"x" * length
+    end = struct.unpack_from("<Q", exported, 16)[0]
+    struct.pack_into("<I", changed, 8, zlib.crc32(changed[32:end]))
+    path = tmp_path / "other.twp"
+    path.write_bytes(changed)
+    with pytest.raises(ValueError, match=f"but this processor lacks {'x' * length}"):
+        Opened(library, path)
+
+
+# Addresses that kernels cannot use are refused when the program is called.
+
+
+def test_a_misaligned_output_is_refused(exported: bytes, library: ctypes.CDLL, tmp_path: Path) -> None:
+    path = tmp_path / "model.twp"
+    path.write_bytes(exported)
+    x = np.zeros((7, 129), np.float32)
+    with Opened(library, path) as opened:
+        with pytest.raises(ValueError, match=r"output '\w+' is not at a multiple of 64 bytes"):
+            opened.call([x], misplaced=4)
+        assert not library.tw_call(opened.handle, None, None)
+        assert opened.error().endswith("has no address")
+
+
+# The example and the command line
+
+
+def test_the_example_computes_what_python_does(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    assert compiler is not None, "the build needs a C compiler, too"
+    model = WORKLOADS["bert-small"].build()
+    program = tilewright.compile(model, threads=[2])
+    arrays = random_inputs(model, 3)
+    (tmp_path / "inputs").write_bytes(b"".join(array.tobytes() for array in arrays))
+    build = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", str(EXAMPLE), *c_flags(), "-o", "deploy"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    path = program.export(tmp_path / "model.twp")
+    ran = subprocess.run(
+        ["./deploy", path, "inputs", "outputs"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "outputs").read_bytes() == b"".join(array.tobytes() for array in program(*arrays))
+    refused = subprocess.run(["./deploy", "none.twp"], cwd=tmp_path, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert refused.stderr == "error: none.twp: it cannot be read: No such file or directory\n"
+
+
+def test_the_library_needs_the_c_library_alone() -> None:
+    path = next(flag[2:] for flag in c_flags() if flag.startswith("-L"))
+    listed = subprocess.run(
+        ["objdump", "-p", f"{path}/libtilewright_runtime.so"], capture_output=True, text=True, check=True
+    )
+    needed = {line.split()[1].split(".")[0] for line in listed.stdout.splitlines() if "NEEDED" in line}
+    assert needed <= {"libc", "libm", "libdl", "libpthread", "ld-linux-x86-64"}
+
+
+def test_the_command_exports_a_compiled_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tilewright.compile(stitch.softmax((7, 129)), threads=1)
+    program.save("model.vmfb")
+    result = CliRunner().invoke(cli, ["export", "model.vmfb"])
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("model.twp: 0.0 MB")
+    assert Path("model.twp").read_bytes() == program.export(tmp_path / "again.twp").read_bytes()
+
+
+def test_the_command_prints_flags_for_c() -> None:
+    result = CliRunner().invoke(cli, ["export", "--cflags"])
+    assert result.exit_code == 0
+    assert result.stdout.split() == c_flags()
+    assert all(Path(flag[2:]).is_dir() for flag in c_flags() if flag[:2] in ("-I", "-L"))
