@@ -41,7 +41,9 @@ def test_reprs_are_short(program: tilewright.Program) -> None:
     plan = program.plan
     assert plan is not None
     kernel, metadata = plan.kernels[0], program.metadata
+    call = program.bind(np.zeros((1, 32, 128), np.float32), np.ones((1, 32), np.int64))
     shown = [program, metadata, metadata.report, program.kernels, plan, plan.kernels, kernel, kernel.groups]
+    shown += [program.signature, call, tilewright.Target.lookup("cuda:h200")]
     assert max(len(repr(one)) for one in shown) < _LONGEST_REPR
     assert repr(plan).startswith("<Plan for x86-64-avx2 by greedy, default numerics: ")
     assert repr(program.kernels[0]).startswith("<Kernel contract_reduce_maximumf_addf_0: ")
@@ -67,6 +69,24 @@ def test_load_of_a_model_says_to_compile_it(tmp_path: Path, name: str) -> None:
         tilewright.ProgramError, match=r"no compiled module; .*tilewright\.compile takes a model"
     ):
         tilewright.load(path)
+
+
+# What is often taken for a model is refused with what to give instead.
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("model.vmfb", "compiled already; tilewright.load takes it"),
+        ("model.twp", "compiled already; applications in C run it"),
+        ("model.pt", "no model; give the module"),
+        ("model.safetensors", "no model; give the model that reads them"),
+    ],
+)
+def test_files_that_are_no_models_say_what_they_are(tmp_path: Path, name: str, hint: str) -> None:
+    (tmp_path / name).write_bytes(b"PK\3\4")
+    with pytest.raises(tilewright.ModelError, match=hint):
+        tilewright.compile(tmp_path / name)
 
 
 # Inputs may be given by the model's names, in any order; a name that is not there is refused with those that are.

@@ -119,10 +119,25 @@ def import_model(
     )
 
 
+_NO_MODELS = {
+    ".vmfb": ("it is compiled already", "tilewright.load takes it, and compile the model that it was made of"),
+    ".twp": ("it is compiled already", "applications in C run it (docs/guide/deploy-c.md)"),
+    ".pt": ("a file of PyTorch's weights is no model", "give the module, or the .pt2 of torch.export.save"),
+    ".pth": ("a file of PyTorch's weights is no model", "give the module, or the .pt2 of torch.export.save"),
+    ".safetensors": ("a file of weights is no model", "give the model that reads them"),
+    ".gguf": ("a file of weights is no model", "give the model that reads them"),
+    ".irpa": ("a file of weights is no model", "give the model that reads them"),
+}
+"""Files that are often taken for models, by suffix: what is wrong, and what to do."""
+
+
 def _import_path(
     path: Path, *, compiler: IreeCompiler, directory: Path, fixed: Sizes, entry: str | None
 ) -> ImportedModel:
     data = _read_file(path)
+    if path.suffix in _NO_MODELS:
+        problem, hint = _NO_MODELS[path.suffix]
+        raise ModelError(problem, where=str(path), hint=hint)
     if path.suffix in (".mlir", ".mlirbc"):
         from tilewright.frontends import mlir
 

@@ -86,7 +86,11 @@ class TensorSpec:
         )
 
 
-@dataclass(frozen=True)
+_LONGEST_REPR = 800
+"""Most characters of a signature's repr."""
+
+
+@dataclass(frozen=True, repr=False)
 class Signature:
     """The inputs and outputs of a program, in the order of the model's own graph; inputs with defaults are last."""
 
@@ -122,6 +126,10 @@ class Signature:
     def required(self) -> tuple[TensorSpec, ...]:
         """The inputs without defaults, which every call must give."""
         return tuple(spec for spec in self.inputs if not spec.has_default)
+
+    def __repr__(self) -> str:
+        text = str(self)
+        return f"<Signature {text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + '…'}>"
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{spec}{' = default' if spec.has_default else ''}" for spec in self.inputs)

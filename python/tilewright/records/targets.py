@@ -138,6 +138,9 @@ class Target:
     micro_kernels: tuple[MicroKernel, ...] = ()
     """Registered micro kernels, which are preferred to the compiler's."""
 
+    def __repr__(self) -> str:
+        return f"<Target {self.name}: {self.backend}, {self.cpu}, {self.cores} cores>"
+
     @staticmethod
     def lookup(name_or_path: str | os.PathLike[str]) -> Target:
         """Returns a known target, "cpu" for this machine, or the target of a JSON file that overrides fields of its

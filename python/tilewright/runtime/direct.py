@@ -162,6 +162,9 @@ class DirectCall:
         """Returns the results of the last call as arrays that the caller owns."""
         return list(self._results)
 
+    def __repr__(self) -> str:
+        return "<tilewright call of a program with its inputs in place: call it, then .outputs()>"
+
 
 class Constants:
     """Weights, in their file's pages if they are aligned there, constants, and what IREE computes at load."""

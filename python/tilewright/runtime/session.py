@@ -239,6 +239,9 @@ class BoundCall:
         """Releases the arguments and the results."""
         self._arguments = self._results = None
 
+    def __repr__(self) -> str:
+        return "<tilewright call of a program with its inputs in place: call it, then .outputs()>"
+
     def __call__(self) -> None:
         check_not_over(self._session.entry)
         # The last results are released first, so that the new ones reuse their memory.
