@@ -184,6 +184,7 @@ def test_threads_may_be_others_than_planned(library: ctypes.CDLL, tmp_path: Path
     [
         (lambda: _sorted(), "cpu", "IREE computes a part of it"),
         (lambda: stitch.softmax((7, 129)), "cuda:h200", "it runs on a GPU"),
+        (lambda: _open_dims(), "cpu", "its shapes are open; give sizes for all dims"),
     ],
 )
 def test_what_needs_iree_is_not_exported(model: Any, target: str, reason: str, tmp_path: Path) -> None:
@@ -191,6 +192,13 @@ def test_what_needs_iree_is_not_exported(model: Any, target: str, reason: str, t
     with pytest.raises(tilewright.ProgramError, match=f"cannot be exported: {reason}"):
         program.export(tmp_path / "model.twp")
     assert list(tmp_path.iterdir()) == []
+
+
+def _open_dims() -> Any:
+    model = stitch.softmax((7, 129))
+    for tensor in (*model.graph.input, *model.graph.output):
+        tensor.type.tensor_type.shape.dim[0].dim_param = "rows"
+    return model
 
 
 def _sorted() -> Any:

@@ -58,6 +58,13 @@ def test_wrong_targets_are_refused_in_our_words(target: Any) -> None:
         tilewright.compile(stitch.softmax((7, 129)), target)
 
 
+def test_inputs_in_place_of_a_target_are_not_printed() -> None:
+    wrong: Any = [[0.0] * 50]
+    with pytest.raises(tilewright.TargetError, match=r"a list is no target; .* are example_inputs=") as error:
+        tilewright.compile(stitch.softmax((7, 129)), wrong)
+    assert len(str(error.value)) < 300
+
+
 # `load` of a model says that it is no compiled module, rather than that it is truncated.
 
 

@@ -59,6 +59,10 @@ def run_check(
     elif checked.is_right:
         sets = "1 set of inputs" if checked.runs == 1 else f"{checked.runs} sets of inputs"
         click.echo(f"right: {checked.outputs} outputs on {sets}, {checked.kernels} fused kernels")
+        if checked.kernels == 0:
+            tell(
+                "note: no kernel of ours ran; `tilewright explain` says why, and --dims gives sizes to open dims"
+            )
     else:
         for difference in checked.differences:
             click.echo(f"WRONG: {difference}")

@@ -112,7 +112,11 @@ def check(
     options = replace(options or CompileOptions(), verify=False)
     proto = onnx_model(model)
     if proto is None:
-        raise ModelError("only ONNX models have a reference to be checked against", where=str(model)[:200])
+        raise ModelError(
+            "only ONNX models have a reference to be checked against",
+            where=str(model)[:200],
+            hint="compare the outputs with those of the framework that the model is from",
+        )
     if reason := refuse_random(proto):
         raise VerificationError(f"its results cannot be compared: {reason}")
     with keep_compilers():

@@ -120,7 +120,10 @@ def import_model(
 
 
 _NO_MODELS = {
-    ".vmfb": ("it is compiled already", "tilewright.load takes it, and compile the model that it was made of"),
+    ".vmfb": (
+        "it is compiled already",
+        "tilewright.load takes it, and compile the model that it was made of",
+    ),
     ".twp": ("it is compiled already", "applications in C run it (docs/guide/deploy-c.md)"),
     ".pt": ("a file of PyTorch's weights is no model", "give the module, or the .pt2 of torch.export.save"),
     ".pth": ("a file of PyTorch's weights is no model", "give the module, or the .pt2 of torch.export.save"),

@@ -292,9 +292,11 @@ def _split(choice: TargetChoice) -> list[str | os.PathLike[str] | Target]:
         raise TargetError("no target given", hint="use 'cpu' for this machine")
     for one in several:
         if not isinstance(one, str | os.PathLike | Target):
+            text = repr(one)
             raise TargetError(
-                f"{one!r} is no target",
-                hint="give a name such as 'cpu', the path of a JSON file, or a Target (see `tilewright targets`)",
+                f"{text if len(text) < 100 else f'a {type(one).__name__}'} is no target",
+                hint="give a name such as 'cpu', the path of a JSON file, or a Target (see `tilewright targets`); "
+                "inputs of a module are example_inputs=",
             )
     return several
 

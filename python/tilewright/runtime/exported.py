@@ -39,11 +39,8 @@ def exported(
     """Yields the parts of the file. Raises `ProgramError` if IREE is needed to run the program."""
     plan, signature = metadata.launches, metadata.signature
     if plan is None or signature is None or any(spec.has_default for spec in signature.inputs):
-        raise ProgramError(
-            f"it cannot be exported: {_reason(metadata)}",
-            where=metadata.entry,
-            hint="save it, and run the .vmfb with IREE (docs/guide/deploy.md)",
-        )
+        reason, hint = _refusal(metadata)
+        raise ProgramError(f"it cannot be exported: {reason}", where=metadata.entry, hint=hint)
     slotted = assign_slots(plan, len(signature.inputs))
     constants = Constants(plan, module, weights)
     code = _code(module, plan)
@@ -66,17 +63,20 @@ def exported(
             file.check()  # a file that changed meanwhile may have affected what was written
 
 
-def _reason(metadata: Metadata) -> str:
+def _refusal(metadata: Metadata) -> tuple[str, str]:
+    """Returns why only IREE can run a program, and what to do."""
     inputs = metadata.signature.inputs if metadata.signature else ()
-    if metadata.device != "local":
-        return "it runs on a GPU"
     if not all(isinstance(size, int) for spec in inputs for size in spec.shape):
-        return "its shapes are open"
-    if metadata.state:
-        return "it has state"
-    if any(spec.has_default for spec in inputs):
-        return "an input has a default"
-    return "IREE computes a part of it (`tilewright explain` says which)"
+        return "its shapes are open", "give sizes for all dims when you compile it (dims=, --dims)"
+    if metadata.device != "local":
+        reason = "it runs on a GPU"
+    elif metadata.state:
+        reason = "it has state"
+    elif any(spec.has_default for spec in inputs):
+        reason = "an input has a default"
+    else:
+        reason = "IREE computes a part of it (`tilewright explain` says which)"
+    return reason, "save it, and run the .vmfb with IREE (docs/guide/deploy.md)"
 
 
 def _places(sizes: Sequence[int], end: int) -> tuple[list[int], int]:
