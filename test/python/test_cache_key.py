@@ -4,60 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import tilewright
-from conftest import make_model, value
-from onnx import helper
+from cache_key_cases import TEXT, Key
+from cache_key_cases import key as key
 from parameter_files import archive
 from tilewright import Plan, Target
-from tilewright.cache import build
-from tilewright.cache.hashes import Hashes
 from tilewright.cache.key import KEYED, NOT_KEYED
-from tilewright.cache.use import CacheUse
-from tilewright.ir.native import native
 from tilewright.records.targets import MicroKernel, unregister_micro_kernel
-from tilewright.runtime.held import HeldFile
 from tilewright.tuning.database import Database, Decision
-
-TEXT = """
-func.func @twice(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
-  %0 = arith.addf %x, %x : tensor<3x5xf32>
-  return %0 : tensor<3x5xf32>
-}"""
-
-Key = Callable[..., str]
-
-
-class _Found(Exception):
-    """Carries the key out of a compilation before it begins."""
-
-
-@pytest.fixture
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Key:
-    """Returns a function with the arguments of `tilewright.compile` that returns the key of the compilation."""
-
-    def find(use: CacheUse) -> None:
-        assert use._cache is not None
-        raise _Found(use._key(use._request.key(use._cache.hashes)))
-
-    monkeypatch.setattr(CacheUse, "find", find)
-
-    def key_of(model: Any = TEXT, target: Any = "x86-64-avx2", **options: Any) -> str:
-        with pytest.raises(_Found) as found:
-            tilewright.compile(model, target, **{"cache": tmp_path / "cache", "threads": 2, **options})
-        return str(found.value)
-
-    return key_of
 
 
 def decision(target: str, *, at: str = "2026-01-01T00:00:00+00:00") -> Decision:
@@ -169,53 +130,6 @@ def test_the_temporary_folder_does_not_matter(
     assert key() == before
 
 
-def test_a_changed_byte_of_a_model_of_the_same_size_is_seen(key: Key, tmp_path: Path) -> None:
-    path = tmp_path / "model.mlir"
-    path.write_text(TEXT)
-    before = key(path)
-    path.write_text(TEXT.replace("twice", "times"))
-    assert key(path) != before
-
-
-@pytest.fixture
-def external(tmp_path: Path) -> Path:
-    """Returns the path of a model whose weights are in another file."""
-    w = np.arange(600, dtype=np.float32).reshape(20, 30)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-    model = make_model(nodes, [value("x", [3, 20])], [value("y", [3, 30])], {"w": w})
-    path = tmp_path / "external.onnx"
-    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
-    return path
-
-
-def test_external_data_is_part_of_the_model(key: Key, external: Path) -> None:
-    data = external.parent / "weights.bin"
-    before = key(external)
-    content = bytearray(data.read_bytes())
-    content[17] ^= 1
-    data.write_bytes(content)
-    changed = key(external)
-    assert changed != before
-    content[17] ^= 1
-    data.write_bytes(content)
-    assert key(external) == before
-
-
-def test_external_data_in_the_attribute_of_a_node_is_found(tmp_path: Path, external: Path) -> None:
-    model = onnx.load(external, load_external_data=False)
-    constant = helper.make_node("Constant", [], ["c"], value=model.graph.initializer[0])
-    branch = helper.make_graph([constant], "branch", [], [value("c", [20, 30])])
-    outer = helper.make_node("If", ["condition"], ["y"], then_branch=branch, else_branch=branch)
-    graph = helper.make_graph([outer], "graph", [], [value("y", [20, 30])])
-    path = tmp_path / "nested.onnx"
-    path.write_bytes(helper.make_model(graph).SerializeToString())
-    assert tilewright.frontends.external_data(path) == ["weights.bin"]
-
-
-def test_a_model_proto_and_its_bytes_are_the_same(key: Key, model: onnx.ModelProto) -> None:
-    assert key(model) == key(model.SerializeToString(deterministic=True))
-
-
 def test_a_target_file_is_known_by_its_content(key: Key, tmp_path: Path) -> None:
     target = Target.lookup("x86-64-avx2")
     for name in ("a.json", "b.json"):
@@ -274,79 +188,3 @@ def test_the_assembler_changes_the_key_of_gpu_programs_only(
     monkeypatch.setattr("tilewright.cache.key.find_ptxas", lambda: str(other))
     with_another = keys()
     assert (without[0] == with_another[0], without[1] == with_another[1]) == (True, False)
-
-
-def test_an_edit_of_the_python_sources_changes_the_key(
-    key: Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "tilewright"
-    shutil.copytree(build._PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    before = key()
-    monkeypatch.setattr(build, "_PACKAGE", copy)
-    assert key() == before
-    with (copy / "api/fuse.py").open("a") as file:
-        file.write("# changed\n")
-    assert key() != before
-
-
-def test_the_identity_has_the_extension_module_and_the_compilers(tmp_path: Path) -> None:
-    identity = build.compiler_identity(Hashes(tmp_path))
-    library = Path(str(native.__file__))
-    assert identity[library.name] == HeldFile(library, may_map=True).digest()
-    assert identity["iree-base-compiler"] == "3.13.0"
-
-
-def test_the_identity_is_the_same_beside_bindings_of_others(tmp_path: Path) -> None:
-    code = (
-        "import pathlib, sys\n"
-        "from tilewright.cache.build import compiler_identity\n"
-        "from tilewright.cache.hashes import Hashes\n"
-        "before = compiler_identity(Hashes(pathlib.Path(sys.argv[1])))\n"
-        "import iree.compiler.ir\n"
-        "assert compiler_identity(Hashes(pathlib.Path(sys.argv[1]))) == before\n"
-    )
-    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=path)
-
-
-def test_a_remembered_hash_saves_reading_and_a_changed_file_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    digest = HeldFile.digest
-
-    def counted(file: HeldFile) -> str:
-        read.append(file.path.name)
-        return digest(file)
-
-    monkeypatch.setattr(HeldFile, "digest", counted)
-    path = tmp_path / "weights"
-    path.write_bytes(b"one")
-    first = Hashes(tmp_path / "hashes").digest(path)
-    assert Hashes(tmp_path / "hashes").digest(path) == first
-    assert read == ["weights"]
-    times = path.stat()
-    path.write_bytes(b"two")
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # tools that copy times do this
-    assert Hashes(tmp_path / "hashes").digest(path) != first
-    assert read == ["weights", "weights"]
-
-
-def test_a_damaged_memory_is_ignored(tmp_path: Path) -> None:
-    path = tmp_path / "weights"
-    path.write_bytes(b"one")
-    first = Hashes(tmp_path / "hashes").digest(path)
-    [memory] = (tmp_path / "hashes").iterdir()
-    memory.write_text('{"path": 3}')
-    assert Hashes(tmp_path / "hashes").digest(path) == first
-
-
-def test_hashes_need_no_folder(tmp_path: Path) -> None:
-    path = tmp_path / "weights"
-    path.write_bytes(b"one")
-    assert Hashes(path / "no folder").digest(path) == HeldFile(path, may_map=True).digest()
-
-
-def test_a_folder_has_no_hash(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="no regular file"):
-        Hashes(tmp_path / "hashes").digest(tmp_path)

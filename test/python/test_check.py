@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 import tilewright
+from check_cases import chain
 from click.testing import CliRunner
 from conftest import make_model, value
 from onnx import TensorProto, helper
@@ -19,29 +20,8 @@ from tilewright import CompileOptions, ir
 from tilewright.cli import main
 from tilewright.compare import reproducer
 from tilewright.compare.check import check
-from tilewright.compare.windows import Windows, names_read, values_of
 from tilewright.dialects import arith
 from tilewright.errors import ModelError, OutputError, VerificationError
-from tilewright.reference.judging import Judge
-
-Array = np.ndarray[Any, Any]
-
-_RNG = np.random.default_rng(0)
-_WEIGHTS = {
-    "w": _RNG.standard_normal((12, 20)).astype(np.float32),
-    "b": _RNG.standard_normal(20).astype(np.float32),
-}
-
-
-def _chain() -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"], name="product"),
-        helper.make_node("Tanh", ["m"], ["t"], name="bend"),
-        helper.make_node("Add", ["t", "b"], ["a"], name="shift"),
-        helper.make_node("Exp", ["a"], ["e"], name="grow"),
-        helper.make_node("Softmax", ["e"], ["y"], name="share"),
-    ]
-    return make_model(nodes, [value("x", [7, 12])], [value("y", [7, 20])], _WEIGHTS)
 
 
 @ir.pattern("math.exp")
@@ -61,7 +41,7 @@ def faulty() -> CompileOptions:
 
 
 def test_a_right_model_is_right() -> None:
-    checked = check(_chain(), options=CompileOptions(threads=1, cache=None), runs=2)
+    checked = check(chain(), options=CompileOptions(threads=1, cache=None), runs=2)
     assert checked.is_right
     assert checked.runs == 2
     assert checked.kernels >= 1
@@ -69,7 +49,7 @@ def test_a_right_model_is_right() -> None:
 
 @pytest.fixture(scope="module")
 def found(faulty: CompileOptions) -> Any:
-    return check(_chain(), options=faulty)
+    return check(chain(), options=faulty)
 
 
 def test_a_fault_is_traced_to_the_first_op_and_its_kernel(found: Any) -> None:
@@ -131,19 +111,19 @@ def test_a_fault_of_two_ops_together_keeps_both() -> None:
 
 
 def test_verify_passes_a_right_program() -> None:
-    assert tilewright.compile(_chain(), threads=1, verify=True, cache=False).kernels
+    assert tilewright.compile(chain(), threads=1, verify=True, cache=False).kernels
 
 
 def test_verify_refuses_a_wrong_program() -> None:
     with pytest.raises(VerificationError, match=r"output 'y' is off by .*at \[\d+, \d+\].*tilewright check"):
-        tilewright.compile(_chain(), threads=1, verify=True, passes={"planned": [_faulty]})
+        tilewright.compile(chain(), threads=1, verify=True, passes={"planned": [_faulty]})
 
 
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
         ("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n return %x : tensor<4xf32> }", {}, "only ONNX"),
-        (_chain(), {"target": "cuda:h200"}, "this machine does not run"),
+        (chain(), {"target": "cuda:h200"}, "this machine does not run"),
     ],
 )
 def test_verify_says_what_it_cannot_verify(model: Any, options: dict[str, Any], said: str) -> None:
@@ -162,102 +142,6 @@ def test_other_models_have_no_reference() -> None:
         check("func.func @f() {\n return }")
 
 
-# Judging
-
-
-def _judge(outputs: list[str], nodes: list[onnx.NodeProto], x: Array) -> Judge:
-    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
-    model = make_model(nodes, [value("x", x.shape, kind)], [value(name, x.shape, kind) for name in outputs])
-    return Judge(model, [x])
-
-
-def test_one_wrong_element_of_many_is_found() -> None:
-    x = np.ones(100_000, np.float32)
-    judge = _judge(["y"], [helper.make_node("Neg", ["x"], ["y"])], x)
-    y = -x
-    assert not judge.differences([y])
-    y[777] = -1.001
-    (difference,) = judge.differences([y])
-    assert "at [777]: -1.001 instead of -1" in str(difference)
-
-
-def test_a_lost_nan_is_found() -> None:
-    x = np.array([np.nan, 1], np.float32)
-    judge = _judge(["y"], [helper.make_node("Neg", ["x"], ["y"])], x)
-    assert judge.differences([np.array([0, -1], np.float32)])
-    assert not judge.differences([np.array([np.nan, -1], np.float32)])
-
-
-def test_cancelling_sums_may_be_off_by_their_rounding() -> None:
-    """(x + 1e6) - 1e6 has an error of half an ulp of 1e6, 0.03, in f32 and none in float64."""
-    x = np.linspace(0.1, 0.9, 64).astype(np.float32)
-    big = helper.make_node("Constant", [], ["c"], value_float=1e6)
-    nodes = [big, helper.make_node("Add", ["x", "c"], ["s"]), helper.make_node("Sub", ["s", "c"], ["y"])]
-    judge = _judge(["y"], nodes, x)
-    assert not judge.differences([(x + np.float32(1e6)) - np.float32(1e6)])
-    assert judge.differences([x + 1])
-
-
-def test_other_shapes_are_different() -> None:
-    judge = _judge(["y"], [helper.make_node("Neg", ["x"], ["y"])], np.ones((2, 3), np.float32))
-    (difference,) = judge.differences([-np.ones((3, 2), np.float32)])
-    assert "its shape is [3, 2] instead of [2, 3]" in str(difference)
-
-
-# Windows
-
-
-def test_a_window_reads_values_and_weights() -> None:
-    model, x = _chain(), _RNG.standard_normal((7, 12)).astype(np.float32)
-    windows = Windows(model, values_of(model, {"x": x}), ["x"])
-    window, inputs = windows.window([2, 3])
-    assert [v.name for v in window.graph.input] == ["t"]
-    assert [t.name for t in window.graph.initializer] == ["b"]
-    assert [v.name for v in window.graph.output] == ["e"]
-    np.testing.assert_allclose(inputs[0], np.tanh(x @ _WEIGHTS["w"]), rtol=1e-5)
-    onnx.checker.check_model(window)
-
-
-def test_a_window_keeps_shapes_as_constants() -> None:
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Neg", ["x"], ["n"]),
-        helper.make_node("Reshape", ["n", "s"], ["y"]),
-    ]
-    model = make_model(nodes, [value("x", [2, 3])], [value("y", [2, 3])])
-    windows = Windows(model, values_of(model, {"x": np.ones((2, 3), np.float32)}), ["x"])
-    window, inputs = windows.window([2])
-    assert [v.name for v in window.graph.input] == ["n"]
-    assert [t.name for t in window.graph.initializer] == ["s"]
-    assert len(inputs) == 1
-
-
-def test_ops_with_bodies_read_what_their_bodies_read() -> None:
-    body = helper.make_graph(
-        [helper.make_node("Add", ["outer", "c"], ["r"])],
-        "body",
-        [],
-        [value("r", [2])],
-        [onnx.numpy_helper.from_array(np.ones(2, np.float32), "c")],
-    )
-    node = helper.make_node("If", ["condition"], ["y"], then_branch=body, else_branch=body)
-    assert names_read(node) == ["condition", "outer", "outer"]
-
-
-def test_ancestors_leave_out_other_branches() -> None:
-    nodes = [
-        helper.make_node("Neg", ["x"], ["a"]),
-        helper.make_node("Abs", ["x"], ["b"]),
-        helper.make_node("Exp", ["a"], ["y"]),
-    ]
-    model = make_model(nodes, [value("x", [2])], [value("y", [2]), value("b", [2])])
-    windows = Windows(model, values_of(model, {"x": np.ones(2, np.float32)}), ["x"])
-    assert windows.ancestors(2) == [0, 2]
-
-
-# The command line
-
-
 def _invoke(*arguments: str) -> Any:
     return CliRunner().invoke(main.cli, ["check", *arguments])
 
@@ -265,7 +149,7 @@ def _invoke(*arguments: str) -> Any:
 @pytest.fixture
 def model_file(tmp_path: Path) -> Path:
     path = tmp_path / "chain.onnx"
-    onnx.save(_chain(), path)
+    onnx.save(chain(), path)
     return path
 
 

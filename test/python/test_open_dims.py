@@ -1,4 +1,4 @@
-"""Models with open dims: fixed, built ahead, and compiled for the shapes that a program is called with."""
+"""Models with open dims: fixed, bounded, and compiled for the shapes that a program is called with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import itertools
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,13 +16,13 @@ import pytest
 import tilewright
 from click.testing import CliRunner
 from dynamic_models import assert_right, encoder, inputs_of, layer_norm, mlp
+from open_dims_cases import cache as cache
+from open_dims_cases import compile as compile
+from open_dims_cases import path as path
+from open_dims_cases import settle
 from tilewright.api.recompilation import Recompilation
 from tilewright.cli.main import cli
 from tilewright.errors import CompileError, InputError, ModelError, ProgramError
-
-Array = np.ndarray[Any, Any]
-
-_LONGEST_SECONDS = 600.0  # that a compilation in the background may take on a busy machine
 
 MLIR = """
 func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>) -> tensor<?x16xf32> {
@@ -36,32 +34,7 @@ func.func @main(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>) -> tensor<?x16xf32> {
 """
 
 
-def settle(program: tilewright.Program) -> None:
-    """Waits until nothing is compiled in the background any more."""
-    end = time.monotonic() + _LONGEST_SECONDS
-    while any(shape.state in ("waiting", "compiling") for shape in program.shapes):
-        assert time.monotonic() < end, program.explain()
-        time.sleep(0.05)
-
-
 pytestmark = pytest.mark.usefixtures("full_priority")
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def compile(cache: Path) -> Callable[..., tilewright.Program]:
-    return lambda model, **options: tilewright.compile(model, threads=1, cache=cache, **options)
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("models") / "encoder.onnx"
-    onnx.save(encoder(), path)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -221,66 +194,6 @@ def test_an_import_outlives_its_model(compile: Any, tmp_path: Path) -> None:
     program.build({"x.0": 11})
     inputs = inputs_of(model, 11)
     assert_right(model, inputs, program(*inputs))
-
-
-def test_shapes_built_ahead_are_one_module_for_stock_iree(compile: Any, path: Path, tmp_path: Path) -> None:
-    model = encoder()
-    program = compile(path, dims={"batch": 2, "seq": [4, 13]})
-    assert [dict(shape.sizes) for shape in program.metadata.shapes] == [{"seq": 13}, {"seq": 4}]
-    assert all(shape.report.kernels for shape in program.metadata.shapes)
-    saved = program.save(tmp_path / "encoder.vmfb")
-    loaded = tilewright.load(saved)
-    assert "seq=13: " in loaded.explain() and loaded.kernels
-    for seq in (4, 13, 6):
-        inputs = inputs_of(model, 2, seq)
-        outputs = loaded(*inputs)
-        assert_right(model, inputs, outputs)
-        for number, array in enumerate(inputs):
-            np.save(tmp_path / f"{number}.npy", array)
-        command: list[str | Path] = [
-            Path(sys.executable).with_name("iree-run-module"),
-            "--device=local-sync",
-            f"--module={saved}",
-        ]
-        command += [f"--parameters={scope}={file}" for scope, file in loaded.parameter_paths.items()]
-        command += [f"--function={loaded.metadata.entry}", f"--output=@{tmp_path / 'y.npy'}"]
-        command += [f"--input=@{tmp_path / f'{number}.npy'}" for number in range(len(inputs))]
-        subprocess.run(command, check=True, capture_output=True)
-        assert np.array_equal(np.load(tmp_path / "y.npy"), outputs[0])
-
-
-def test_the_module_runs_the_kernels_of_a_listed_shape(compile: Any, path: Path) -> None:
-    """Kernels sum in another order than IREE's dynamic program, so equal bits show which of them ran."""
-    program = compile(path, dims={"batch": 2, "seq": [4, 13]})
-    inputs = inputs_of(encoder(), 2, 13)
-    alone = compile(path, dims={"batch": 2, "seq": 13})
-    dynamic = compile(path)
-    assert np.array_equal(program(*inputs)[0], alone(*inputs)[0])
-    assert not np.array_equal(program(*inputs)[0], dynamic(*inputs)[0])
-
-
-def test_saving_ships_the_shapes_that_were_built(compile: Any, path: Path, tmp_path: Path) -> None:
-    program = compile(path)
-    program.build(batch=[1, 3], seq=7)
-    loaded = tilewright.load(program.save(tmp_path / "encoder.vmfb"))
-    assert [dict(shape.sizes) for shape in loaded.metadata.shapes] == [
-        {"batch": 3, "seq": 7},
-        {"batch": 1, "seq": 7},
-    ]
-    for sizes in ((1, 7), (3, 7), (1, 3)):
-        inputs = inputs_of(encoder(), *sizes)
-        assert_right(encoder(), inputs, loaded(*inputs))
-    with pytest.raises(ProgramError, match="its model is not at hand"):
-        loaded.build(batch=1, seq=1)
-
-
-def test_listed_sizes_alone_get_kernels(compile: Any) -> None:
-    model = layer_norm()
-    program = compile(model, dims={"seq": [3]})  # batch has any size, so that the shapes are not known before
-    for seq in (3, 4):
-        program(*inputs_of(model, 2, seq))
-    settle(program)
-    assert [shape.state for shape in program.shapes] == ["ready", "seen"]
 
 
 def test_mlir_dims_go_by_position(compile: Any) -> None:

@@ -1,32 +1,22 @@
-"""The simulated device: results and counts of correct kernels, and the location of every kind of bug."""
+"""The simulated device counts what correct kernels read, write and wait for."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tilewright
-from click.testing import CliRunner
-from tilewright.cli.main import cli
+from simulator_cases import CORRECT, INPUTS
 from tilewright.errors import InputError
 from tilewright.records.signature import Array
-from tilewright.simulator.device import L2, AccessCounts, SimulationReport, simulate
+from tilewright.simulator.device import L2, AccessCounts, simulate
 
-INPUTS = Path(__file__).resolve().parents[1] / "simulator" / "Inputs"
-CORRECT = (INPUTS / "correct.mlir").read_text()
-BUGS = (INPUTS / "bugs.mlir").read_text()
 LAYER_NORM = (INPUTS / "layer-norm.mlir").read_text()
 
 
 def counts(requests: int, bytes: int, sectors: int = 0, ideal: int = 0, conflicts: int = 0) -> AccessCounts:
     return AccessCounts(requests, bytes, sectors, ideal, conflicts)
-
-
-# ---- counts
 
 
 def test_elementwise_reads_and_writes_each_byte_once() -> None:
@@ -243,205 +233,3 @@ def test_the_report_does_not_depend_on_the_host() -> None:
         return {name: value for name, value in data.items() if not name.endswith("Seconds")}
 
     assert run(1) == run(2) == run(4)
-
-
-# ---- faults
-
-FOUND = {
-    "reads_past_the_end": "out-of-bounds: .*byte 1024 of binding 0, which has 1024, by thread .127,0,0. of block .1,",
-    "writes_past_the_tile": "out-of-bounds: .*byte 512 of shared @tile, which has 512, by thread .127,",
-    "misaligned": "misaligned: .*not a multiple of 16",
-    "reads_unwritten_shared": "never-written: .*of shared @tile",
-    "reads_unwritten_scratch": "never-written: .*byte 0 of binding 1",
-    "barrier_of_some": "barrier: .*never come: thread .64,0,0. of block .0,0,0. has ended",
-    "two_barriers": "barrier: .*at another barrier .the other: the other.",
-    "shuffle_of_some": "barrier: .*never come: thread .16,0,0. of block .0,0,0. has ended",
-    "grid_barrier_of_some": "barrier: .*block .1,0,0. has ended without it",
-    "race_in_shared": "race: .*reads byte .* of shared @tile, which another thread writes",
-    "overwrites_what_is_read": "race: .* of shared @tile",
-    "race_of_blocks": "race: .*binding 1, which another thread writes",
-    "reads_of_the_other_block": "race: .*binding 1",
-    "divides_by_zero": "trap: .*divided by zero",
-    "traps": "trap: ",
-    "endless": "endless: .*as many instructions as are allowed",
-}
-
-
-def buggy(kernel: str, host_threads: int = 0) -> SimulationReport:
-    x, y = np.ones(256, np.float32), np.zeros(256, np.float32)
-    empty = [] if kernel == "reads_of_the_other_block" else [1]
-    report = simulate(
-        BUGS, kernel, (2,), [x, y], empty=empty, max_instructions=1_000_000, host_threads=host_threads
-    )
-    assert not y.any()  # arrays keep their content
-    return report
-
-
-def test_every_planted_bug_is_tested() -> None:
-    assert set(re.findall(r"llvm.func @(\w+)\(%x", BUGS)) == set(FOUND)
-
-
-@pytest.mark.parametrize("kernel", FOUND)
-def test_finds(kernel: str) -> None:
-    (fault,) = buggy(kernel).faults
-    assert re.match(FOUND[kernel], str(fault)), str(fault)
-    assert "planted" in (fault.location, fault.other_location)
-    with pytest.raises(tilewright.SimulationError, match=f"kernel {kernel}: {fault.kind}"):
-        buggy(kernel).check()
-
-
-@pytest.mark.parametrize(
-    "address, found",
-    [
-        # As in a lowered memref, the address goes through a struct, and is still known to belong to the buffer.
-        (
-            "%s = llvm.mlir.poison : !llvm.struct<(ptr<1>, i64)>\n"
-            "%d = llvm.insertvalue %x, %s[0] : !llvm.struct<(ptr<1>, i64)>\n"
-            "%p = llvm.extractvalue %d[0] : !llvm.struct<(ptr<1>, i64)>",
-            "byte 128 of binding 0, which has 128",
-        ),
-        # An address that was converted to a number belongs to no buffer.
-        (
-            "%n = llvm.ptrtoint %x : !llvm.ptr<1> to i64\n%p = llvm.inttoptr %n : i64 to !llvm.ptr<1>",
-            "read of 4 bytes outside every buffer",
-        ),
-    ],
-)
-def test_knows_the_buffer_of_an_address(address: str, found: str) -> None:
-    text = f"""
-    llvm.func @k(%x: !llvm.ptr<1>) attributes {{nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>}} {{
-      {address}
-      %q = llvm.getelementptr %p[32] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
-      %v = llvm.load %q : !llvm.ptr<1> -> f32
-      llvm.return
-    }}"""
-    (fault,) = simulate(text, arrays=[np.zeros(32, np.float32)]).faults
-    assert found in fault.message
-
-
-def test_what_is_found_does_not_depend_on_the_host() -> None:
-    for kernel in ("reads_past_the_end", "race_in_shared", "barrier_of_some"):
-        assert buggy(kernel, host_threads=1).faults == buggy(kernel, host_threads=2).faults
-
-
-def test_a_kernel_that_takes_too_long_is_ended() -> None:
-    x, y = np.ones(256, np.float32), np.zeros(256, np.float32)
-    report = simulate(BUGS, "endless", (2,), [x, y], max_instructions=1 << 60, max_seconds=0.05)
-    assert "for as long as is allowed" in str(report.faults[0])
-
-
-# ---- refusals
-
-
-def test_refuses_a_grid_that_cannot_be_resident() -> None:
-    arrays = [np.zeros(133 * 128, np.float32) for _ in range(3)]
-    with pytest.raises(tilewright.SimulationError, match="of its 133 blocks only 132 are sure to run"):
-        simulate(CORRECT, "add_sum", (133,), arrays)
-
-
-def test_refuses_huge_grids_and_blocks() -> None:
-    x = np.zeros(32, np.float32)
-    with pytest.raises(tilewright.SimulationError, match="more than 4000000 blocks"):
-        simulate(CORRECT, "scale", (2**31 - 1, 2**31 - 1), [x, x], [1])
-    with pytest.raises(tilewright.SimulationError, match="at most 1024 threads"):
-        simulate(CORRECT, "scale", (1,), [x, x], [1], block=(1 << 16, 1 << 16))
-    with pytest.raises(tilewright.SimulationError, match="a block of 256 threads is more than the 128"):
-        simulate(CORRECT, "scale", (1,), [x, x], [1], block=(256,))
-
-
-def test_refuses_more_shared_memory_than_there_is() -> None:
-    with pytest.raises(
-        tilewright.SimulationError, match="a block needs 300000 bytes of shared memory; cuda:h200 has"
-    ):
-        simulate(CORRECT, "banks", (1,), [np.zeros(32, np.int32)], [1, 1], dynamic_shared_bytes=300000)
-
-
-def test_refuses_wrong_arguments() -> None:
-    x = np.zeros(32, np.float32)
-    with pytest.raises(
-        tilewright.SimulationError, match="takes 2 buffers and 1 constants; the launch has 1 and 0"
-    ):
-        simulate(CORRECT, "scale", (1,), [x])
-    with pytest.raises(tilewright.SimulationError, match="has no kernel 'scales'; it has scale, warp_sums"):
-        simulate(CORRECT, "scales", (1,), [x])
-    with pytest.raises(tilewright.SimulationError, match="several kernels, so one must be named"):
-        simulate(CORRECT)
-    with pytest.raises(tilewright.InputError, match="contiguous"):
-        simulate(CORRECT, "scale", (1,), [x[::2], x], [1])
-    with pytest.raises(tilewright.InputError, match="grid"):
-        simulate(CORRECT, "scale", (0,), [x, x], [1])
-    with pytest.raises(tilewright.InputError, match="does not fit 32 bits"):
-        simulate(CORRECT, "scale", (1,), [x, x], [1 << 31])
-    with pytest.raises(tilewright.TargetError, match="is not a GPU"):
-        simulate(CORRECT, "scale", (1,), [x, x], [1], "x86-64-avx2")
-
-
-def test_assembly_of_no_instruction_passes_its_operand_on() -> None:
-    x = np.zeros(32, np.int32)
-    simulate(
-        """
-llvm.func @k(%x: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {
-  %thread = nvvm.read.ptx.sreg.tid.x : i32
-  %same = llvm.inline_asm has_side_effects "", "=r,0" %thread : (i32) -> i32
-  %to = llvm.getelementptr %x[%same] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-  llvm.store %same, %to : i32, !llvm.ptr<1>
-  llvm.return
-}""",
-        arrays=[x],
-    )
-    assert (x == np.arange(32)).all()
-
-
-def test_refuses_what_is_not_simulated() -> None:
-    def kernel(body: str) -> str:
-        return (
-            "llvm.func @k(%x: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.maxntid = array<i32: 32, 1, 1>} {\n"
-            f"  {body}\n  llvm.return\n}}\n"
-        )
-
-    x = np.zeros(32, np.float32)
-    with pytest.raises(
-        tilewright.SimulationError, match=r"kernel:2:3: 'nvvm.breakpoint' op is not simulated"
-    ):
-        simulate(kernel("nvvm.breakpoint"), arrays=[x])
-    with pytest.raises(tilewright.SimulationError, match=r"'llvm.inline_asm' op is not simulated"):
-        simulate(kernel('llvm.inline_asm "trap;", "" : () -> ()'), arrays=[x])
-    with pytest.raises(tilewright.SimulationError, match=r"'gpu.barrier' op is not in the llvm or nvvm"):
-        simulate(kernel("gpu.barrier"), arrays=[x])
-    with pytest.raises(tilewright.SimulationError, match=r"kernel:2:3: invalid SSA name"):
-        simulate(kernel("%"), arrays=[x])
-    call = "%c = llvm.call @__nv_frob() : () -> f32"
-    with pytest.raises(tilewright.SimulationError, match=r"'__nv_frob' is called, but has no body"):
-        simulate("llvm.func @__nv_frob() -> f32\n" + kernel(call), arrays=[x])
-
-
-# ---- the command
-
-
-def test_command(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.arange(64, dtype=np.float32))
-    module = str(INPUTS / "correct.mlir")
-    line = ["simulate", module, "--kernel=scale", "--grid=1", f"--binding={tmp_path}/x.npy"]
-    line += ["--binding=64:f32:empty", "--constant=64"]
-    result = CliRunner().invoke(cli, [*line, f"--save=1:{tmp_path}/y.npy", "--json"])
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.output)["globalReads"]["sectors"] == 8
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), 2 * np.arange(64))
-    assert "past the L2: 256 bytes read, 256 written" in CliRunner().invoke(cli, line).output
-
-
-def test_command_fails_on_a_bug() -> None:
-    module = str(INPUTS / "bugs.mlir")
-    line = ["simulate", module, "--kernel=misaligned", "--binding=8:f32:1", "--binding=8:f32:empty"]
-    result = CliRunner().invoke(cli, line)
-    assert result.exit_code == 1
-    assert "misaligned: llvm.load at planted" in result.output
-
-
-def test_command_refuses_wrong_bindings() -> None:
-    module = str(INPUTS / "correct.mlir")
-    for wrong in ("8:f31:0", "no.npy", "f32"):
-        result = CliRunner().invoke(cli, ["simulate", module, f"--binding={wrong}"])
-        assert result.exit_code == 1
-        assert result.output.startswith("error: ")
-        assert result.output.count("\n") == 1
