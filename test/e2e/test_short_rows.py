@@ -16,8 +16,8 @@ from tilewright.reference.oracle import (
     relative_error,
 )
 
-from benchmarks.workloads.narrow import to_narrow
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.narrow import to_narrow
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
