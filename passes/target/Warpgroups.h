@@ -9,6 +9,8 @@ namespace tilewright {
 
 /// The name of the warpgroup micro kernel, and the feature of targets that have it.
 inline constexpr llvm::StringLiteral kWarpgroupKernel = "wgmma", kWarpgroupFeature = "sm_90a";
+/// Returns true if the label of a micro kernel names it, also where the target turns out not to have it.
+inline bool namesWarpgroup(llvm::StringRef label) { return label.starts_with(kWarpgroupKernel); }
 /// Alignment of matrices in shared memory, in bytes: the period of the widest swizzle.
 inline constexpr int64_t kWarpgroupAlignment = 1024;
 /// The M of the instruction and its smallest unit of N.

@@ -31,16 +31,27 @@ static bool takesWholeSteps(const MicroKernel &kernel, const TensorExpr &expr, c
          llvm::none_of(expr.reductions, [&](int64_t dim) { return op.dims[dim] == walked; });
 }
 
+static const GroupRoot *rootOf(ArrayRef<GroupRoot> roots, const OpPlan &op) {
+  const GroupRoot *root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
+  return root == roots.end() ? nullptr : root;
+}
+
+/// Returns the micro kernel that the op names among those for its contraction, or null.
+static const MicroKernel *namedKernel(ArrayRef<MicroKernel> known, const OpPlan &op) {
+  StringRef name = StringRef(op.microKernel).rsplit('-').first;
+  const MicroKernel *kernel = llvm::find_if(known, [&](const MicroKernel &kernel) { return kernel.name == name; });
+  return kernel == known.end() ? nullptr : kernel;
+}
+
 static std::string checkMicroKernel(const TensorGraph &graph, ArrayRef<GroupRoot> roots, const GroupPlan &part,
                                     const OpPlan &op, const Target &target, NumericsMode numerics) {
   std::string named = "names the micro kernel '" + op.microKernel + "'";
-  auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
-  if (root == roots.end() || graph.exprs()[op.id].kind != ExprKind::contraction)
+  const GroupRoot *root = rootOf(roots, op);
+  if (!root || graph.exprs()[op.id].kind != ExprKind::contraction)
     return named + ", but is not a contraction";
   std::vector<MicroKernel> known = microKernelsFor(graph, *root, target, numerics);
-  StringRef name = StringRef(op.microKernel).rsplit('-').first;
-  auto kernel = llvm::find_if(known, [&](const MicroKernel &kernel) { return kernel.name == name; });
-  if (kernel == known.end()) {
+  const MicroKernel *kernel = namedKernel(known, op);
+  if (!kernel) {
     auto labels = llvm::map_range(known, [&](const MicroKernel &kernel) { return kernel.label(target); });
     return named + "; target '" + target.name + "' has " +
            (known.empty() ? "none for what it multiplies" : "for what it multiplies: " + llvm::join(labels, ", "));
@@ -81,12 +92,11 @@ static std::string checkTilings(const TensorGraph &graph, ArrayRef<GroupRoot> ro
   if (!op.root || op.tilings.empty())
     return "";
   std::vector<LevelTiling> emitted = {blockTiling(part.tiles, part.grid, op.dims)};
-  auto root = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
-  StringRef name = StringRef(op.microKernel).rsplit('-').first;
-  if (root != roots.end() && !op.microKernel.empty())
-    for (const MicroKernel &kernel : microKernelsFor(graph, *root, target, numerics))
-      if (kernel.name == name)
-        emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, kernel, op.microKernel, target));
+  if (const GroupRoot *root = op.microKernel.empty() ? nullptr : rootOf(roots, op)) {
+    std::vector<MicroKernel> known = microKernelsFor(graph, *root, target, numerics);
+    if (const MicroKernel *kernel = namedKernel(known, op))
+      emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, *kernel, op.microKernel, target));
+  }
   for (const LevelTiling &stated : op.tilings)
     for (const LevelTiling &own : emitted)
       if (std::string why = whyNotTiled(stated, own, emitted.front().sizes); !why.empty())
@@ -114,15 +124,13 @@ static std::string checkThreads(const GroupPlan &part, const Target &target) {
 }
 
 static std::string checkCluster(const KernelPlan &kernel, const GroupPlan &part, const Target &target) {
-  int64_t most = largestCluster(target), tiles = 1;
+  int64_t most = largestCluster(target);
   if (part.cluster == 1)
     return "";
   if (part.cluster < 1 || part.cluster > most || !llvm::isPowerOf2_64(part.cluster))
     return llvm::formatv("clusters of {0} blocks: target '{1}' {2}", part.cluster, target.name,
                          most > 1 ? llvm::formatv("supports powers of two up to {0}", most).str() : "has no clusters");
-  for (int64_t dim : part.grid)
-    tiles *= llvm::divideCeil(part.extents[dim], part.tiles[dim]);
-  if (kernel.groups.size() > 1 || part.workgroups != tiles)
+  if (kernel.groups.size() > 1 || part.workgroups != part.numTiles())
     return llvm::formatv("clusters of {0} blocks are for kernels of one group whose blocks have one tile each",
                          part.cluster);
   return "";

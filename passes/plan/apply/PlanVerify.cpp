@@ -6,6 +6,7 @@
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -131,7 +132,6 @@ private:
                std::to_string(actual.producer);
       if (!listed.insert(found->second).second)
         return edgeName(edge) + " is in the plan twice";
-      scopes[found->second] = edge.scope;
       if (std::string why = checkScope(edge); !why.empty())
         return edgeName(edge) + ": " + why;
     }
@@ -248,10 +248,8 @@ private:
 
   IterationSpace spaceOf(const GroupPlan &part) const {
     IterationSpace space;
-    GroupChoice choice = choiceOf(part);
-    space.roots = collectRoots(graph, choice);
-    for (GroupRoot &root : space.roots)
-      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
+    GroupChoice choice = choiceOf(plan, graph, part);
+    space.roots = plannedRoots(graph, choice, part);
     space.extents = part.extents;
     space.tiles = part.tiles;
     space.grid = part.grid;
@@ -259,16 +257,6 @@ private:
     space.steps = part.steps;
     space.inputs = groupInputs(graph, choice);
     return space;
-  }
-
-  GroupChoice choiceOf(const GroupPlan &part) const {
-    GroupChoice choice;
-    for (const OpPlan &entry : part.ops)
-      choice.exprs.push_back(entry.id);
-    for (auto [index, edge] : llvm::enumerate(graph.edges()))
-      if (choice.contains(edge.producer) && choice.contains(edge.consumer))
-        choice.scopes[index] = scopes.lookup(index);
-    return choice;
   }
 
   std::string checkParts() {
@@ -284,12 +272,12 @@ private:
       return why;
     if (part.steps > 0 && plan.numerics == NumericsMode::strict)
       return "workgroups that share tiles add up in another order than the graph, and numerics are strict";
-    GroupChoice choice = choiceOf(part);
+    GroupChoice choice = choiceOf(plan, graph, part);
     if (std::string why = checkTensors(part, choice); !why.empty())
       return why;
-    std::vector<GroupRoot> roots = collectRoots(graph, choice);
+    std::vector<GroupRoot> roots = plannedRoots(graph, choice, part);
     for (const OpPlan &entry : part.ops)
-      if (std::string why = checkOp(part, choice, roots, entry); !why.empty())
+      if (std::string why = checkOp(part, choice, entry); !why.empty())
         return op(entry.id) + ": " + why;
     for (const GroupRoot &root : roots)
       if (std::string why = checkTileLocal(part, root); !why.empty())
@@ -361,8 +349,7 @@ private:
     return "";
   }
 
-  std::string checkOp(const GroupPlan &part, const GroupChoice &choice, ArrayRef<GroupRoot> roots,
-                      const OpPlan &entry) const {
+  std::string checkOp(const GroupPlan &part, const GroupChoice &choice, const OpPlan &entry) const {
     const TensorExpr &expr = graph.exprs()[entry.id];
     bool root = isRoot(graph, choice, entry.id);
     if (root != entry.root)
@@ -437,12 +424,10 @@ private:
   }
 
   /// Checks the walked dim: a dim outside the grid whose tile is smaller than its extent.
-  std::string checkWalk(const GroupPlan &part, const GroupChoice &choice, std::vector<GroupRoot> &roots) const {
+  std::string checkWalk(const GroupPlan &part, const GroupChoice &choice, ArrayRef<GroupRoot> roots) const {
     int64_t dim = walkedDim(part.extents, part.tiles, part.grid);
     if (dim < 0)
       return "";
-    for (GroupRoot &root : roots)
-      root.dims.assign(planOf(part, root.expr).dims.begin(), planOf(part, root.expr).dims.end());
     Walk walk = walkAlong(graph, choice, roots, dim);
     std::string name = "dim " + std::to_string(dim);
     if (!walk.refused.empty())
@@ -450,7 +435,7 @@ private:
              walk.refused;
     if (walk.maximum < 0)
       return "";
-    tile::Form form = planOf(part, roots[walk.maximum].expr).form;
+    tile::Form form = part.op(roots[walk.maximum].expr).form;
     std::string needed =
         ", so its form must be '" + tile::stringifyForm(tile::Form::onlineSoftmaxOfBlocks).str() + "'";
     if (!isOnlineSoftmaxOfBlocks(form))
@@ -461,17 +446,13 @@ private:
     return "";
   }
 
-  const OpPlan &planOf(const GroupPlan &part, unsigned id) const {
-    return *llvm::find_if(part.ops, [&](const OpPlan &entry) { return entry.id == id; });
-  }
-
   /// Checks that a root reads other roots' elements only at its own index along grid dims.
   std::string checkTileLocal(const GroupPlan &part, const GroupRoot &root) const {
-    const std::vector<int64_t> &dims = planOf(part, root.expr).dims;
+    const std::vector<int64_t> &dims = part.op(root.expr).dims;
     for (const RootAccess &access : root.accesses) {
       if (access.producer < 0)
         continue;
-      const std::vector<int64_t> &produced = planOf(part, access.producer).dims;
+      const std::vector<int64_t> &produced = part.op(access.producer).dims;
       AffineMap written = graph.exprs()[access.producer].results[access.result];
       for (auto [write, read] : llvm::zip(written.getResults(), access.map.getResults())) {
         int64_t writtenDim = pureDim(write), readDim = pureDim(read);
@@ -487,7 +468,6 @@ private:
   const TensorGraph &graph;
   size_t numExprs;
   llvm::DenseMap<unsigned, Place> places;
-  llvm::DenseMap<unsigned, tile::Scope> scopes; ///< scope of each edge of the graph
 };
 } // namespace
 

@@ -31,42 +31,61 @@ LogicalResult print(Operation *op, StringRef path, const llvm::json::Value &valu
   return success();
 }
 
-/// Returns the only function of a module that holds tensor expressions, or null if there is none.
-FailureOr<func::FuncOp> functionWithExprs(ModuleOp module) {
-  func::FuncOp found;
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (!function.getBody().hasOneBlock() || TensorGraph::build(function.getBody().front()).exprs().empty())
-      continue;
-    if (found)
-      return function.emitError("subprograms are printed for a module with one function that holds tensor expressions; "
-                                "this is the second");
-    found = function;
-  }
-  return found;
-}
-
-/// The target and options that both passes plan with.
+/// The target and the options that the passes plan with.
 struct Planning {
   Target target;
   PlanOptions options;
+};
 
-  template <typename Pass> static FailureOr<Planning> of(ModuleOp module, const Pass &pass) {
-    std::optional<NumericsMode> mode = symbolizeNumericsMode(pass.numerics);
+/// Base of the passes: finds the function of a module that holds tensor expressions and prints what is made of it.
+template <typename PassBase> class PrintingPass : public PassBase {
+public:
+  using PassBase::PassBase;
+
+private:
+  /// Returns what to print about the block of the function, which is null if no function holds tensor expressions.
+  virtual FailureOr<llvm::json::Value> describe(Block *body, const Planning &planning) = 0;
+
+  FailureOr<Planning> planning() {
+    std::optional<NumericsMode> mode = symbolizeNumericsMode(this->numerics);
     if (!mode)
-      return module.emitError("unknown numerics '") << pass.numerics << "'; choose default, strict or tf32";
-    llvm::Expected<Target> found = lookupTarget(pass.target);
+      return this->getOperation().emitError("unknown numerics '")
+             << this->numerics << "'; choose default, strict or tf32";
+    llvm::Expected<Target> found = lookupTarget(this->target);
     if (!found)
-      return module.emitError(llvm::toString(found.takeError()));
-    Planning planning{pass.cores > 0 ? withCores(*found, pass.cores) : *found, {}};
+      return this->getOperation().emitError(llvm::toString(found.takeError()));
+    Planning planning{this->cores > 0 ? withCores(*found, this->cores) : *found, {}};
     planning.options.numerics = *mode;
     return planning;
   }
+
+  FailureOr<Block *> blockWithExprs() {
+    Block *found = nullptr;
+    for (auto function : this->getOperation().template getOps<func::FuncOp>()) {
+      if (!function.getBody().hasOneBlock() || TensorGraph::build(function.getBody().front()).exprs().empty())
+        continue;
+      if (found)
+        return function.emitError("subprograms are printed for a module with one function that holds tensor "
+                                  "expressions; this is the second");
+      found = &function.getBody().front();
+    }
+    return found;
+  }
+
+  void runOnOperation() final {
+    this->markAllAnalysesPreserved();
+    FailureOr<Planning> known = planning();
+    FailureOr<Block *> body = succeeded(known) ? blockWithExprs() : FailureOr<Block *>(failure());
+    FailureOr<llvm::json::Value> value =
+        succeeded(body) ? describe(*body, *known) : FailureOr<llvm::json::Value>(failure());
+    if (failed(value) || failed(print(this->getOperation(), this->output, *value)))
+      this->signalPassFailure();
+  }
 };
 
-class PrintSubprograms : public impl::PrintSubprogramsBase<PrintSubprograms> {
+class PrintSubprograms : public PrintingPass<impl::PrintSubprogramsBase<PrintSubprograms>> {
 public:
-  using PrintSubprogramsBase::PrintSubprogramsBase;
-  friend struct Planning;
+  using PrintingPass::PrintingPass;
 
 private:
   static llvm::json::Array subprograms(const TensorGraph &graph, const Plan &plan) {
@@ -82,65 +101,37 @@ private:
     return found;
   }
 
-  LogicalResult run() {
-    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
-    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
-    if (failed(planning) || failed(function))
-      return failure();
-    if (!*function)
-      return print(getOperation(), output,
-                   llvm::json::Object{
-                       {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
-    Block &body = function->getBody().front();
-    BlockGraph block{&body, nullptr, TensorGraph::build(body), 0};
-    const TensorGraph &graph = block.graph;
-    OrDeclined<Plan> plan = makePlan(graph, planning->target, planning->options);
+  FailureOr<llvm::json::Value> describe(Block *body, const Planning &planning) override {
+    if (!body)
+      return llvm::json::Value(llvm::json::Object{
+          {"plan", nullptr}, {"report", llvm::json::Object()}, {"subprograms", llvm::json::Array()}});
+    BlockGraph block{body, nullptr, TensorGraph::build(*body), 0};
+    OrDeclined<Plan> plan = makePlan(block.graph, planning.target, planning.options);
     if (!plan)
-      return function->emitError("no plan: ") << plan.why().reason;
-    return print(*function, output,
-                 llvm::json::Object{{"plan", toJson(*plan)},
-                                    {"report", reportPlan(block, *plan)},
-                                    {"subprograms", subprograms(graph, *plan)}});
-  }
-
-  void runOnOperation() override {
-    markAllAnalysesPreserved();
-    if (failed(run()))
-      signalPassFailure();
+      return body->getParentOp()->emitError("no plan: ") << plan.why().reason;
+    return llvm::json::Value(llvm::json::Object{{"plan", toJson(*plan)},
+                                                {"report", reportPlan(block, *plan)},
+                                                {"subprograms", subprograms(block.graph, *plan)}});
   }
 };
 
-class PrintCandidates : public impl::PrintCandidatesBase<PrintCandidates> {
+class PrintCandidates : public PrintingPass<impl::PrintCandidatesBase<PrintCandidates>> {
 public:
-  using PrintCandidatesBase::PrintCandidatesBase;
-  friend struct Planning;
+  using PrintingPass::PrintingPass;
 
 private:
-  LogicalResult run() {
-    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
-    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
-    if (failed(planning) || failed(function))
-      return failure();
+  FailureOr<llvm::json::Value> describe(Block *body, const Planning &planning) override {
     llvm::json::Array plans;
-    if (*function) {
-      TensorGraph graph = TensorGraph::build(function->getBody().front());
-      for (const Plan &plan : planCandidates(graph, planning->target, planning->options, count))
+    if (body)
+      for (const Plan &plan : planCandidates(TensorGraph::build(*body), planning.target, planning.options, count))
         plans.push_back(toJson(plan));
-    }
-    return print(getOperation(), output, std::move(plans));
-  }
-
-  void runOnOperation() override {
-    markAllAnalysesPreserved();
-    if (failed(run()))
-      signalPassFailure();
+    return llvm::json::Value(std::move(plans));
   }
 };
 
-class PrintPolicies : public impl::PrintPoliciesBase<PrintPolicies> {
+class PrintPolicies : public PrintingPass<impl::PrintPoliciesBase<PrintPolicies>> {
 public:
-  using PrintPoliciesBase::PrintPoliciesBase;
-  friend struct Planning;
+  using PrintingPass::PrintingPass;
 
 private:
   /// Adds the number of kernels without contractions, and the bytes that they move.
@@ -184,26 +175,17 @@ private:
     return entry;
   }
 
-  LogicalResult run() {
-    FailureOr<Planning> planning = Planning::of(getOperation(), *this);
-    FailureOr<func::FuncOp> function = functionWithExprs(getOperation());
-    if (failed(planning) || failed(function))
-      return failure();
-    planning->options.gridSync = gridSync;
-    planning->options.planSeconds = planSeconds;
+  FailureOr<llvm::json::Value> describe(Block *body, const Planning &given) override {
+    Planning planning = given;
+    planning.options.gridSync = gridSync;
+    planning.options.planSeconds = planSeconds;
     llvm::json::Array policies;
-    if (*function) {
-      TensorGraph graph = TensorGraph::build(function->getBody().front());
+    if (body) {
+      TensorGraph graph = TensorGraph::build(*body);
       for (const Explorer &explorer : explorers())
-        policies.push_back(planBy(explorer.policy, graph, *planning));
+        policies.push_back(planBy(explorer.policy, graph, planning));
     }
-    return print(getOperation(), output, std::move(policies));
-  }
-
-  void runOnOperation() override {
-    markAllAnalysesPreserved();
-    if (failed(run()))
-      signalPassFailure();
+    return llvm::json::Value(std::move(policies));
   }
 };
 } // namespace

@@ -30,18 +30,14 @@ public:
         decisions.kernels.push_back({index});
   }
 
-  /// Merges pairs of kernels that may be packed.
+  /// Merges pairs of kernels for which one launch is predicted to take less time than two.
   void pack() {
-    for (size_t a = 0; a < decisions.kernels.size(); ++a)
-      for (size_t b = a + 1; b < decisions.kernels.size();) {
-        if (!mayPack(decisions.kernels[a], decisions.kernels[b])) {
+    for (unsigned a = 0; a < decisions.kernels.size(); ++a)
+      for (unsigned b = a + 1; b < decisions.kernels.size();)
+        if (mayPack(a) && mayPack(b) && savedBy({a, b}).value_or(0) > 0)
+          packTogether({a, b});
+        else
           ++b;
-          continue;
-        }
-        partition.merge(groupOf(decisions.kernels[a].front()), groupOf(decisions.kernels[b].front()));
-        llvm::append_range(decisions.kernels[a], decisions.kernels[b]);
-        decisions.kernels.erase(decisions.kernels.begin() + b);
-      }
   }
 
   /// Packs the kernels that PatternReduction puts together under a virtual producer of all of them, until no further set
@@ -52,10 +48,13 @@ public:
       size_t count = decisions.kernels.size();
       std::vector<std::vector<FusionPattern>> own;
       for (unsigned kernel = 0; kernel < count; ++kernel)
-        if (llvm::all_of(decisions.kernels[kernel], [&](unsigned group) { return isSmall(group) && !isApart(group); }))
+        if (mayPack(kernel))
           own.push_back({{ExprSet(count, {kernel}), 0}});
       std::vector<ArrayRef<FusionPattern>> consumers(own.begin(), own.end());
-      auto make = [&](const ExprSet &kernels) { return packing(kernels); };
+      auto make = [&](const ExprSet &kernels) -> std::optional<FusionPattern> {
+        std::optional<double> saved = savedBy(kernels.members());
+        return saved ? std::optional(FusionPattern{kernels, *saved}) : std::nullopt;
+      };
       std::vector<FusionPattern> best = reducePatterns(ExprSet(count), consumers, make);
       if (!best.empty() && best.front().saved > 0) {
         packTogether(best.front().set.members());
@@ -93,6 +92,10 @@ private:
            planned.space.workgroups == 1 || isShort;
   }
 
+  bool mayPack(unsigned kernel) const {
+    return llvm::all_of(decisions.kernels[kernel], [&](unsigned group) { return isSmall(group) && !isApart(group); });
+  }
+
   /// Returns true if the groups can share a launch, whose blocks have one size. Tiles of a contraction are chosen for a
   /// block size, so it cannot be changed; other groups adapt.
   bool haveOneBlockSize(ArrayRef<unsigned> groups) const {
@@ -114,21 +117,21 @@ private:
     return bytes;
   }
 
-  /// Returns a set of kernels with the seconds that packing them saves, or nothing if they may not be packed.
-  std::optional<FusionPattern> packing(const ExprSet &kernels) const {
-    SmallVector<unsigned> members = kernels.members(), groups;
-    for (unsigned kernel : members)
+  /// Returns the seconds that packing the kernels saves, or nothing if they cannot share a launch.
+  std::optional<double> savedBy(ArrayRef<unsigned> kernels) const {
+    SmallVector<unsigned> groups;
+    for (unsigned kernel : kernels)
       llvm::append_range(groups, decisions.kernels[kernel]);
     if (countBindings(graph, decisions, groups, target) > target.maxBindings || !haveOneBlockSize(groups))
       return std::nullopt;
-    for (unsigned a : members)
-      for (unsigned b : members)
+    for (unsigned a : kernels)
+      for (unsigned b : kernels)
         if (a != b && partition.reaches(groupOf(decisions.kernels[a].front()), groupOf(decisions.kernels[b].front())))
           return std::nullopt;
     double bytes = bytesOf(groups), apart = 0;
-    for (unsigned kernel : members)
+    for (unsigned kernel : kernels)
       apart += secondsOf(decisions.kernels[kernel], bytes);
-    return FusionPattern{kernels, apart - secondsOf(groups, bytes)};
+    return apart - secondsOf(groups, bytes);
   }
 
   void packTogether(ArrayRef<unsigned> members) {
@@ -138,23 +141,6 @@ private:
       llvm::append_range(decisions.kernels[into], decisions.kernels[kernel]);
       decisions.kernels.erase(decisions.kernels.begin() + kernel);
     }
-  }
-
-  bool mayPack(ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
-    if (!llvm::all_of(llvm::concat<const unsigned>(a, b),
-                      [&](unsigned group) { return isSmall(group) && !isApart(group); }))
-      return false;
-    SmallVector<unsigned> both(a);
-    llvm::append_range(both, b);
-    if (countBindings(graph, decisions, both, target) > target.maxBindings)
-      return false;
-    unsigned left = groupOf(a.front()), right = groupOf(b.front());
-    if (partition.reaches(left, right) || partition.reaches(right, left))
-      return false;
-    if (!haveOneBlockSize(both))
-      return false;
-    double bytes = bytesOf(both);
-    return secondsOf(both, bytes) < secondsOf(a, bytes) + secondsOf(b, bytes);
   }
 };
 } // namespace

@@ -26,9 +26,7 @@ std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &gr
     if (target.gpu.guaranteedSms == 0)
       return subject + ", which target '" + target.name +
              (shares ? "' cannot: it has no grid barrier" : "' does not have");
-    int64_t threads = target.gpu.warpLanes, blocks = workgroupsOf(plan, kernel);
-    for (const GroupPlan &part : kernel.groups)
-      threads = std::max(threads, part.threads);
+    int64_t threads = std::max(target.gpu.warpLanes, kernel.threads()), blocks = workgroupsOf(plan, kernel);
     int64_t registers = countedRegisters(plan, graph, kernel, target);
     int64_t most = coResidentBlocks(target, residentBlocks(target.gpu, threads, 0, registers));
     if (blocks > most)

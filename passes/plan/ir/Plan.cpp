@@ -1,10 +1,33 @@
 #include "passes/plan/ir/Plan.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using namespace tilewright;
+
+const OpPlan &GroupPlan::op(unsigned id) const {
+  return *find_if(ops, [&](const OpPlan &op) { return op.id == id; });
+}
+
+int64_t GroupPlan::numTiles() const {
+  int64_t count = 1;
+  for (int64_t dim : grid)
+    count *= divideCeil(extents[dim], tiles[dim]);
+  return count;
+}
+
+bool GroupPlan::hasLayout() const {
+  return any_of(tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
+}
+
+int64_t KernelPlan::threads() const {
+  int64_t most = 0;
+  for (const GroupPlan &group : groups)
+    most = std::max(most, group.threads);
+  return most;
+}
 
 const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
   for (const EdgePlan &edge : edges)

@@ -77,6 +77,13 @@ struct GroupPlan {
 };
 
 /// A tensor that groups of two phases access by the same tiles, so each block keeps its tile in shared memory across
+
+  /// Returns the plan of an op of the group.
+  const OpPlan &op(unsigned id) const;
+  OpPlan &op(unsigned id) { return const_cast<OpPlan &>(std::as_const(*this).op(id)); }
+  int64_t numTiles() const;
+  /// Returns true if an input has a layout, which then is that of the rhs of the group's only contraction.
+  bool hasLayout() const;
 /// the barrier between them.
 struct ResidentTile {
   unsigned writer = 0, writerInput = 0; ///< a group of the kernel, and the number of its input
@@ -93,6 +100,9 @@ struct KernelPlan {
 };
 
 /// A producer-consumer edge. Every edge between two tensor expressions of the block has exactly one entry.
+
+  /// Returns the threads of a block, which all groups share; 0 on CPUs.
+  int64_t threads() const;
 struct EdgePlan {
   unsigned producer, result, consumer, input;
   tile::Scope scope = tile::Scope::launch;

@@ -37,13 +37,10 @@ Dependences::Dependences(const Partition &partition, ArrayRef<unsigned> exprs) {
     exprOf_.push_back(expr == exprAt.end() ? -1 : static_cast<int64_t>(expr->second));
   }
   successors_.resize(size());
-  predecessors.resize(size());
   for (auto [op, node] : nodeAt)
     for (unsigned dependent : partition.dependents(op))
-      if (auto next = nodeAt.find(dependent); next != nodeAt.end()) {
+      if (auto next = nodeAt.find(dependent); next != nodeAt.end())
         successors_[node].push_back(next->second);
-        ++predecessors[next->second];
-      }
   below.assign(size(), ExprSet(size()));
   above = below;
   for (unsigned node = size(); node-- > 0;)

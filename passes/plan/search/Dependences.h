@@ -19,7 +19,6 @@ public:
   /// Returns the expression of a node, or -1 for another op.
   int64_t exprOf(unsigned node) const { return exprOf_[node]; }
   llvm::ArrayRef<unsigned> successors(unsigned node) const { return successors_[node]; }
-  unsigned numPredecessors(unsigned node) const { return predecessors[node]; }
 
   /// Returns true if no path between two of the expressions leaves the set, so that one kernel can compute them while
   /// every other op has a kernel of its own.
@@ -31,7 +30,6 @@ private:
   llvm::DenseMap<unsigned, unsigned> nodeOf_;
   std::vector<int64_t> exprOf_;
   std::vector<llvm::SmallVector<unsigned, 4>> successors_;
-  std::vector<unsigned> predecessors;
   std::vector<ExprSet> below, above; ///< nodes that depend on each node, and those it depends on
 };
 

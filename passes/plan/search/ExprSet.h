@@ -41,10 +41,6 @@ public:
     return *this;
   }
 
-  bool intersects(const ExprSet &other) const {
-    return llvm::any_of(llvm::zip_equal(words, other.words),
-                        [](const auto &pair) { return (std::get<0>(pair) & std::get<1>(pair)) != 0; });
-  }
   bool empty() const {
     return llvm::all_of(words, [](uint64_t word) { return word == 0; });
   }

@@ -21,6 +21,13 @@ struct Saving {
   void remove(const CostedGroup &group, double perKernel) { add(group, perKernel, 1); }
   void make(const CostedGroup &group, double perKernel) { add(group, perKernel, -1); }
 
+  Saving &operator+=(const Saving &other) {
+    seconds += other.seconds;
+    bytes += other.bytes;
+    kernels += other.kernels;
+    involved += other.involved;
+    return *this;
+  }
   bool isGain() const { return isMoreThan({}); }
   bool isMoreThan(const Saving &other) const {
     if (std::abs(seconds - other.seconds) > kTie * std::max(involved, other.involved))
@@ -153,10 +160,7 @@ private:
         auto [more, saving] = bestMerge(trial, merged);
         if (more.empty())
           break;
-        all.seconds += saving.seconds;
-        all.bytes += saving.bytes;
-        all.kernels += saving.kernels;
-        all.involved += saving.involved;
+        all += saving;
         merged = trial.merge(more);
         if (!all.isGain())
           continue;
@@ -290,10 +294,7 @@ private:
       if (!merged.isPossible())
         continue;
       Saving saving = savingOf(cut, names, merged);
-      saving.seconds += before.seconds;
-      saving.bytes += before.bytes;
-      saving.kernels += before.kernels;
-      saving.involved += before.involved;
+      saving += before;
       if (!saving.isGain())
         continue;
       Grouping trial = cut;

@@ -49,6 +49,14 @@ GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, con
   return choice;
 }
 
+std::vector<GroupRoot> tilewright::plannedRoots(const TensorGraph &graph, const GroupChoice &choice,
+                                                const GroupPlan &group) {
+  std::vector<GroupRoot> roots = collectRoots(graph, choice);
+  for (GroupRoot &root : roots)
+    root.dims.assign(group.op(root.expr).dims.begin(), group.op(root.expr).dims.end());
+  return roots;
+}
+
 /// Returns true if the same dim of K is innermost in both operands of the contraction, after transposes on the way.
 static bool hasKInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &group, unsigned op) {
   for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, group)))

@@ -12,6 +12,8 @@ namespace tilewright {
 
 /// Returns a group's expressions, and the scopes that the plan gives to the edges between them.
 GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &group);
+/// Returns the roots of such a group, with the dims of the space that the plan gives them.
+std::vector<GroupRoot> plannedRoots(const TensorGraph &graph, const GroupChoice &choice, const GroupPlan &group);
 
 /// A contraction whose micro kernel was replaced, with both names. `dropsGemm` is true if the plan stated how blocks
 /// compute it, which was for the other micro kernel.

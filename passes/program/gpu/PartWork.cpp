@@ -28,7 +28,7 @@ static bool isDescribed(ParallelOp part) {
   return part
       ->walk([](ComputeOp compute) {
         std::optional<StringRef> kernel = compute.getMicroKernel();
-        return kernel && kernel->starts_with(kWarpgroupKernel) ? WalkResult::interrupt() : WalkResult::advance();
+        return kernel && namesWarpgroup(*kernel) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }

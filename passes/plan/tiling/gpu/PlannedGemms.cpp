@@ -37,7 +37,7 @@ public:
   GemmReader(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel, const GroupPlan &group,
              const Target &target)
       : plan(plan), graph(graph), kernel(kernel), group(group), target(target), choice(choiceOf(plan, graph, group)),
-        roots(collectRoots(graph, choice)) {}
+        roots(plannedRoots(graph, choice, group)) {}
 
   /// Returns the operands of the contraction that was read last whose first steps can be copied before it begins, with
   /// its layout: during the contraction before it, or before the grid barrier in front of it.
@@ -107,27 +107,24 @@ public:
     return llvm::join(texts, ", ");
   }
 
-  /// Returns true if an input of the group has a layout, which then is that of the rhs of its only contraction.
-  bool hasLayout() const {
-    return llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
-  }
+  bool hasLayout() const { return group.hasLayout(); }
 
   /// Returns the contractions in the order in which a block computes them, and which of them are in the loop over
   /// blocks of a walked dim. `atReaders` has each at the first nest that reads it, where it is computed if its
   /// accumulators are handed over in registers.
   SmallVector<std::pair<const OpPlan *, bool>> inOrder(bool atReaders = false) {
     int64_t dim = walked();
-    Walk walk = dim < 0 ? Walk() : walkOf(dim);
+    Walk walk = dim < 0 ? Walk() : walkAlong(graph, choice, roots, dim);
     SmallVector<size_t> order = llvm::to_vector(llvm::seq<size_t>(roots.size()));
     if (atReaders)
       llvm::stable_sort(order, [&](size_t a, size_t b) { return firstReaderOf(a) < firstReaderOf(b); });
     SmallVector<std::pair<const OpPlan *, bool>> found;
     for (WalkPhase phase : {WalkPhase::before, WalkPhase::inside, WalkPhase::after})
       for (size_t number : order) {
-        auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == roots[number].expr; });
+        const OpPlan &planned = group.op(roots[number].expr);
         WalkPhase own = walk.phases.empty() ? WalkPhase::before : walk.phases[number];
-        if (own == phase && !planned->microKernel.empty())
-          found.push_back({&*planned, phase == WalkPhase::inside});
+        if (own == phase && !planned.microKernel.empty())
+          found.push_back({&planned, phase == WalkPhase::inside});
       }
     return found;
   }
@@ -206,11 +203,11 @@ private:
   SmallVector<int64_t> shapeOf(const RootAccess &access) const {
     if (access.producer < 0)
       return llvm::to_vector(cast<RankedTensorType>(access.tensor.getType()).getShape());
-    auto producer = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == access.producer; });
+    ArrayRef<int64_t> places = group.op(access.producer).dims;
     AffineMap written = graph.exprs()[access.producer].results[access.result];
     return llvm::map_to_vector(written.getResults(), [&](AffineExpr index) -> int64_t {
       int64_t dim = pureDim(index);
-      return dim < 0 || producer->dims[dim] < 0 ? 1 : group.tiles[producer->dims[dim]];
+      return dim < 0 || places[dim] < 0 ? 1 : group.tiles[places[dim]];
     });
   }
 
@@ -233,24 +230,9 @@ private:
                   ofLhs.liesByK(m, k),  ofRhs.liesByK(n, k)};
     tile.lhsShifted = !lhsInBuffer && ofLhs.beginsInsideWords(m, k);
     tile.rhsShifted = !rhsInBuffer && !hasLayout() && ofRhs.beginsInsideWords(n, k);
-    PlannedGemm gemm{tile, *micro, {}, threads(), whyNotResident(*micro)};
+    PlannedGemm gemm{tile, *micro, {}, std::max<int64_t>(kernel.threads(), 1), whyNotResident(*micro)};
     gemm.use.alone = isAlone();
     return gemm;
-  }
-
-  /// Returns the threads of a block, which all groups of the kernel share.
-  int64_t threads() const {
-    int64_t most = 1;
-    for (const GroupPlan &other : kernel.groups)
-      most = std::max(most, other.threads);
-    return most;
-  }
-
-  int64_t tiles() const {
-    int64_t count = 1;
-    for (int64_t dim : group.grid)
-      count *= llvm::divideCeil(group.extents[dim], group.tiles[dim]);
-    return count;
   }
 
   int64_t walked() const { return walkedDim(group.extents, group.tiles, group.grid); }
@@ -261,8 +243,8 @@ private:
       const TensorExpr &own = graph.exprs()[other.expr];
       return &other != root && llvm::any_of(own.reductions, [&](int64_t dim) { return hasPlace(own, dim); });
     };
-    return lhs().producer < 0 && rhs().producer < 0 && walked() < 0 && tiles() <= static_cast<int64_t>(target.cores) &&
-           llvm::none_of(roots, accumulates);
+    return lhs().producer < 0 && rhs().producer < 0 && walked() < 0 &&
+           group.numTiles() <= static_cast<int64_t>(target.cores) && llvm::none_of(roots, accumulates);
   }
 
   std::string whyNotResident(const MicroKernel &micro) {
@@ -345,16 +327,8 @@ private:
         isLhs ? tiling.heldM : tiling.n, tiling.step, isShifted);
   }
 
-  Walk walkOf(int64_t dim) {
-    for (GroupRoot &other : roots) {
-      auto planned = llvm::find_if(group.ops, [&](const OpPlan &op) { return op.id == other.expr; });
-      other.dims.assign(planned->dims.begin(), planned->dims.end());
-    }
-    return walkAlong(graph, choice, roots, dim);
-  }
-
   bool isInsideWalk(int64_t dim) {
-    Walk walk = walkOf(dim);
+    Walk walk = walkAlong(graph, choice, roots, dim);
     return walk.refused.empty() && walk.phases[root - roots.data()] == WalkPhase::inside;
   }
 

@@ -24,12 +24,8 @@ struct BlockOfGroup {
 };
 } // namespace
 
-static OpPlan &opOf(const BlockOfGroup &group, const PlannedContraction &contraction) {
-  return *llvm::find_if(group.plan->ops, [&](const OpPlan &op) { return op.id == contraction.op; });
-}
-
 static bool isPrefetched(const BlockOfGroup &group, const PlannedContraction &contraction) {
-  return opOf(group, contraction).gemm->prefetch != tile::Operands::none;
+  return group.plan->op(contraction.op).gemm->prefetch != tile::Operands::none;
 }
 
 /// Returns the bytes of the tiles that the plan holds in the memory of a block.
@@ -89,9 +85,7 @@ static int64_t scratchBytes(const BlockOfGroup &group, int64_t threads, int64_t 
 static int64_t sharedBytes(ArrayRef<BlockOfGroup> groups, int64_t threads) {
   int64_t most = 0;
   for (const BlockOfGroup &group : groups) {
-    bool describes = llvm::any_of(group.plan->ops, [](const OpPlan &op) {
-      return StringRef(op.microKernel).starts_with(kWarpgroupKernel);
-    });
+    bool describes = llvm::any_of(group.plan->ops, [](const OpPlan &op) { return namesWarpgroup(op.microKernel); });
     int64_t alignment = describes ? kWarpgroupAlignment : kBufferAlignment;
     int64_t scratch = scratchBytes(group, threads, std::max(kScratchAlignment, alignment));
     most = std::max<int64_t>(most, llvm::alignTo(group.bufferBytes, alignment) + scratch);
@@ -103,7 +97,8 @@ void tilewright::settlePrefetches(Plan &plan, const TensorGraph &graph, const Ta
                                   llvm::function_ref<bool(unsigned op)> isGiven,
                                   llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) {
   for (KernelPlan &kernel : plan.kernels) {
-    int64_t threads = target.gpu.warpLanes, resident = 0, registers = countedRegisters(plan, graph, kernel, target);
+    int64_t threads = std::max(target.gpu.warpLanes, kernel.threads()), resident = 0,
+            registers = countedRegisters(plan, graph, kernel, target);
     std::vector<BlockOfGroup> groups;
     for (const ResidentTile &tile : kernel.residentTiles)
       resident += llvm::alignTo(tile.bytes, kBufferAlignment);
@@ -112,7 +107,6 @@ void tilewright::settlePrefetches(Plan &plan, const TensorGraph &graph, const Ta
       own.plan = &group;
       own.contractions = plannedContractions(plan, graph, kernel, group, target);
       own.combinedBytes = combinedBytesOf(graph, group);
-      threads = std::max(threads, group.threads);
       if (groupOf) {
         const PlannedGroup &planned = groupOf(group.ops.front().id);
         own.bufferBytes = TileFootprint(graph, planned.choice, target, planned.space).bytes();
@@ -125,7 +119,7 @@ void tilewright::settlePrefetches(Plan &plan, const TensorGraph &graph, const Ta
     auto forEach = [&](llvm::function_ref<void(OpPlan &op)> visit) {
       for (const BlockOfGroup &group : groups)
         for (const PlannedContraction &contraction : group.contractions)
-          visit(opOf(group, contraction));
+          visit(group.plan->op(contraction.op));
     };
     llvm::DenseMap<unsigned, tile::Operands> wanted;
     forEach([&](OpPlan &op) {

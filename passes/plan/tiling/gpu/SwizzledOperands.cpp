@@ -64,13 +64,6 @@ static std::optional<PlannedProduct> productOf(const TensorGraph &graph, const P
   return product;
 }
 
-static int64_t tilesOf(const GroupPlan &group) {
-  int64_t tiles = 1;
-  for (int64_t dim : group.grid)
-    tiles *= llvm::divideCeil(group.extents[dim], group.tiles[dim]);
-  return tiles;
-}
-
 /// Returns the positions of the two dims in the map. Returns nothing unless each is one index and all other indices are
 /// constant 0.
 static std::optional<std::pair<int64_t, int64_t>> positionsOf(AffineMap map, int64_t n, int64_t k) {
@@ -145,7 +138,7 @@ std::optional<SwizzledLayout> tilewright::possibleSwizzledLayout(const TensorGra
   swizzled.input = "in" + std::to_string(llvm::find(inputs, access.tensor) - inputs.begin());
   std::tie(swizzled.nDim, swizzled.kDim) = *positionsOf(access.map, n, product->k);
   // A tile has as many lines as its slot, starting at its first line.
-  int64_t across = llvm::divideCeil(extent, size), steps = llvm::divideCeil(k, tiling.step), tiles = tilesOf(group);
+  int64_t across = llvm::divideCeil(extent, size), steps = llvm::divideCeil(k, tiling.step), tiles = group.numTiles();
   swizzled.shape = {(across - 1) * size + tiling.n, tiling.step};
   swizzled.padded = type.getShape().vec();
   swizzled.padded[swizzled.nDim] = swizzled.shape.lines;
@@ -161,8 +154,6 @@ static TensorPlan *inputNamed(GroupPlan &group, StringRef name) {
   auto found = llvm::find_if(group.tensors, [&](const TensorPlan &tensor) { return tensor.tensor == name; });
   return found == group.tensors.end() ? nullptr : &*found;
 }
-
-static bool namesWarpgroup(const OpPlan &op) { return StringRef(op.microKernel).starts_with(kWarpgroupKernel); }
 
 /// Returns the swizzled layout of a weight if it pays to store the weight that way.
 static std::optional<SwizzledLayout> bestSwizzledLayout(const TensorGraph &graph, const Plan &plan,
@@ -189,7 +180,7 @@ void tilewright::chooseSwizzledOperands(Plan &plan, const TensorGraph &graph, co
       for (OpPlan &op : group.ops) {
         std::string why;
         std::optional<SwizzledLayout> swizzled;
-        if (namesWarpgroup(op))
+        if (namesWarpgroup(op.microKernel))
           swizzled = bestSwizzledLayout(graph, plan, kernel, op, target, why);
         if (TensorPlan *input = swizzled ? inputNamed(group, swizzled->input) : nullptr) {
           input->layout = swizzled->layout();
@@ -203,9 +194,8 @@ std::vector<PlainCopies> tilewright::plainCopies(const Plan &plan, const TensorG
   for (const KernelPlan &kernel : plan.kernels)
     for (const GroupPlan &group : kernel.groups)
       for (const OpPlan &op : group.ops) {
-        bool isLaidOut = llvm::any_of(group.tensors, [](const TensorPlan &tensor) { return !tensor.layout.empty(); });
         std::string why;
-        if (!namesWarpgroup(op) || isLaidOut)
+        if (!namesWarpgroup(op.microKernel) || group.hasLayout())
           continue;
         if (bestSwizzledLayout(graph, plan, kernel, op, target, why))
           why = "the plan says so";
@@ -224,7 +214,7 @@ std::string tilewright::whyNotLaidOut(const Plan &plan, const TensorGraph &graph
         std::string why = "no contraction of warpgroups reads it";
         bool fits = false;
         for (const OpPlan &op : group.ops) {
-          if (!namesWarpgroup(op))
+          if (!namesWarpgroup(op.microKernel))
             continue;
           std::optional<SwizzledLayout> swizzled = possibleSwizzledLayout(graph, plan, kernel, op, target, why);
           fits |=
