@@ -106,6 +106,19 @@ def Tile_Operands : I32EnumAttr<"Operands", "a choice of the two operands of a c
   let genSpecializedAttr = 0;
 }
 
+def Tile_Unit : I32EnumAttr<"Unit", "the unit of a term of a predicted cost", [
+    I32EnumAttrCase<"seconds", 0, "s">, I32EnumAttrCase<"bytes", 1, "B">, I32EnumAttrCase<"one", 2, "1">]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_LayoutKind : I32EnumAttr<"LayoutKind", "a step of the recipe of a layout, which numpy can evaluate", [
+    I32EnumAttrCase<"pad", 0>, I32EnumAttrCase<"permute", 1>, I32EnumAttrCase<"split", 2>,
+    I32EnumAttrCase<"swizzle", 3>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
 def Tile_Lifetime : I32EnumAttr<"Lifetime", "how long a kernel holds a tensor in its memory", [
     I32EnumAttrCase<"tile", 0>, I32EnumAttrCase<"workgroup", 1>, I32EnumAttrCase<"kernel", 2>,
     I32EnumAttrCase<"stream", 3>]> {

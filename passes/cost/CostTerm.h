@@ -2,13 +2,15 @@
 #ifndef TILEWRIGHT_COST_COSTTERM_H
 #define TILEWRIGHT_COST_COSTTERM_H
 
+#include "dialects/tile/TileDialect.h"
 #include <string>
 
 namespace tilewright {
 
-/// A named term of a prediction, with its unit ("s", "B", "1").
+/// A named term of a prediction.
 struct CostTerm {
-  std::string name, unit;
+  std::string name;
+  tile::Unit unit = tile::Unit::one;
   double value = 0;
 };
 

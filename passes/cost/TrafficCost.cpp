@@ -106,37 +106,39 @@ Prediction tilewright::predictPhases(ArrayRef<std::vector<GroupWork>> phases, co
 }
 
 std::vector<CostTerm> Prediction::terms() const {
-  auto levels = map_to_vector(
-      traffic, [](const ResourceSeconds &level) { return CostTerm{level.resource + " traffic", "s", level.seconds}; });
-  std::vector<CostTerm> terms = {{"bytes", "B", bytes},
-                                 {"seconds", "s", seconds},
-                                 {"input bytes", "B", inputBytes},
-                                 {"output bytes", "B", outputBytes},
-                                 {"block bytes", "B", blockBytes},
-                                 {"launch", "s", launchSeconds}};
+  using tile::Unit;
+  auto levels = map_to_vector(traffic, [](const ResourceSeconds &level) {
+    return CostTerm{level.resource + " traffic", Unit::seconds, level.seconds};
+  });
+  std::vector<CostTerm> terms = {{"bytes", Unit::bytes, bytes},
+                                 {"seconds", Unit::seconds, seconds},
+                                 {"input bytes", Unit::bytes, inputBytes},
+                                 {"output bytes", Unit::bytes, outputBytes},
+                                 {"block bytes", Unit::bytes, blockBytes},
+                                 {"launch", Unit::seconds, launchSeconds}};
   auto own = ArrayRef<CostTerm>(levels).take_front(2); // of a kernel's own phase; a backend may count fewer
   append_range(terms, own);
-  terms.insert(terms.end(), {{"arithmetic", "s", arithmeticSeconds},
-                             {"repeated bytes", "B", repeatedBytes},
-                             {"repeated traffic", "s", repeatedSeconds},
-                             {"barriers", "s", barrierSeconds},
-                             {"workgroups", "1", static_cast<double>(workgroups)}});
+  terms.insert(terms.end(), {{"arithmetic", Unit::seconds, arithmeticSeconds},
+                             {"repeated bytes", Unit::bytes, repeatedBytes},
+                             {"repeated traffic", Unit::seconds, repeatedSeconds},
+                             {"barriers", Unit::seconds, barrierSeconds},
+                             {"workgroups", Unit::one, static_cast<double>(workgroups)}});
   if (exposedSeconds > 0)
-    terms.push_back({"exposed traffic", "s", exposedSeconds});
+    terms.push_back({"exposed traffic", Unit::seconds, exposedSeconds});
   if (latencySeconds > 0)
-    terms.push_back({"latency", "s", latencySeconds});
+    terms.push_back({"latency", Unit::seconds, latencySeconds});
   append_range(terms, ArrayRef<CostTerm>(levels).drop_front(own.size()));
   if (gridBarrierSeconds > 0)
-    terms.push_back({"grid barriers", "s", gridBarrierSeconds});
+    terms.push_back({"grid barriers", Unit::seconds, gridBarrierSeconds});
   return terms;
 }
 
 std::vector<ResourceSeconds> Prediction::resources(const Target &target) const {
   std::vector<ResourceSeconds> all(traffic.begin(), traffic.end());
-  all.push_back({"arithmetic", arithmeticSeconds});
+  all.push_back({kArithmetic.str(), arithmeticSeconds});
   all.push_back({target.level(tile::Space::global).name, repeatedSeconds});
   if (latencySeconds > 0)
-    all.push_back({"latency", latencySeconds});
+    all.push_back({kLatency.str(), latencySeconds});
   return all;
 }
 

@@ -28,7 +28,10 @@ struct GroupWork {
   double globalBytes() const { return inputBytes + outputBytes; }
 };
 
-/// Seconds that a resource is busy: "arithmetic", "latency", or a memory level by its name.
+/// Names of resources that are no levels of memory.
+inline constexpr llvm::StringLiteral kArithmetic = "arithmetic", kLatency = "latency";
+
+/// Seconds that a resource is busy: kArithmetic, kLatency, or a memory level by its name.
 struct ResourceSeconds {
   std::string resource;
   double seconds = 0;

@@ -267,8 +267,12 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         "is streamed, but is not an output",
     ),
     "a layout of no weight": (
+        _do(lambda p: _part(p)["tensors"][-1].update(layout=[{"kind": "pad", "arguments": [1]}])),
+        "layout",
+    ),
+    "no such step of a layout": (
         _do(lambda p: _part(p)["tensors"][-1].update(layout=[{"kind": "hello", "arguments": [1]}])),
-        "layout|laid out|image",
+        r"expected one of pad, permute, split, swizzle at plan.kernels.*layout\[0\].kind",
     ),
     "tiles kept by nobody": (
         _do(

@@ -134,7 +134,7 @@ private:
   DenseI64ArrayAttr swizzledLayoutOf(OpBuilder &builder, const OpPlan &op) const {
     for (const TensorPlan &tensor : part.tensors)
       for (const LayoutStep &step : tensor.layout)
-        if (step.kind == kSplitStep && !op.microKernel.empty())
+        if (step.kind == tile::LayoutKind::split && !op.microKernel.empty())
           return builder.getDenseI64ArrayAttr({step.arguments.front(), step.arguments.back()});
     return {};
   }

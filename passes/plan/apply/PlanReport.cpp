@@ -207,7 +207,8 @@ private:
                                      {"unrounded", edge.unrounded},
                                      {"reason", edge.reason}});
     for (const CostTerm &term : entry.predicted)
-      predicted.push_back(json::Object{{"name", term.name}, {"unit", term.unit}, {"value", term.value}});
+      predicted.push_back(
+          json::Object{{"name", term.name}, {"unit", tile::stringifyUnit(term.unit)}, {"value", term.value}});
     const GroupPlan &first = entry.groups.front();
     return json::Object{{"name", entry.name},
                         {"ops", std::move(ops)},

@@ -87,9 +87,10 @@ private:
                                         resident.readerInput, resident.bytes});
     kernel.bound = boundOf(resourcesOf(kernel, prediction));
     if (double traffic = l2TrafficBytes(members); traffic > 0)
-      kernel.predicted.push_back({"requested of L2", "B", traffic});
+      kernel.predicted.push_back({"requested of L2", tile::Unit::bytes, traffic});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
-      kernel.predicted.push_back({"a kernel for each contraction", "s", decisions.parts[members[0]]->apartSeconds});
+      kernel.predicted.push_back(
+          {"a kernel for each contraction", tile::Unit::seconds, decisions.parts[members[0]]->apartSeconds});
     return kernel;
   }
 
@@ -98,7 +99,7 @@ private:
   std::vector<ResourceSeconds> resourcesOf(const KernelPlan &kernel, const Prediction &prediction) const {
     if (kernel.groups.size() != 1 || kernel.groups[0].movement.empty())
       return prediction.resources(target);
-    std::vector<ResourceSeconds> resources = {{"arithmetic", prediction.arithmeticSeconds}};
+    std::vector<ResourceSeconds> resources = {{kArithmetic.str(), prediction.arithmeticSeconds}};
     for (auto [level, below] : llvm::zip(kernel.groups[0].movement, llvm::drop_begin(target.levels)))
       resources.push_back({below.name, level.seconds});
     return resources;

@@ -87,7 +87,7 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
     os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
        << tile::stringifyLifetime(tensor.lifetime);
     for (const LayoutStep &step : tensor.layout)
-      os << ", " << step.kind << " " << list(step.arguments);
+      os << ", " << tile::stringifyLayoutKind(step.kind) << " " << list(step.arguments);
     os << "\n";
   }
   for (const LevelMovement &level : part.movement)
@@ -100,7 +100,8 @@ void Plan::print(raw_ostream &os) const {
   for (const KernelPlan &kernel : kernels) {
     os << "kernel " << kernel.name;
     for (const CostTerm &term : kernel.predicted)
-      os << " " << term.name << "=" << format("%.6g", term.value) << (term.unit == "1" ? "" : term.unit);
+      os << " " << term.name << "=" << format("%.6g", term.value)
+         << (term.unit == tile::Unit::one ? "" : tile::stringifyUnit(term.unit));
     if (!kernel.bound.empty())
       os << " bound by " << kernel.bound;
     os << "\n";

@@ -21,10 +21,12 @@ struct LevelTiling {
   std::vector<int64_t> sizes, order;
 };
 
-/// One step of a layout recipe, which numpy can evaluate: pad, split, permute or swizzle (SwizzledOperands.h).
+/// One step of the recipe of a layout (SwizzledOperands.h).
 struct LayoutStep {
-  std::string kind;
+  tile::LayoutKind kind = tile::LayoutKind::pad;
   std::vector<int64_t> arguments;
+
+  bool operator==(const LayoutStep &other) const { return kind == other.kind && arguments == other.arguments; }
 };
 
 /// The memory space in which a kernel holds a tensor, with lifetime and layout.

@@ -328,6 +328,8 @@ constexpr StringLiteral kExpected<tile::Scope> = "expected one of thread, warp, 
 template <>
 constexpr StringLiteral kExpected<tile::Space> = "expected one of register, block, cluster, global, host";
 template <> constexpr StringLiteral kExpected<tile::Lifetime> = "expected one of tile, workgroup, kernel, stream";
+template <> constexpr StringLiteral kExpected<tile::Unit> = "expected one of s, B, 1";
+template <> constexpr StringLiteral kExpected<tile::LayoutKind> = "expected one of pad, permute, split, swizzle";
 template <> constexpr StringLiteral kExpected<tile::Residency> = "expected step or walk";
 template <> constexpr StringLiteral kExpected<tile::Operands> = "expected one of none, lhs, rhs, both";
 template <>

@@ -39,7 +39,7 @@ void GroupCosts::predict(CostedGroup &group) {
   const Prediction &predicted = equal.planned->predicted;
   group.seconds = predicted.seconds;
   group.bytes = predicted.bytes;
-  group.isComputeBound = boundOf(predicted.resources(problem.target)) == "arithmetic";
+  group.isComputeBound = boundOf(predicted.resources(problem.target)) == kArithmetic;
   group.tiles = equal.planned->space.numTiles();
   group.inRegisters = llvm::all_of(equal.planned->choice.scopes,
                                    [](const auto &entry) { return entry.second == tile::Scope::thread; });

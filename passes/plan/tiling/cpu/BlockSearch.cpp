@@ -261,7 +261,7 @@ std::optional<BlockSchedule> tilewright::scheduleChain(const OperatorChain &chai
     schedule.arithmeticSeconds = multiplications / machine.multiplicationsPerSecond * idle;
   if (schedule.arithmeticSeconds >= schedule.seconds) {
     schedule.seconds = schedule.arithmeticSeconds;
-    schedule.bound = "arithmetic";
+    schedule.bound = kArithmetic.str();
   }
   return schedule;
 }

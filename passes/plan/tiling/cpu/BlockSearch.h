@@ -4,6 +4,7 @@
 #define TILEWRIGHT_PLAN_TILING_CPU_BLOCKSEARCH_H
 
 #include "passes/cost/BlockMovement.h"
+#include "passes/cost/TrafficCost.h"
 #include <optional>
 
 namespace tilewright {
@@ -70,7 +71,7 @@ struct LevelChoice {
 struct BlockSchedule {
   std::vector<LevelChoice> levels; ///< innermost first
   double arithmeticSeconds = 0, seconds = 0;
-  std::string bound; ///< name of a level, or "arithmetic"
+  std::string bound; ///< name of a level, or kArithmetic
 
   void print(const OperatorChain &chain, llvm::raw_ostream &os) const;
 };

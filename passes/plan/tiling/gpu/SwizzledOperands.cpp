@@ -19,11 +19,12 @@ std::vector<LayoutStep> SwizzledLayout::layout() const {
     if (dim != nDim && dim != kDim)
       order.push_back(dim);
   order.insert(order.end(), {nDim, kDim});
-  return {{"pad", padded},
-          {"permute", order},
-          {kSplitStep.str(), {shape.lines, padded[kDim] / shape.step, shape.step}},
-          {"permute", {1, 0, 2}},
-          {"swizzle", {atom}}};
+  using tile::LayoutKind;
+  return {{LayoutKind::pad, padded},
+          {LayoutKind::permute, order},
+          {LayoutKind::split, {shape.lines, padded[kDim] / shape.step, shape.step}},
+          {LayoutKind::permute, {1, 0, 2}},
+          {LayoutKind::swizzle, {atom}}};
 }
 
 namespace {
@@ -205,7 +206,6 @@ std::vector<PlainCopies> tilewright::plainCopies(const Plan &plan, const TensorG
 }
 
 std::string tilewright::whyNotLaidOut(const Plan &plan, const TensorGraph &graph, const Target &target) {
-  auto isSame = [](const LayoutStep &a, const LayoutStep &b) { return a.kind == b.kind && a.arguments == b.arguments; };
   for (const KernelPlan &kernel : plan.kernels)
     for (const GroupPlan &group : kernel.groups)
       for (const TensorPlan &tensor : group.tensors) {
@@ -217,8 +217,7 @@ std::string tilewright::whyNotLaidOut(const Plan &plan, const TensorGraph &graph
           if (!namesWarpgroup(op.microKernel))
             continue;
           std::optional<SwizzledLayout> swizzled = possibleSwizzledLayout(graph, plan, kernel, op, target, why);
-          fits |=
-              swizzled && swizzled->input == tensor.tensor && llvm::equal(swizzled->layout(), tensor.layout, isSame);
+          fits |= swizzled && swizzled->input == tensor.tensor && swizzled->layout() == tensor.layout;
           if (swizzled)
             why = "it is not the swizzled layout that its tiles need";
         }

@@ -11,9 +11,6 @@
 
 namespace tilewright {
 
-/// The layout step that splits a tensor. Its sizes are lines, steps, and the K of a step.
-inline constexpr llvm::StringLiteral kSplitStep = "split";
-
 /// An operand of a contraction stored as swizzled tiles.
 struct SwizzledLayout {
   unsigned op = 0, operand = 0;  ///< expression of the contraction, and number of the operand
@@ -25,8 +22,8 @@ struct SwizzledLayout {
   int64_t atom = 1; ///< elements per 16 bytes
   BulkCopyGain gain;
 
-  /// Returns the recipe that numpy follows to make the layout: pad to sizes, permute, split into sizes, permute,
-  /// swizzle by atoms of this many elements.
+  /// Returns the recipe that numpy follows to make the layout: pad to sizes, permute, split into lines, steps, and the
+  /// K of a step, permute, swizzle by atoms of this many elements.
   std::vector<LayoutStep> layout() const;
 };
 
