@@ -1,4 +1,4 @@
-// A greedy search: each stage is tried in the current kernel, whose phases are given their blocks (layout/GridPhases.h)
+// A greedy search: each stage is tried in the current kernel, whose phases are given their blocks (GridPhases.h)
 // and whose time is predicted (predict). If either speaks against it, the stage begins a new kernel.
 #include "passes/cost/GridPartition.h"
 
@@ -9,22 +9,16 @@
 using namespace llvm;
 using namespace tilewright;
 
-SmallVector<GridMember> tilewright::membersOf(ArrayRef<GridStage> stages) {
-  return map_to_vector(stages, [](const GridStage &stage) {
-    return GridMember{stage.name, resourcesOf(stage.work), stage.walks, stage.producers};
-  });
-}
-
 namespace {
 class Partitioner {
 public:
   Partitioner(ArrayRef<GridStage> stages, const Target &target, GridRules rules)
-      : stages(stages), members(membersOf(stages)), target(target), guaranteed(target), rules(rules) {
+      : stages(stages), target(target), guaranteed(target), rules(rules) {
     guaranteed.cores = target.gpu.guaranteedSms;
   }
 
   GridPartition run() {
-    for (unsigned stage : breadthFirst(members)) {
+    for (unsigned stage : breadthFirst(stages)) {
       std::string reason = partition.kernels.empty() ? "it is the first" : tryJoin(stage);
       if (reason.empty())
         continue;
@@ -38,7 +32,7 @@ public:
 private:
   GridKernel alone(unsigned stage) const {
     const BlockWork &work = stages[stage].work;
-    GridKernel kernel = kernelOf(members, stage, target);
+    GridKernel kernel = kernelOf(stages, stage, target);
     if (target.gpu.guaranteedSms == 0)
       return kernel; // without a GPU nothing is predicted
     int64_t blocks = std::min(work.blocks, kernel.residentBlocks * target.cores);
@@ -85,8 +79,8 @@ private:
     if (target.gpu.guaranteedSms == 0)
       return "the target has no grid barrier";
     GridKernel &current = partition.kernels.back();
-    GridKernel joined = withMember(current, members, stage, target);
-    if (std::string why = shareOut(joined, members, target); !why.empty())
+    GridKernel joined = withStage(current, stages, stage, target);
+    if (std::string why = shareOut(joined, stages, target); !why.empty())
       return why;
     predict(joined);
     double apart = current.seconds + alone(stage).seconds;
@@ -127,7 +121,6 @@ private:
   }
 
   ArrayRef<GridStage> stages;
-  SmallVector<GridMember> members;
   const Target &target;
   Target guaranteed; ///< the target with the SMs of the smallest device it stands for
   GridRules rules;
@@ -144,6 +137,31 @@ double GridPartition::seconds() const {
   for (const GridKernel &kernel : kernels)
     sum += kernel.seconds;
   return sum;
+}
+
+std::string GridPartition::verify(ArrayRef<GridStage> stages, const Target &target) const {
+  std::vector<int64_t> phaseOf(stages.size(), -1); // the phase of each stage, counted over all kernels
+  int64_t next = 0;
+  for (const GridKernel &kernel : kernels) {
+    for (const std::vector<GridShare> &phase : kernel.phases) {
+      for (const GridShare &share : phase) {
+        if (phaseOf[share.stage] >= 0)
+          return stages[share.stage].name + " is in two phases";
+        for (unsigned producer : stages[share.stage].producers)
+          if (phaseOf[producer] < 0 || phaseOf[producer] == next)
+            return stages[share.stage].name + " does not come after " + stages[producer].name + ", which it reads";
+        phaseOf[share.stage] = next;
+      }
+      ++next;
+    }
+    bool synchronises = kernel.phases.size() > 1 ||
+                        llvm::any_of(kernel.phases.front(), [](const GridShare &share) { return share.sharesTiles; });
+    if (synchronises && kernel.blocks > coResidentBlocks(target, kernel.residentBlocks))
+      return formatv("{0} blocks wait for each other, but only {1} are certain to be resident", kernel.blocks,
+                     coResidentBlocks(target, kernel.residentBlocks));
+  }
+  auto missing = find(phaseOf, -1);
+  return missing == phaseOf.end() ? "" : stages[missing - phaseOf.begin()].name + " is in no phase";
 }
 
 void GridPartition::print(ArrayRef<GridStage> stages, raw_ostream &os) const {

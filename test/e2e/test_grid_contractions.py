@@ -97,8 +97,10 @@ def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
     plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
     assert plan is not None
     (kernel,) = plan.kernels
+    workgroups = max(part.workgroups for part in kernel.groups)
     for part in kernel.groups:
-        part.steps = 8 if any(op.micro_kernel for op in part.ops) else 0
+        if any(op.micro_kernel for op in part.ops):
+            part.steps, part.workgroups = 8, workgroups  # all of them meet at the barrier
         for op in part.ops:
             op.gemm = None  # chosen again: contractions whose tiles are shared prefetch nothing
     program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path, tuning=False)

@@ -20,13 +20,15 @@ pytestmark = pytest.mark.lands(one_in=6)
 
 
 def _shared_by(workgroups: int, *, first: Edit | None = None) -> Edit:
-    """Makes this many workgroups share the steps of all tiles; code generation determines the number of steps."""
+    """Makes this many workgroups share the steps of all tiles, whose number follows from the contraction's layout."""
 
     def edit(plan: tilewright.Plan) -> None:
         if first:
             first(plan)
         (part,) = (part for kernel in plan.kernels for part in kernel.groups)
+        (contraction,) = (op for op in part.ops if op.micro_kernel)
         part.steps, part.workgroups = 64, workgroups
+        contraction.gemm = None  # chosen with the number of steps
 
     return edit
 
@@ -83,7 +85,10 @@ def test_sharing_that_cannot_be_is_refused(
     model = Product(left=(64, 512), right=(512, 96), element="f16").build()
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
-    plan.kernels[0].groups[0].steps, plan.kernels[0].groups[0].workgroups = steps, workgroups
+    (part,) = plan.kernels[0].groups
+    part.steps, part.workgroups = steps, workgroups
+    for op in part.ops:
+        op.gemm = None  # chosen with the number of steps
     with pytest.raises(tilewright.PlanError, match=said):
         tilewright.compile(model, "cuda:h200", plan=plan, grid_sync=grid_sync)
 

@@ -386,6 +386,14 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
         "gemm: lhsCopy: a thread copies 4 bytes of it at once at most, not 16",
     ),
     "copies that no thread makes": (_set(_gemm, rhsCopy=0), "gemm: rhsCopy: a thread copies .* not 0"),
+    "steps of another contraction": (
+        _set(_part, steps=3, workgroups=1),
+        "steps: a tile of op .* has .* steps of .* along K, not 3",
+    ),
+    "shared tiles that are whole anyway": (
+        _do(lambda p: _part(p).update(steps=-(-TERMS // _gemm(p)["step"]), workgroups=1)),
+        "steps: each workgroup has the same number of whole tiles anyway",
+    ),
     "clusters that are no power of two": (
         _set(_part, cluster=3),
         "clusters of 3 blocks: target 'cuda:h200' supports powers of two up to 8",

@@ -4,6 +4,7 @@
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
+#include "passes/plan/tiling/gpu/PlannedSharing.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -44,6 +45,7 @@ std::vector<IterationSpace> CudaBackend::tilings(const TensorGraph &graph, const
 void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
                              llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const {
   chooseGemms(plan, graph, target, groupOf);
+  settleSharing(plan, graph, target);
   chooseSwizzledOperands(plan, graph, target);
   describeCopies(plan, graph, target);
 }
@@ -56,7 +58,7 @@ std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const 
                                      kernel.after, kernel.before, kernel.reason,
                                      kernel.dropsGemm ? "; its gemm, which was for the other, is chosen anew" : "")});
   chooseGemms(plan, graph, target);
-  for (auto whyNot : {whyNotLaidOut, whyNotComputed})
+  for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared})
     if (std::string why = whyNot(plan, graph, target); !why.empty())
       return why;
   describeCopies(plan, graph, target);

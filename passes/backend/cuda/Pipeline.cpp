@@ -42,17 +42,13 @@ void CudaBackend::populateKernels(OpPassManager &manager, const KernelOptions &o
   auto &programs = manager.nest<ModuleOp>();
   KeepResidentTilesOptions keep;
   keep.target = options.target;
-  keep.gridSync = options.gridSync;
   programs.addNestedPass<tile::ProgramOp>(createKeepResidentTiles(keep));
   StageTilesOptions stage;
   stage.target = options.target;
   programs.addNestedPass<tile::ProgramOp>(createStageTiles(stage));
   programs.addNestedPass<tile::ProgramOp>(createAllocateBuffers());
   programs.addNestedPass<tile::ProgramOp>(createInsertSyncs());
-  PartitionAtGridSyncOptions partition;
-  partition.target = options.target;
-  partition.gridSync = options.gridSync;
-  manager.addPass(createPartitionAtGridSync(partition));
+  manager.addPass(createTrimBindings());
   AllocatePartialsOptions partials;
   partials.target = options.target;
   manager.addPass(createAllocatePartials(partials));

@@ -27,7 +27,7 @@ protected:
   /// Emits the grid barrier between two phases. The default is an error, for targets whose workgroups cannot wait for
   /// each other.
   virtual llvm::LogicalResult emitGridSync(mlir::OpBuilder &, tile::SyncOp sync) {
-    return sync.emitError("the target has no grid barrier; run tile-partition-at-grid-sync first");
+    return sync.emitError("the target has no grid barrier");
   }
   /// Hooks: called before the first op of a part, and after the last op of each of its tiles if a workgroup has
   /// several.

@@ -1,16 +1,11 @@
-// Implements stream-K on tile programs. The number of steps per tile is known here, because the contraction is planned
-// as it will be emitted. The partial sums that workgroups add to each other's tiles become one more output of the
-// program.
+// Implements stream-K on tile programs: the partial sums that workgroups add to each other's tiles become one more
+// output of the program. The plan has decided which tiles are shared (plan/tiling/gpu/PlannedSharing.h).
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
-#include "passes/graph/Bindings.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
-#include "passes/target/Occupancy.h"
 #include "passes/target/TargetOrError.h"
-
-#include "mlir/IR/Remarks.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_ALLOCATEPARTIALS
@@ -22,13 +17,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// A part whose tiles are shared by workgroups, with its contraction as it will be emitted.
-struct SharedPart {
-  std::optional<ContractionPlan> contraction;
-  Type sum;
-  int64_t steps = 0, workgroups = 0;
-};
-
 bool writesGlobal(ComputeOp compute) {
   auto isGlobal = [](Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; };
   return llvm::any_of(compute.getAccs(), isGlobal) ||
@@ -69,50 +57,30 @@ bool isAloneInPhase(ParallelOp part) {
                       [&](ArrayRef<ParallelOp> phase) { return phase.size() == 1 && phase.front() == part; });
 }
 
-/// Plans the part into `shared`. Returns why its tiles stay whole, or an empty string.
-std::string plan(ParallelOp part, const Target &machine, SharedPart &shared) {
+/// Returns the type of the buffer for the partial sums of a part whose workgroups share tiles. Fails if they cannot
+/// share them as the part states.
+FailureOr<SliceType> partialsFor(ParallelOp part, const Target &machine) {
+  auto refuse = [&](const std::string &why) { return part.emitError("workgroups cannot share tiles: ") << why; };
   auto program = part->getParentOfType<ProgramOp>();
   ComputeOp compute = lastContraction(part);
   if (!compute)
-    return "a tile does not end with its only contraction";
+    return refuse("a tile does not end with its only contraction");
   if (!isAloneInPhase(part))
-    return "other parts run in the same phase";
-  int64_t threads = threadsOf(program);
+    return refuse("other parts run in the same phase");
   std::string why;
-  if (shared.contraction = planContraction(compute, threads, machine, &why); !shared.contraction)
-    return why;
-  if (!hasOneLoop(compute, *shared.contraction))
-    return "it does not walk its K dims in a single loop";
-  shared.sum = compute.getBodyBlock().getArgument(0).getType();
-  shared.steps = stepsOf(compute, *shared.contraction);
-  int64_t registers = 0;
-  for (auto other : program.getBody().getOps<ParallelOp>())
-    registers = std::max(registers, registersOf(other, threads, machine));
-  int64_t resident = residentBlocks(machine.gpu, threads, sharedBytesOf(program, machine), registers);
-  int64_t units = part.getNumTiles() * shared.steps;
-  shared.workgroups =
-      std::min(std::max<int64_t>(part.getWorkgroups(), program.getWorkgroups()), coResidentBlocks(machine, resident));
-  if (hasGridSync(program)) // all workgroups take part in the barrier
-    shared.workgroups = std::max<int64_t>(shared.workgroups, program.getWorkgroups());
-  if (shared.workgroups > units)
-    return std::to_string(units) + " steps are too few for " + std::to_string(shared.workgroups) + " workgroups";
-  if (part.getNumTiles() % shared.workgroups == 0)
-    return "each workgroup has the same number of whole tiles anyway";
-  return "";
-}
-
-/// Returns true if the kernel may have one more result that nothing reads.
-bool hasBindingLeft(ProgramOp program, ArrayRef<LaunchOp> launches, const Target &machine) {
-  if (static_cast<int64_t>(program.getBody().getNumArguments()) < machine.maxBindings)
-    return true;
-  Target sharing = machine; // share bindings, as tile-share-bindings will have to
-  sharing.maxBindings = 0;
-  return !launches.empty() && llvm::all_of(launches, [&](LaunchOp launch) {
-    SmallVector<Value> inputs(launch.getInputs()), results(launch.getResults());
-    auto isOwn = [](Value result) { return result.use_empty(); };
-    int64_t count = countBindings(inputs, results, isOwn, sharing) + llvm::none_of(results, isOwn);
-    return count <= machine.maxBindings;
-  });
+  std::optional<ContractionPlan> contraction = planContraction(compute, threadsOf(program), machine, &why);
+  if (!contraction)
+    return refuse(why);
+  if (!hasOneLoop(compute, *contraction))
+    return refuse("the contraction does not walk its K dims in a single loop");
+  int64_t steps = stepsOf(compute, *contraction), stated = *part.getSteps(), workgroups = part.getWorkgroups();
+  if (steps != stated)
+    return refuse("a tile has " + std::to_string(steps) + " steps along K, not " + std::to_string(stated));
+  if (workgroups != program.getWorkgroups())
+    return refuse("all " + std::to_string(program.getWorkgroups()) +
+                  " workgroups of the kernel take part in the barrier, not " + std::to_string(workgroups));
+  Type sum = compute.getBodyBlock().getArgument(0).getType();
+  return partialsOf(part.getContext(), contraction->tiling, sum, workgroups);
 }
 
 /// Adds an output that nothing reads. Returns its binding.
@@ -140,14 +108,6 @@ Value addOutput(ProgramOp program, SliceType type, ArrayRef<LaunchOp> launches) 
 struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartials> {
   using AllocatePartialsBase::AllocatePartialsBase;
 
-  void keepWhole(ParallelOp part, const std::string &why) {
-    part.setWorkgroups(std::min<int64_t>(part.getWorkgroups(), part.getNumTiles()));
-    part.removeStepsAttr();
-    remark::missed(part.getLoc(), remark::RemarkOpts::name("whole-tiles").category("tile-allocate-partials"))
-        << ("tile: workgroups do not share tiles: " + why);
-    ++numDeclined;
-  }
-
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
@@ -164,18 +124,10 @@ struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartial
         if (launch.getProgram().getLeafReference() == program.getSymNameAttr())
           launches.push_back(launch);
       });
-      SharedPart shared;
-      std::string why = plan(part, *machine, shared);
-      if (why.empty() && !hasBindingLeft(program, launches, *machine))
-        why = "the kernel has as many bindings as the target allows, so none is left for partial sums";
-      if (!why.empty()) {
-        keepWhole(part, why);
-        continue;
-      }
-      part.setSteps(shared.steps);
-      part.setWorkgroups(shared.workgroups);
-      SliceType type = partialsOf(&getContext(), shared.contraction->tiling, shared.sum, shared.workgroups);
-      part.getPartialsMutable().assign(addOutput(program, type, launches));
+      FailureOr<SliceType> partials = partialsFor(part, *machine);
+      if (failed(partials))
+        return signalPassFailure();
+      part.getPartialsMutable().assign(addOutput(program, *partials, launches));
       ++numShared;
     }
   }

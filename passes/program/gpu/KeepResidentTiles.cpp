@@ -1,6 +1,5 @@
 // Keeps tiles that two phases of a kernel read on chip, as PowerFusion and Souffle do. The plan makes blocks take the
-// same elements in both phases (ResidentTiles); this pass keeps the tile in shared memory across the barrier if there
-// is room.
+// same elements in both phases (ResidentTiles); this pass keeps the tile in shared memory across the barrier.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
@@ -10,7 +9,6 @@
 #include "passes/support/BestFit.h"
 #include "passes/target/TargetOrError.h"
 
-#include "mlir/IR/Remarks.h"
 #include <map>
 
 namespace tilewright {
@@ -117,7 +115,7 @@ class Rewriter {
 public:
   Rewriter(ProgramOp program, const Target &target) : program(program), target(target) {}
 
-  /// Keeps the tile of `pair` resident. Returns an empty string, or why the tile is read again.
+  /// Keeps the tile of `pair` resident. Returns an empty string, or why that cannot be.
   std::string keep(const ResidentPair &pair) {
     SmallVector<LoadOp> written = loadsOf(pair.writer), read = loadsOf(pair.reader);
     if (written.empty() || read.empty())
@@ -195,14 +193,11 @@ struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentT
     if (failed(known))
       return signalPassFailure();
     for (const ResidentPair &pair : takePairs(program)) {
-      bool canSync = gridSync && known->gpu.guaranteedSms > 0;
-      std::string why =
-          canSync ? Rewriter(program, *known).keep(pair) : "the target has no grid barrier, or grid-sync is off";
-      ++*(why.empty() ? &numResident : &numDeclined);
-      if (!why.empty())
-        remark::missed(ParallelOp(pair.reader.part).getLoc(),
-                       remark::RemarkOpts::name("again").category("tile-keep-resident-tiles"))
-            << ("tile: a tile that two phases read is read again: " + why);
+      if (std::string why = Rewriter(program, *known).keep(pair); !why.empty()) {
+        ParallelOp(pair.reader.part).emitError("a tile that two phases read cannot stay in shared memory: ") << why;
+        return signalPassFailure();
+      }
+      ++numResident;
     }
   }
 };

@@ -97,10 +97,3 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
   });
   return std::min(registers, target.gpu.registersPerThread);
 }
-
-BlockResources tilewright::resourcesOf(ParallelOp part, const Target &target) {
-  auto program = part->getParentOfType<ProgramOp>();
-  return {part.getSteps() ? static_cast<int64_t>(part.getWorkgroups()) : part.getNumTiles(),
-          blockShapeOf(part).threads, sharedBytesOf(program, target),
-          registersOf(part, threadsOf(program), target)};
-}

@@ -29,9 +29,6 @@ bool staysResident(tile::ProgramOp program, int64_t sharedBytes, const Target &t
 /// Returns the estimated registers per thread: those that contractions hold, or kUnknownRegisters without contractions.
 int64_t registersOf(tile::ParallelOp part, int64_t threads, const Target &target);
 
-/// Returns the resources of the part's blocks, with the shared memory of the whole program.
-BlockResources resourcesOf(tile::ParallelOp part, const Target &target);
-
 } // namespace tilewright
 
 #endif

@@ -9,16 +9,14 @@ def AllocatePartials : Pass<"tile-allocate-partials", "::mlir::ModuleOp"> {
   let description = [{
     Input: `tile.program`s with allocated buffers next to their launches; a part may
     state the number of `steps` of its tiles, which workgroups then share (stream-K).
-    Output: the number of steps that the contraction takes as it will be emitted, at
-    most as many workgroups as are certain to be resident, and `partials`: one more
-    output of the program, and result of its launches, that nothing reads. A tile
-    must be a single contraction in one loop of steps, alone in its phase; other
-    tiles stay whole, with a missed remark.
+    Output: `partials` of such a part: one more output of the program, and result of
+    its launches, that nothing reads. It is an error if a tile is not a single
+    contraction in one loop of so many steps, alone in its phase, or if workgroups
+    of the kernel take no part.
     See test/passes/program/gpu/allocate-partials.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
-  let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">,
-                    Statistic<"numDeclined", "declined", "parts that request it whose tiles stay whole">];
+  let statistics = [Statistic<"numShared", "shared", "parts whose workgroups share tiles">];
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
@@ -53,38 +51,27 @@ def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::Pr
     that a block reads the same elements in two phases. Output: the first part stores
     the tile that it reads in a buffer with that number (`tile.resident_tile`; if it already
     holds the tile in a buffer, that one gets the number), and the second part reads
-    it there. If it is not certain that all blocks stay resident with the additional
-    shared memory, or the reads are not those of a tile's own points, the second part
-    reads the binding as before, with a missed remark. Without `grid-sync`, no tile
-    is kept. See test/passes/program/gpu/keep-resident-tiles.mlir.
+    it there. It is an error if it is not certain that all blocks stay resident with
+    the additional shared memory, or if the reads are not those of a tile's own
+    points. See test/passes/program/gpu/keep-resident-tiles.mlir and
+    keep-resident-tiles-errors.mlir.
   }];
-  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
-                 Option<"gridSync", "grid-sync", "bool", "true", "allow kernels to wait at a grid barrier">];
-  let statistics = [Statistic<"numResident", "resident", "tiles that stay resident">,
-                    Statistic<"numDeclined", "declined", "tiles that are read again">];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numResident", "resident", "tiles that stay resident">];
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
-def PartitionAtGridSync : Pass<"tile-partition-at-grid-sync", "::mlir::ModuleOp"> {
-  let summary = "Cut tile programs at grid barriers that are not safe";
+def TrimBindings : Pass<"tile-trim-bindings", "::mlir::ModuleOp"> {
+  let summary = "Remove inputs that programs do not read, and find those that loops do not change";
   let description = [{
-    Input: `tile.program`s with allocated buffers, in a module of their own next to
-    their launches or alone, whose parts are phases with `tile.sync <grid>` between
-    them. Output: programs whose phases share a kernel only if all their blocks are
-    certain to be resident at once on every device of the target, considering threads,
-    shared memory and registers (a bound that launch bounds enforce). The plan has
-    decided that they pay.
-    Every other barrier becomes a launch: the part behind it becomes a
-    program of its own, with a missed remark that gives the reason, and the tensors
-    that the phases hand over become results of one program and inputs of the other.
-    Phases that stay together have at most as many workgroups as can be resident.
-    Without `grid-sync`, and on targets without a grid barrier, all barriers are cut.
-    See test/passes/program/gpu/partition-at-grid-sync.mlir.
+    Input: `tile.program`s in a module of their own next to their launches or alone.
+    Output: programs and launches without the inputs that nothing reads, for example
+    because another phase keeps their tiles in shared memory. A program whose launch
+    is alone in a loop that is to become part of its kernel states its inputs that do
+    not change in the loop (`tile.repeated`).
+    See test/passes/program/gpu/trim-bindings.mlir.
   }];
-  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">,
-                 Option<"gridSync", "grid-sync", "bool", "true", "allow kernels to wait at a grid barrier">];
-  let statistics = [Statistic<"numKept", "kept", "grid barriers kept">,
-                    Statistic<"numCut", "cut", "barriers that became launches, each with a missed remark">];
+  let statistics = [Statistic<"numRemoved", "removed", "inputs of programs that nothing reads">];
 }
 
 #endif

@@ -83,15 +83,6 @@ ComputeOp tilewright::contractionPrefetchedBefore(ParallelOp part) {
   return !order.empty() && prefetchOf(order.front()).any() ? order.front() : ComputeOp();
 }
 
-void tilewright::dropPrefetchBefore(ParallelOp part) {
-  ComputeOp first = contractionPrefetchedBefore(part);
-  if (!first || contractionBefore(first))
-    return;
-  GemmChoice choice = choiceOf(*first.getGemm());
-  choice.prefetch = Operands::none;
-  first.setGemmAttr(attrOf(choice, first.getContext()));
-}
-
 int64_t tilewright::prefetchedSteps(ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                                     const Target &target) {
   if (!prefetchOf(contraction).any())

@@ -29,9 +29,6 @@ tile::ComputeOp contractionPrefetchedDuring(tile::ComputeOp contraction);
 /// null.
 tile::ComputeOp contractionPrefetchedBefore(tile::ParallelOp part);
 
-/// Lets that contraction copy its first steps itself, for a part that gets a launch of its own.
-void dropPrefetchBefore(tile::ParallelOp part);
-
 /// Returns how many first steps of these operands are prefetched: as many as the contraction
 /// before has stages for, or its own number of stages if they start before a barrier.
 int64_t prefetchedSteps(tile::ComputeOp contraction, const ContractionPlan &plan, int64_t threads,

