@@ -14,10 +14,7 @@ void NestBuilder::emit() {
     stores = threads->leads(builder, /*accumulator=*/false);
   if (!stores || threads->combines())
     return emitLevel(0, values, Value());
-  auto branch = scf::IfOp::create(builder, loc, std::exchange(stores, Value()));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  emitLevel(0, values, Value());
+  emitIf(builder, loc, std::exchange(stores, Value()), [&] { emitLevel(0, values, Value()); });
 }
 
 void NestBuilder::emitWith(NestBuilder &other) {

@@ -156,24 +156,20 @@ void NestBuilder::moveReference(SmallVector<Value> &now) {
   Value beyond = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, maximum, limit);
   Value any = vector::ReductionOp::create(builder, loc, vector::CombiningKind::OR, beyond);
   SmallVector<unsigned> moved = relativeSums();
-  SmallVector<Value> stay = llvm::map_to_vector(moved, [&](unsigned i) { return now[i]; }), moves;
+  SmallVector<Value> stay = llvm::map_to_vector(moved, [&](unsigned i) { return now[i]; });
   stay.push_back(reference);
-  auto branch = scf::IfOp::create(builder, loc, ValueRange(stay).getTypes(), any, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, stay);
-    builder.setInsertionPointToStart(branch.thenBlock());
+  SmallVector<Value> results = emitIf(builder, loc, any, stay, [&] {
+    SmallVector<Value> moves;
     Value target = toVector(reduceLanes(nest.running, maximum));
     Value factor = factorBetween(reference, target);
     for (unsigned i : moved)
       moves.push_back(arith::MulFOp::create(builder, loc, now[i], factor));
     moves.push_back(target);
-    scf::YieldOp::create(builder, loc, moves);
-  }
-  for (auto [i, result] : llvm::zip(moved, branch.getResults().drop_back()))
+    return moves;
+  });
+  now.back() = results.pop_back_val();
+  for (auto [i, result] : llvm::zip(moved, results))
     now[i] = result;
-  now.back() = branch.getResults().back();
 }
 
 void NestBuilder::storeReference(Value start, Value reference) {

@@ -31,7 +31,7 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
     values.map(load.getValue(), emitLoad(load, mask));
   } else if (auto storeOp = dyn_cast<StoreOp>(op)) {
     Value value = values.lookupOrDefault(storeOp.getValue());
-    onlyIf(stores, [&] {
+    emitIf(builder, loc, stores, [&] {
       store(value, storeOp.getSlice(), storeOp.getSlice().getType(), storeOp.getMap(), mask, storeOp.getStreamed());
     });
   } else if (auto gather = dyn_cast<GatherOp>(op)) {
@@ -66,15 +66,6 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
     if (isa<arith::DivFOp>(op))
       operands.lookup(op.getResult(0)).getDefiningOp<arith::DivFOp>().setFastmath(arith::FastMathFlags::none);
   }
-}
-
-void NestOps::onlyIf(Value condition, llvm::function_ref<void()> emit) {
-  if (!condition)
-    return emit();
-  auto branch = scf::IfOp::create(builder, loc, condition);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  emit();
 }
 
 /// Splits a product with a factor that is the same in all lanes into its vector and that factor, if the product may be

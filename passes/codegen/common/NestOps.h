@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_CODEGEN_COMMON_NESTOPS_H
 #define TILEWRIGHT_CODEGEN_COMMON_NESTOPS_H
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/common/NestMemory.h"
 
 namespace tilewright {
@@ -15,8 +16,6 @@ protected:
 
   /// Emits `op` with the operands that `values` maps, and maps its results.
   void emitOp(mlir::Operation &op, mlir::IRMapping &values, mlir::Value mask);
-  /// Emits code that runs only if the condition holds, or always if the condition is null.
-  void onlyIf(mlir::Value condition, llvm::function_ref<void()> emit);
 
   const NestStructure &nest;
   mlir::Value stores; ///< i1 that is true if this thread stores; null: it always does

@@ -87,14 +87,11 @@ SmallVector<Value> NestBuilder::emitOwnReduction(IRMapping &values, Value mask, 
   if (!stores)
     return emitReductionLoop(nest.numParallel, values, mask, carried);
   Value own = std::exchange(stores, Value());
-  auto branch = scf::IfOp::create(builder, loc, carried.getTypes(), own, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, carried);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(builder, loc, emitReductionLoop(nest.numParallel, values, mask, carried));
+  SmallVector<Value> reduced = emitIf(builder, loc, own, carried, [&] {
+    return emitReductionLoop(nest.numParallel, values, mask, carried);
+  });
   stores = own;
-  return SmallVector<Value>(branch.getResults());
+  return reduced;
 }
 
 SmallVector<Value> NestBuilder::emitReductionLoop(unsigned level, IRMapping &values, Value mask, ValueRange carried) {
@@ -202,5 +199,5 @@ void NestBuilder::storeAccumulator(unsigned i, Value value, Value sawNaN, Value 
   Value leads = threads ? threads->leads(builder, /*accumulator=*/true) : Value();
   if (leads && stores)
     leads = arith::AndIOp::create(builder, loc, leads, stores);
-  onlyIf(leads ? leads : stores, [&] { store(value, slice, sliceType, map, mask); });
+  emitIf(builder, loc, leads ? leads : stores, [&] { store(value, slice, sliceType, map, mask); });
 }

@@ -2,6 +2,7 @@
 // of the tile use it. If there are too few rows for reuse, the loop along K is outside and rhs streams by once.
 #include "passes/codegen/cpu/ContractionLoops.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/cpu/WindowSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -210,10 +211,7 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
     if (count == 0)
       continue;
     Value isIt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rest, constantIndex(count));
-    auto branch = scf::IfOp::create(builder, loc, isIt, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
-    body(restStart, count);
+    emitIf(builder, loc, isIt, [&] { body(restStart, count); });
   }
 }
 
@@ -245,8 +243,5 @@ Value ContractionLoops::endOf(int64_t dim) {
 }
 
 void ContractionLoops::loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
-  auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(step));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(loop.getBody()->getTerminator());
-  body(loop.getInductionVar());
+  emitFor(builder, loc, low, high, constantIndex(step), body);
 }

@@ -2,11 +2,11 @@
 // rows of one half with those of the other. Groups of narrow elements that stay together move as one wider integer.
 #include "passes/codegen/cpu/TransposeEmitter.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AffineExpr.h"
 
@@ -152,11 +152,10 @@ private:
       body({lanes, Value()});
     });
     Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, rest, constant(0));
-    auto branch = scf::IfOp::create(builder, loc, some);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    indices[dim] = whole;
-    body({lanes, rest});
+    emitIf(builder, loc, some, [&] {
+      indices[dim] = whole;
+      body({lanes, rest});
+    });
   }
 
   void emitSquare(Count rows, Count columns) {
@@ -247,10 +246,7 @@ private:
   }
 
   void loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
-    auto loop = scf::ForOp::create(builder, loc, low, high, constant(step));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    body(loop.getInductionVar());
+    emitFor(builder, loc, low, high, constant(step), body);
   }
 
   int64_t rank() const { return indices.size(); }

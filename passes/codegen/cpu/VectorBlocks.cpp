@@ -1,12 +1,12 @@
 // Emits register blocks whose accumulators are vectors. A step takes one instruction per accumulator, with an element
 // of lhs broadcast to all lanes.
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -209,11 +209,7 @@ private:
 
   SmallVector<Value> carry(Value low, Value high, ValueRange values,
                            llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-    auto loop = scf::ForOp::create(builder, loc, low, high, constantIndex(1), values);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
-    return SmallVector<Value>(loop.getResults());
+    return SmallVector<Value>(emitFor(builder, loc, low, high, constantIndex(1), values, body).getResults());
   }
 
   /// Emits one step for each accumulator, with the first `k` elements along K of the step. The others are zero.

@@ -4,6 +4,7 @@
 #include "dialects/tile/Phases.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/common/ProgramConverter.h"
 #include "passes/codegen/gpu/LaunchBounds.h"
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
@@ -249,13 +250,7 @@ private:
         arriveAtCluster(builder, compute.getLoc(), /*hasWritten=*/true);
       return success();
     }
-    if (Value hasTile = blockHasTile(builder, compute)) {
-      auto branch = scf::IfOp::create(builder, compute.getLoc(), hasTile);
-      OpBuilder body = OpBuilder::atBlockTerminator(branch.thenBlock());
-      emitWork(body, compute, values);
-    } else {
-      emitWork(builder, compute, values);
-    }
+    emitIf(builder, compute.getLoc(), blockHasTile(builder, compute), [&] { emitWork(builder, compute, values); });
     return success();
   }
 

@@ -4,13 +4,13 @@
 #include "passes/codegen/gpu/copy/ClusterCopy.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/program/gpu/TileCopy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -92,10 +92,7 @@ private:
 
   void ifLess(Value a, Value b, llvm::function_ref<void()> then) {
     Value less = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b);
-    auto branch = scf::IfOp::create(builder, loc, less);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    then();
+    emitIf(builder, loc, less, then);
   }
 
   void storeToAll(Value value, Value element, int64_t bytes) {

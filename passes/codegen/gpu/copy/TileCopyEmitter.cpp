@@ -3,11 +3,11 @@
 #include "passes/codegen/gpu/copy/TileCopyEmitter.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/program/Slices.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -111,10 +111,7 @@ private:
     };
     if (turns <= together)
       return group(own);
-    auto loop = scf::ForOp::create(builder, loc, own, constant(vectors), constant(together * threads));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    group(loop.getInductionVar());
+    emitFor(builder, loc, own, constant(vectors), constant(together * threads), group);
   }
 
   /// Returns the place of vector `number` of the buffer. If `partial`, there may be no vector of that number.
@@ -161,11 +158,10 @@ private:
   /// Copies the elements from `low` to `high`, which are fewer than there are threads.
   void emitElements(Value low, Value high) {
     Value element = arith::AddIOp::create(builder, loc, low, own);
-    auto branch = scf::IfOp::create(builder, loc, less(element, high));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    Value value = memref::LoadOp::create(builder, loc, source, placeIn(load.getSlice(), element));
-    memref::StoreOp::create(builder, loc, value, target, placeIn(store.getSlice(), element));
+    emitIf(builder, loc, less(element, high), [&] {
+      Value value = memref::LoadOp::create(builder, loc, source, placeIn(load.getSlice(), element));
+      memref::StoreOp::create(builder, loc, value, target, placeIn(store.getSlice(), element));
+    });
   }
 
   void emitVectors(Value low, Value high) {
@@ -181,10 +177,7 @@ private:
     };
     if (turns <= together)
       return group(start);
-    auto loop = scf::ForOp::create(builder, loc, start, high, constant(together * step));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    group(loop.getInductionVar());
+    emitFor(builder, loc, start, high, constant(together * step), group);
   }
 
   VectorType vectorType() { return VectorType::get({lanes}, cast<MemRefType>(source.getType()).getElementType()); }
@@ -218,12 +211,9 @@ private:
   }
 
   void storeVector(Value value, const Place &place) {
-    OpBuilder::InsertionGuard guard(builder);
-    if (place.inside) {
-      auto branch = scf::IfOp::create(builder, loc, place.inside);
-      builder.setInsertionPointToStart(branch.thenBlock());
-    }
-    vector::StoreOp::create(builder, loc, value, target, placeOf(store.getSlice(), place)).setAlignment(kCopyBytes);
+    emitIf(builder, loc, place.inside, [&] {
+      vector::StoreOp::create(builder, loc, value, target, placeOf(store.getSlice(), place)).setAlignment(kCopyBytes);
+    });
   }
 
   OpBuilder &builder;

@@ -2,6 +2,7 @@
 // slices, and then stores them, runs the epilogue on them, or returns them for nests that read rows.
 #include "passes/codegen/gpu/gemm/ContractionBlock.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
@@ -83,12 +84,7 @@ struct StepOperands {
 private:
   /// Copies a step of an operand. One that stays resident has a slot for each step, and is copied only if `isNew`.
   void copyIfNew(ContractionOperand &operand, Value isNew, Value slot, Value step, Value first) {
-    if (!isNew)
-      return operand.copy(slot, first);
-    auto isFirst = scf::IfOp::create(frame.builder, frame.loc, isNew, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(frame.builder);
-    frame.builder.setInsertionPointToStart(isFirst.thenBlock());
-    operand.copy(step, first);
+    emitIf(frame.builder, frame.loc, isNew, [&] { operand.copy(isNew ? step : slot, first); });
   }
 
   void copy(Value slot, Value step, bool ofLhs, bool ofRhs) {
@@ -150,11 +146,10 @@ private:
       frame.indices[dim] = frame.offsets[dim];
       return forEach(dims.drop_front(), body);
     }
-    auto loop = scf::ForOp::create(builder, loc, frame.offsets[dim], frame.ends[dim], frame.constant(1));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    frame.indices[dim] = loop.getInductionVar();
-    forEach(dims.drop_front(), body);
+    emitFor(builder, loc, frame.offsets[dim], frame.ends[dim], frame.constant(1), [&](Value index) {
+      frame.indices[dim] = index;
+      forEach(dims.drop_front(), body);
+    });
   }
 
   using CarryBody = llvm::function_ref<SmallVector<Value>(Value, ValueRange)>;
@@ -167,11 +162,8 @@ private:
   }
 
   SmallVector<Value> carry(Value low, Value high, ValueRange values, CarryBody body) {
-    auto loop = scf::ForOp::create(builder, loc, low, high, frame.constant(1), values);
+    scf::ForOp loop = emitFor(builder, loc, low, high, frame.constant(1), values, body);
     keepRolled(loop);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(builder, loc, body(loop.getInductionVar(), loop.getRegionIterArgs()));
     return SmallVector<Value>(loop.getResults());
   }
 
@@ -269,12 +261,8 @@ private:
 
   /// Emits the body for tiles whose operands were not prefetched.
   void ifAgain(llvm::function_ref<void()> body) {
-    if (!again)
-      return;
-    auto anew = scf::IfOp::create(builder, loc, again, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(anew.thenBlock());
-    body();
+    if (again)
+      emitIf(builder, loc, again, body);
   }
 
   /// Copies a step inside the loop.
@@ -308,12 +296,7 @@ private:
     Value condition = nextExists;
     if (slots < plan.tiling.stepsInFlight()) // there may be more turns than slots
       condition = frame.both(condition, frame.isBelow(step, frame.constant(slots)));
-    OpBuilder::InsertionGuard guard(builder);
-    if (condition) {
-      auto isThere = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-      builder.setInsertionPointToStart(isThere.thenBlock());
-    }
-    next->copyPrefetched(step, step);
+    emitIf(builder, loc, condition, [&] { next->copyPrefetched(step, step); });
   }
 
   bool isAsync() { return lhs.isAsync() || rhs.isAsync(); }
@@ -397,10 +380,10 @@ private:
       runs[layout.offsets[first].m].push_back(first);
     Value keeps = storesAtAll();
     for (auto &[row, own] : runs)
-      onlyIf(frame.both(keeps, enterRow(frame.add(layout.firstM, row))), [&, &own = own] {
+      emitIf(builder, loc, frame.both(keeps, enterRow(frame.add(layout.firstM, row))), [&, &own = own] {
         for (size_t first : own) {
           Value place = frame.add(layout.firstN, layout.offsets[first].n);
-          onlyIf(enter(plan.contraction.n, place, plan.tiling.n),
+          emitIf(builder, loc, enter(plan.contraction.n, place, plan.tiling.n),
                  [&] { storeRun(accumulators.slice(first, together)); });
         }
       });
@@ -416,15 +399,6 @@ private:
   Value enter(int64_t dim, Value inTile, int64_t points) {
     frame.indices[dim] = frame.add(frame.offsets[dim], inTile);
     return frame.isWhole(dim, points) ? Value() : frame.isBelow(frame.indices[dim], frame.ends[dim]);
-  }
-
-  void onlyIf(Value condition, llvm::function_ref<void()> emit) {
-    if (!condition)
-      return emit();
-    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    emit();
   }
 
   /// Returns the condition for this thread to store, or null; of threads with the same accumulators, only one stores.

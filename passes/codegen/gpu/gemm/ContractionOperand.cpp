@@ -4,6 +4,7 @@
 // neighbouring offsets of one, then access different banks.
 #include "passes/codegen/gpu/gemm/ContractionOperand.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/layout/BufferLines.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/program/Slices.h"
@@ -339,11 +340,7 @@ void ContractionOperand::copyPiece(Value slot, Value line, Value number, Value f
 //===----------------------------------------------------------------------===//
 
 void ContractionOperand::byOneThread(llvm::function_ref<void()> body) {
-  auto branch = scf::IfOp::create(frame.builder, frame.loc, frame.isBelow(frame.thread, frame.constant(1)),
-                                  /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(frame.builder);
-  frame.builder.setInsertionPointToStart(branch.thenBlock());
-  body();
+  emitIf(frame.builder, frame.loc, frame.isBelow(frame.thread, frame.constant(1)), body);
 }
 
 void ContractionOperand::initBarriers() {

@@ -3,6 +3,7 @@
 #include "passes/codegen/gpu/gemm/RowEpilogue.h"
 
 #include "passes/codegen/common/NestEmitter.h"
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/gpu/gemm/Epilogue.h"
 #include "passes/codegen/gpu/gemm/FragmentExchange.h"
 #include "passes/codegen/gpu/nest/BlockThreads.h"
@@ -70,26 +71,6 @@ private:
     return values;
   }
 
-  using Body = llvm::function_ref<SmallVector<Value>()>;
-
-  /// Emits the body and returns its values, or `otherwise` where the condition is false; a null condition stands for
-  /// true.
-  SmallVector<Value> where(Value condition, ValueRange otherwise, Body body) {
-    if (!condition)
-      return body();
-    auto branch = scf::IfOp::create(builder, loc, otherwise.getTypes(), condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    SmallVector<Value> values = body();
-    if (branch.thenBlock()->empty() || !branch.thenBlock()->back().hasTrait<OpTrait::IsTerminator>())
-      scf::YieldOp::create(builder, loc, values);
-    if (branch.elseBlock()->empty() || !branch.elseBlock()->back().hasTrait<OpTrait::IsTerminator>()) {
-      builder.setInsertionPointToStart(branch.elseBlock());
-      scf::YieldOp::create(builder, loc, otherwise);
-    }
-    return SmallVector<Value>(branch.getResults());
-  }
-
   /// Moves to the row. Returns the condition for the thread to have it, or null if every thread does.
   Value enter(int64_t row) {
     Value place = frame.add(held.layout.firstM, row), valid = hasSums();
@@ -119,7 +100,7 @@ private:
         if (isStored(slice))
           carried.push_back(together(slice, first));
     size_t accumulators = nest.getAccs().size(), stored = (carried.size() - accumulators) / runs.size();
-    carried = where(enter(row), carried, [&] {
+    carried = emitIf(builder, loc, enter(row), carried, [&] {
       frame.indices[plan.contraction.n] = frame.offsets[plan.contraction.n];
       body.enterRow();
       SmallVector<Value> now = carried;
@@ -145,7 +126,7 @@ private:
   /// Emits a run if it is in the tile, and returns the accumulators and the values stored to tiles.
   SmallVector<Value> emitRun(size_t first, ArrayRef<Value> before) {
     Value place = frame.add(held.layout.firstN, held.layout.offsets[first].n);
-    return where(enter(plan.contraction.n, place, plan.tiling.n), before, [&] {
+    return emitIf(builder, loc, enter(plan.contraction.n, place, plan.tiling.n), before, [&] {
       SliceValues registers;
       for (auto &[slice, tile] : held.tiles)
         registers[slice] = together(slice, first);
@@ -219,10 +200,8 @@ private:
                                         arith::ConstantIntOp::create(builder, loc, 0, 32));
     int64_t place = 0;
     for (int64_t row : llvm::make_first_range(rows)) {
-      where(frame.both(leads, enter(row)), {}, [&] {
-        body.storeAccumulator(i, vector::ExtractOp::create(builder, loc, all, place));
-        return SmallVector<Value>();
-      });
+      emitIf(builder, loc, frame.both(leads, enter(row)),
+             [&] { body.storeAccumulator(i, vector::ExtractOp::create(builder, loc, all, place)); });
       ++place;
     }
   }

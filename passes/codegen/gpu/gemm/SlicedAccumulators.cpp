@@ -2,12 +2,12 @@
 // theirs to shared memory first.
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -53,21 +53,15 @@ SmallVector<Value> tilewright::addUp(ContractionFrame &frame, const GemmTiling &
     scf::YieldOp::create(builder, loc);
   }
   NVVM::Barrier0Op::create(builder, loc);
-  SmallVector<Type> types(accumulators.getTypes());
-  auto branch = scf::IfOp::create(builder, loc, types, keeps, /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, accumulators);
-    builder.setInsertionPointToEnd(branch.thenBlock());
+  SmallVector<Value> sums = emitIf(builder, loc, keeps, accumulators, [&] {
     SmallVector<Value> whole(accumulators);
     for (int64_t other = 0; other < tiling.kSlices - 1; ++other)
       for (int64_t i = 0; i < count; ++i) {
         Value part = memref::LoadOp::create(builder, loc, memory, place(frame.constant(other), i));
         whole[i] = plus(builder, loc, whole[i], part);
       }
-    scf::YieldOp::create(builder, loc, whole);
-  }
+    return whole;
+  });
   NVVM::Barrier0Op::create(builder, loc); // the next copies overwrite what was read
-  return SmallVector<Value>(branch.getResults());
+  return sums;
 }

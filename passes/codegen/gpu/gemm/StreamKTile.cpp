@@ -3,10 +3,10 @@
 // continue, and adds their partial sums in order.
 #include "passes/codegen/gpu/gemm/StreamKTile.h"
 
+#include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/gpu/gemm/SlicedAccumulators.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -67,26 +67,16 @@ void tilewright::completeTile(ContractionFrame &frame, const StepShare &share, V
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   PartialRow row(frame, share.partials);
-  auto where = [&](Value condition, llvm::function_ref<void()> body) {
-    auto branch = scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    body();
-  };
   Value one = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value goesOn = arith::XOrIOp::create(builder, loc, share.begins, one);
-  where(frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, accumulators); });
-  where(share.isLast, [&] { share.syncGrid(builder); });
-  where(share.begins, [&] {
+  emitIf(builder, loc, frame.both(goesOn, row.isHolder()), [&] { row.store(share.own, accumulators); });
+  emitIf(builder, loc, share.isLast, [&] { share.syncGrid(builder); });
+  emitIf(builder, loc, share.begins, [&] {
     Value end = share.endRow;
     if (Value holds = row.isHolder()) // threads with duplicates store nothing, so they skip the loop
       end = arith::SelectOp::create(builder, loc, holds, end, share.nextRow);
-    auto loop = scf::ForOp::create(builder, loc, share.nextRow, end, frame.constant(1), accumulators);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(loop.getBody());
-      scf::YieldOp::create(builder, loc, row.addTo(loop.getRegionIterArgs(), loop.getInductionVar()));
-    }
+    auto loop = emitFor(builder, loc, share.nextRow, end, frame.constant(1), accumulators,
+                        [&](Value other, ValueRange sums) { return row.addTo(sums, other); });
     store(SmallVector<Value>(loop.getResults()));
   });
 }
