@@ -77,6 +77,22 @@ def _holds(model: onnx.ModelProto, program: tilewright.Program) -> None:
     assert relative_error(actual, expected) <= tolerance(actual.dtype)
 
 
+def test_windows_are_read_in_place_or_stored_as_the_plan_says() -> None:
+    """The scope of the edge from the windows to their contraction says which; both compute the same."""
+    model = _CASES["dilated"].model()
+    scopes = {}
+    for policy in ("greedy", "unfused"):
+        program = tilewright.compile(model, "cpu", policy=policy, tuning=False)
+        assert program.plan is not None
+        contractions = {
+            op.id for k in program.plan.kernels for p in k.groups for op in p.ops if op.micro_kernel
+        }
+        scopes[policy] = {edge.scope for edge in program.plan.edges if edge.consumer in contractions}
+        again = tilewright.compile(model, "cpu", plan=program.plan, tuning=False)
+        _holds(model, again)
+    assert scopes == {"greedy": {"thread"}, "unfused": {"launch"}}
+
+
 @pytest.mark.parametrize("name", _CASES)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_convolution_is_right(name: str, dtype: str) -> None:
