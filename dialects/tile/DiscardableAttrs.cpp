@@ -62,6 +62,11 @@ static bool isSwizzledShape(Attribute value) {
   return shape && shape.size() == 2 && shape[0] > 0 && shape[1] > 0;
 }
 
+static bool isAccesses(Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  return list && llvm::all_of(list, llvm::IsaPred<AccessAttr>);
+}
+
 static bool isArrays(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   return list && llvm::all_of(list, llvm::IsaPred<DenseI64ArrayAttr>);
@@ -98,6 +103,8 @@ static const Declaration kDeclarations[] = {
     {kRepeatedAttr, isOf<DenseI64ArrayAttr>, "an i64 array", isOneOf<ProgramOp>, "tile.program"},
     {kStepsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp>, "tile.subprogram"},
     {kResidentAttr, isPairs, "an i64 array of pairs", isOneOf<SubprogramOp, ParallelOp>,
+     "tile.subprogram and tile.parallel"},
+    {kAccessesAttr, isAccesses, "an array of #tile.access", isOneOf<SubprogramOp, ParallelOp>,
      "tile.subprogram and tile.parallel"},
     {kClusterAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, ComputeOp, FunctionOpInterface>,
      "tile.subprogram, tile.parallel, tile.compute and functions"},

@@ -76,6 +76,10 @@ inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
 /// tile.
 inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 
+/// On a `tile.subprogram` for a GPU: an array of `#tile.access`, for its inputs, then its results. On a `tile.parallel`:
+/// the same for the bindings of its program. Without it, all are derived.
+inline constexpr llvm::StringLiteral kAccessesAttr = "tile.accesses";
+
 /// On a `tile.parallel` and its kernel function: an i64, the number of neighbouring blocks that form a cluster. On a
 /// `tile.copy`: the same number, for a tile whose copy the cluster shares.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";

@@ -106,6 +106,22 @@ def Tile_Operands : I32EnumAttr<"Operands", "a choice of the two operands of a c
   let genSpecializedAttr = 0;
 }
 
+def Tile_Access : I32EnumAttr<"Access", "how the threads of a block access its tile of a tensor in global memory", [
+    I32EnumAttrCase<"derived", 0>, I32EnumAttrCase<"whole", 1>, I32EnumAttrCase<"direct", 2>]> {
+  let cppNamespace = "::tilewright::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_AccessAttr : EnumAttr<Tile_Dialect, Tile_Access, "access"> {
+  let summary = "how the threads of a block access its tile of a tensor in global memory";
+  let description = [{
+    With `whole`, they copy the tile between global and shared memory, in order of
+    addresses; with `direct`, each thread accesses the elements that it computes with.
+    `derived` is the one of both that touches fewer sectors of memory.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Tile_Unit : I32EnumAttr<"Unit", "the unit of a term of a predicted cost", [
     I32EnumAttrCase<"seconds", 0, "s">, I32EnumAttrCase<"bytes", 1, "B">, I32EnumAttrCase<"one", 2, "1">]> {
   let cppNamespace = "::tilewright::tile";

@@ -79,6 +79,14 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     return DenseI64ArrayAttr::get(&getContext(), pairs);
   }
 
+  /// Translates how a part accesses its inputs and results to the program's bindings.
+  ArrayAttr accessesOf(ArrayAttr accesses, ArrayRef<Value> own, unsigned bindings) {
+    SmallVector<Attribute> all(bindings, AccessAttr::get(&getContext(), Access::derived));
+    for (auto [binding, access] : llvm::zip(own, accesses))
+      all[cast<BlockArgument>(binding).getArgNumber()] = access;
+    return ArrayAttr::get(&getContext(), all);
+  }
+
   /// Lowers the subprograms of one kernel. A part that reads the results of earlier parts waits for them at a grid
   /// barrier.
   void lower(ArrayRef<SubprogramOp> parts, ModuleOp kernels, StringRef name) {
@@ -123,6 +131,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
       PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
       if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kResidentAttr))
         body.back().setAttr(kResidentAttr, keepsOf(keeps.asArrayRef(), own));
+      if (auto accesses = part->getAttrOfType<ArrayAttr>(kAccessesAttr))
+        body.back().setAttr(kAccessesAttr, accessesOf(accesses, own, body.getNumArguments()));
     }
     name = shareEqual(program);
     builder.setInsertionPointAfter(last);

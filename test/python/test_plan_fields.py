@@ -328,6 +328,10 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
         "gemm: only a contraction with a micro kernel on a GPU has one",
     ),
     "a cluster": (_set(_part, cluster=2), "cluster 2: a processor has none, so it must be 1"),
+    "a tile that is copied": (
+        _do(lambda p: _part(p)["tensors"][0].update(access="whole")),
+        "has an access, which only GPUs support",
+    ),
 }
 ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "no threads": (_set(_part, threads=0, group=0), "a block of 0 threads"),
@@ -393,6 +397,14 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "shared tiles that are whole anyway": (
         _do(lambda p: _part(p).update(steps=-(-TERMS // _gemm(p)["step"]), workgroups=1)),
         "steps: each workgroup has the same number of whole tiles anyway",
+    ),
+    "no such access": (
+        _do(lambda p: _part(p)["tensors"][0].update(access="hello")),
+        r"expected one of derived, whole, direct at plan.kernels.*tensors\[0\].access",
+    ),
+    "a copied tile of a contraction": (
+        _do(lambda p: _part(p)["tensors"][0].update(access="whole")),
+        "access: the part's contractions copy their operands step by step",
     ),
     "clusters that are no power of two": (
         _set(_part, cluster=3),

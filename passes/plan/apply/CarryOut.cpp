@@ -10,6 +10,7 @@
 #include "passes/plan/ir/Partition.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "passes/support/AffineAlgebra.h"
@@ -52,6 +53,8 @@ public:
       subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
     if (part.cluster > 1)
       subprogram->setAttr(kClusterAttr, builder.getI64IntegerAttr(part.cluster));
+    if (ArrayAttr own = accesses(builder, inputs.size(), outputs))
+      subprogram->setAttr(kAccessesAttr, own);
     if (SmallVector<int64_t> keeps = residentInputs(); !keeps.empty())
       subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())
@@ -82,6 +85,29 @@ private:
         if (tensor.lifetime == tile::Lifetime::stream && tensor.tensor == resultName(graph, cast<OpResult>(output)))
           results.push_back(i);
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
+  }
+
+  /// Returns how blocks access each input and each result, or null if all of that is derived.
+  ArrayAttr accesses(OpBuilder &builder, size_t inputs, ArrayRef<Value> outputs) const {
+    unsigned first = 0; // number of the group's first input in the kernel
+    for (const GroupPlan &before : ArrayRef(kernel.groups).take_front(&part - kernel.groups.data()))
+      first += groupInputs(graph, choiceOf(plan, graph, before)).size();
+    SmallVector<std::string> names;
+    for (size_t input = 0; input < inputs; ++input)
+      names.push_back("in" + std::to_string(first + input));
+    for (Value output : outputs)
+      names.push_back(resultName(graph, cast<OpResult>(output)));
+    bool isStated = false;
+    SmallVector<Attribute> found;
+    for (StringRef name : names) {
+      tile::Access access = tile::Access::derived;
+      for (const TensorPlan &tensor : part.tensors)
+        if (tensor.tensor == name && tensor.access != tile::Access::derived)
+          access = tensor.access;
+      isStated |= access != tile::Access::derived;
+      found.push_back(tile::AccessAttr::get(builder.getContext(), access));
+    }
+    return isStated ? builder.getArrayAttr(found) : ArrayAttr();
   }
 
   /// Returns pairs of the number of a resident tile and the group's input that it is a tile of, both for tiles that the

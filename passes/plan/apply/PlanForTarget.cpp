@@ -150,10 +150,15 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
     if (op.gemm && (!target.traits.threadBlocks || op.microKernel.empty()))
       return "op " + std::to_string(op.id) + ": gemm: only a contraction with a micro kernel on a GPU has one";
   }
+  bool contracts = llvm::any_of(part.ops, [](const OpPlan &op) { return !op.microKernel.empty(); });
+  for (const TensorPlan &tensor : part.tensors)
+    if (contracts && target.traits.threadBlocks && tensor.access == tile::Access::whole)
+      return "tensor " + tensor.tensor + ": access: the part's contractions copy their operands step by step";
   if (!target.traits.threadBlocks)
     for (const TensorPlan &tensor : part.tensors)
-      if (!tensor.layout.empty())
-        return "tensor " + tensor.tensor + " has a layout, which only GPUs support";
+      if (!tensor.layout.empty() || tensor.access != tile::Access::derived)
+        return "tensor " + tensor.tensor + (tensor.layout.empty() ? " has an access" : " has a layout") +
+               ", which only GPUs support";
   return "";
 }
 

@@ -86,6 +86,8 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
   for (const TensorPlan &tensor : part.tensors) {
     os << "    tensor " << tensor.tensor << " in " << tile::stringifySpace(tensor.space) << " for the "
        << tile::stringifyLifetime(tensor.lifetime);
+    if (tensor.access != tile::Access::derived)
+      os << ", access " << tile::stringifyAccess(tensor.access);
     for (const LayoutStep &step : tensor.layout)
       os << ", " << tile::stringifyLayoutKind(step.kind) << " " << list(step.arguments);
     os << "\n";

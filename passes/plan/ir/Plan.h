@@ -35,6 +35,7 @@ struct TensorPlan {
   tile::Space space = tile::Space::global;
   tile::Lifetime lifetime = tile::Lifetime::kernel; ///< `stream`: that of the kernel, with stores that bypass caches
   std::vector<LayoutStep> layout; ///< empty: dense row-major
+  tile::Access access = tile::Access::derived; ///< on a GPU, how a block accesses its tile of an input or a result
 };
 
 /// Traffic of a group's contractions between one level of memory and the next, in the loop order of their code.
@@ -76,9 +77,6 @@ struct GroupPlan {
   int64_t cluster = 1;
   std::vector<TensorPlan> tensors;
   std::vector<LevelMovement> movement; ///< by cache, innermost first; empty if the contractions form no chain
-};
-
-/// A tensor that groups of two phases access by the same tiles, so each block keeps its tile in shared memory across
 
   /// Returns the plan of an op of the group.
   const OpPlan &op(unsigned id) const;
@@ -86,6 +84,9 @@ struct GroupPlan {
   int64_t numTiles() const;
   /// Returns true if an input has a layout, which then is that of the rhs of the group's only contraction.
   bool hasLayout() const;
+};
+
+/// A tensor that groups of two phases access by the same tiles, so each block keeps its tile in shared memory across
 /// the barrier between them.
 struct ResidentTile {
   unsigned writer = 0, writerInput = 0; ///< a group of the kernel, and the number of its input
@@ -99,12 +100,12 @@ struct KernelPlan {
   std::vector<ResidentTile> residentTiles;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
   std::string bound; ///< the slowest resource: "arithmetic", "latency", or the level whose bandwidth limits the kernel
-};
-
-/// A producer-consumer edge. Every edge between two tensor expressions of the block has exactly one entry.
 
   /// Returns the threads of a block, which all groups share; 0 on CPUs.
   int64_t threads() const;
+};
+
+/// A producer-consumer edge. Every edge between two tensor expressions of the block has exactly one entry.
 struct EdgePlan {
   unsigned producer, result, consumer, input;
   tile::Scope scope = tile::Scope::launch;

@@ -39,7 +39,8 @@ template <typename Mapper> void mapFields(Mapper &map, TensorPlan &record) {
   map.required("tensor", record.tensor)
       .required("space", record.space)
       .required("lifetime", record.lifetime)
-      .optional("layout", record.layout);
+      .optional("layout", record.layout)
+      .optional("access", record.access);
 }
 
 template <typename Mapper> void mapFields(Mapper &map, Numerics &record) {
@@ -328,6 +329,7 @@ constexpr StringLiteral kExpected<tile::Scope> = "expected one of thread, warp, 
 template <>
 constexpr StringLiteral kExpected<tile::Space> = "expected one of register, block, cluster, global, host";
 template <> constexpr StringLiteral kExpected<tile::Lifetime> = "expected one of tile, workgroup, kernel, stream";
+template <> constexpr StringLiteral kExpected<tile::Access> = "expected one of derived, whole, direct";
 template <> constexpr StringLiteral kExpected<tile::Unit> = "expected one of s, B, 1";
 template <> constexpr StringLiteral kExpected<tile::LayoutKind> = "expected one of pad, permute, split, swizzle";
 template <> constexpr StringLiteral kExpected<tile::Residency> = "expected step or walk";

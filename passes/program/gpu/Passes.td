@@ -33,9 +33,11 @@ def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
     of whole vectors. On targets with clusters, an input that all blocks read is
     copied once per cluster, between two `tile.sync <cluster>`, if its repeated reads
     would cost too much otherwise (`tile.cluster` on the part is the number of
-    blocks). If a block has too little memory, there is a missed remark. Programs for
-    a CPU do not change.
-    See test/passes/program/gpu/stage-tiles.mlir and test/passes/codegen/gpu/clusters.mlir.
+    blocks). If a block has too little memory, there is a missed remark. Where the
+    plan states the access to a tensor (`tile.accesses`), it is as stated, or an
+    error. Programs for a CPU do not change.
+    See test/passes/program/gpu/stage-tiles.mlir, stage-tiles-errors.mlir and
+    test/passes/codegen/gpu/clusters.mlir.
   }];
   let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
   let statistics = [Statistic<"numStaged", "staged", "inputs and outputs that are copied as a whole">,

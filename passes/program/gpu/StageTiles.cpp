@@ -152,6 +152,9 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
     int64_t threads = threadsOf(program);
     for (auto part : program.getBody().getOps<ParallelOp>()) {
       SmallVector<StagedTile> tiles = chooseStagedTiles(part, threads, *known);
+      if (failed(checkStated(part, tiles)))
+        return signalPassFailure();
+      part->removeAttr(kAccessesAttr);
       for (const StagedTile &tile : tiles)
         if (!tile.fits)
           decline(part, tile);
@@ -166,6 +169,24 @@ struct StageTiles : tilewright::impl::StageTilesBase<StageTiles> {
         return signalPassFailure();
       }
     }
+  }
+
+  /// Checks that all tiles are copied as a whole for which the plan states it.
+  LogicalResult checkStated(ParallelOp part, ArrayRef<StagedTile> tiles) {
+    for (BlockArgument binding : part->getBlock()->getArguments()) {
+      if (statedAccess(part, binding) != Access::whole)
+        continue;
+      auto tile = llvm::find_if(tiles, [&](const StagedTile &tile) { return tile.slice == binding; });
+      if (tile == tiles.end())
+        return part.emitError("the tile of binding ")
+               << binding.getArgNumber() << " cannot be copied as a whole: that takes nests outside of loops and "
+               << "contractions that access a box of it, in runs of whole sectors, and never both read and write it";
+      if (!tile->fits)
+        return part.emitError("the tile of binding ")
+               << binding.getArgNumber() << " cannot be copied as a whole: a block has no room for "
+               << tile->bytes << " bytes more";
+    }
+    return success();
   }
 
   void decline(ParallelOp part, const StagedTile &tile) {

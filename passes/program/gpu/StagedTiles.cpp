@@ -4,6 +4,7 @@
 #include "passes/support/BestFit.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/Slices.h"
 #include "passes/program/gpu/AccessSectors.h"
 #include "passes/program/gpu/ClusterAttr.h"
@@ -19,9 +20,11 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr double kWorthCopying = 1.05; ///< staging pays if direct accesses touch this many times the sectors of a copy
+/// Staging pays if direct accesses touch this many times the sectors of a copy, which are counted exactly. A copy takes
+/// instructions and a barrier besides, which a few sectors less do not make up for.
+constexpr double kWorthCopying = 1.05;
 
-struct Access {
+struct NestAccess {
   ComputeOp compute;
   Operation *op;
   AffineMap map;
@@ -73,26 +76,29 @@ private:
   static bool isGlobal(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::global; }
   static int64_t offsetBytes(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
-  void consider(Value slice, ArrayRef<Access> accesses, bool isOutput) {
+  void consider(Value slice, ArrayRef<NestAccess> accesses, bool isOutput) {
     StagedTile tile;
     tile.slice = slice;
     tile.isOutput = isOutput;
     auto type = cast<SliceType>(slice.getType());
-    for (const Access &access : accesses)
+    for (const NestAccess &access : accesses)
       if (!place(tile, type, access))
         return;
     if (!isOneRun(type.getShape(), tile.sizes) && !isSectorRuns(type.getShape(), tile.sizes, type.getElementBytes()))
       return;
-    for (const Access &access : accesses)
+    for (const NestAccess &access : accesses)
       tile.directSectors += accessSectors(access.compute, shape, type, access.map);
     tile.stagedSectors = copySectors(tile, type);
     if (isCommon(tile))
       tile.cluster = clusterOf(part);
     tile.stagedSectors /= static_cast<double>(tile.cluster);
-    if (tile.directSectors <= kWorthCopying * tile.stagedSectors)
+    Access stated = statedAccess(part, slice);
+    bool pays = tile.directSectors > kWorthCopying * tile.stagedSectors, isWhole = stated == Access::whole;
+    if (stated == Access::direct || !(pays || isWhole))
       return;
     reuseBuffer(tile, type, accesses);
-    tile.fits = bytes + tile.bytes <= target.blockBytes && (isReadByRows(tile) || leavesBlocks(tile.bytes)) &&
+    tile.fits = bytes + tile.bytes <= target.blockBytes &&
+                (isWhole || isReadByRows(tile) || leavesBlocks(tile.bytes)) &&
                 staysResident(part->getParentOfType<ProgramOp>(), bytes + tile.bytes, target);
     if (tile.fits)
       bytes += tile.bytes;
@@ -101,7 +107,7 @@ private:
 
   /// Merges the tile of this access into `tile`. Returns false if it differs from the tile of earlier accesses, or is
   /// not a box.
-  bool place(StagedTile &tile, SliceType type, const Access &access) {
+  bool place(StagedTile &tile, SliceType type, const NestAccess &access) {
     ComputeOp compute = access.compute;
     SmallVector<int64_t> sizes, gridDims;
     llvm::SmallBitVector used(compute.getSizes().size());
@@ -184,7 +190,7 @@ private:
 
   /// Reuses buffers: an input that the nests already hold in a buffer of the same shape needs no other, and an output
   /// can take the buffer of an input that is read for the last time at the point where the output is written.
-  void reuseBuffer(StagedTile &tile, SliceType type, ArrayRef<Access> accesses) {
+  void reuseBuffer(StagedTile &tile, SliceType type, ArrayRef<NestAccess> accesses) {
     int64_t elements = 1;
     for (int64_t size : tile.sizes)
       elements *= size;
@@ -198,7 +204,7 @@ private:
         }
       return;
     }
-    for (const Access &access : accesses)
+    for (const NestAccess &access : accesses)
       if (Value held = heldBuffer(tile, access)) {
         tile.held = held;
         tile.bytes -= offsetBytes(bufferBytes(held.getDefiningOp<AllocOp>()));
@@ -207,7 +213,7 @@ private:
   }
 
   /// Returns the buffer in which a nest stores what it loads for later nests.
-  Value heldBuffer(const StagedTile &tile, const Access &access) {
+  Value heldBuffer(const StagedTile &tile, const NestAccess &access) {
     auto load = cast<LoadOp>(access.op);
     if (load.getGuard())
       return {};
@@ -234,7 +240,7 @@ private:
 
   static bool isResident(Value buffer) { return buffer && residentTileNumber(buffer.getDefiningOp<AllocOp>()) >= 0; }
 
-  bool sharesPlace(const StagedTile &input, const StagedTile &output, Access write) {
+  bool sharesPlace(const StagedTile &input, const StagedTile &output, NestAccess write) {
     if (isResident(input.held))
       return false; // a later phase reads it
     auto type = cast<SliceType>(input.slice.getType()), own = cast<SliceType>(output.slice.getType());
@@ -248,7 +254,7 @@ private:
     auto isEarlierOrSamePoint = [&](ComputeOp reader, AffineMap at) {
       return reader == write.compute ? at == map : reader->isBeforeInBlock(write.compute);
     };
-    for (const Access &read : loads[input.slice])
+    for (const NestAccess &read : loads[input.slice])
       if (!isEarlierOrSamePoint(read.compute, localMapOf(input, read.map)))
         return false;
     if (!input.held)
@@ -280,11 +286,17 @@ private:
   const Target &target;
   int64_t bytes = 0;                                         ///< bytes of all buffers, including those that could share
                                                              ///< memory
-  llvm::MapVector<Value, SmallVector<Access>> loads, stores; ///< accesses to bindings
+  llvm::MapVector<Value, SmallVector<NestAccess>> loads, stores; ///< accesses to bindings
   llvm::SmallPtrSet<Value, 4> accumulated;
   SmallVector<StagedTile> staged;
 };
 } // namespace
+
+Access tilewright::statedAccess(ParallelOp part, Value slice) {
+  auto accesses = part->getAttrOfType<ArrayAttr>(kAccessesAttr);
+  auto binding = dyn_cast<BlockArgument>(slice);
+  return accesses && binding ? cast<AccessAttr>(accesses[binding.getArgNumber()]).getValue() : Access::derived;
+}
 
 AffineMap tilewright::startOf(const StagedTile &tile, ParallelOp part) {
   MLIRContext *context = part.getContext();

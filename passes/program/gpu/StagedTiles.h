@@ -1,4 +1,6 @@
-// Decides which tiles of a part's bindings a block copies as a whole, for tile-stage-tiles. Pure.
+// Decides which tiles of a part's bindings a block copies as a whole, for tile-stage-tiles: those for which the plan
+// states it, and where it leaves that open, those for which fewer sectors of memory are touched so. The sectors follow
+// from the nests and from which thread takes which element, which a plan does not state. Pure.
 #ifndef TILEWRIGHT_PROGRAM_GPU_STAGEDTILES_H
 #define TILEWRIGHT_PROGRAM_GPU_STAGEDTILES_H
 
@@ -24,7 +26,10 @@ struct StagedTile {
   void print(llvm::raw_ostream &os) const;
 };
 
-/// Returns the tiles for which staging pays, inputs first. `threads` is the number of threads per block.
+/// Returns how the plan says that the part accesses its tile of a slice.
+tile::Access statedAccess(tile::ParallelOp part, mlir::Value slice);
+
+/// Returns the tiles to stage, inputs first. `threads` is the number of threads per block.
 llvm::SmallVector<StagedTile> chooseStagedTiles(tile::ParallelOp part, int64_t threads, const Target &target);
 
 /// Returns the map from the offsets of the part's tile to the element of the binding where the tile starts.

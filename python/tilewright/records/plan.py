@@ -61,6 +61,9 @@ class TensorPlan:
     space: str
     lifetime: str
     layout: list[LayoutStep] = field(default_factory=list)
+    access: str = "derived"
+    """On a GPU, how a block accesses its tile of an input or a result: "whole" (copied as a whole), "direct" (thread by
+    thread), or "derived": the one of both that touches fewer sectors of memory."""
 
 
 @dataclass

@@ -242,3 +242,60 @@ tile.program @leaves_runs_of_parts_of_sectors outputs 1 {
   }
   }
 }
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// The plan states that threads access rows directly, though these start anywhere in a sector.
+// CHECK-LABEL: tile.program @accesses_directly_what_is_stated
+// CHECK-NOT: tile.accesses
+// CHECK-NOT: tile.alloc
+// CHECK: return
+module {
+tile.program @accesses_directly_what_is_stated outputs 1 {
+^bb0(%x: !tile.slice<77x321xf32, global>, %y: !tile.slice<77xf32, global>):
+  tile.parallel [77] tiles [1] workgroups 77 attributes {tile.accesses = [#tile.access<direct>, #tile.access<derived>], tile.threads = 128 : i64, tile.group = 128 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [77, 321] sizes [1, 321] offsets [0] (%i) vector 1 reduce [1]
+        into (%y : !tile.slice<77xf32, global>) at [#acc] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<77x321xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+func.func @end() {
+  return
+}
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#acc = affine_map<(d0, d1)[s0, s1] -> (d0)>
+
+// Rows of 128 elements are whole sectors, so a copy touches as many; the plan states it nevertheless.
+// CHECK-LABEL: tile.program @copies_what_is_stated
+// CHECK: %[[ROW:.*]] = tile.alloc {{.*}} : <1x128xf32, block>
+// CHECK: tile.sync <block>
+// CHECK: tile.load %[[ROW]]
+tile.program @copies_what_is_stated outputs 1 {
+^bb0(%x: !tile.slice<77x128xf32, global>, %y: !tile.slice<77xf32, global>):
+  tile.parallel [77] tiles [1] workgroups 77 attributes {tile.accesses = [#tile.access<whole>, #tile.access<derived>], tile.threads = 32 : i64, tile.group = 32 : i64} {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [77, 128] sizes [1, 128] offsets [0] (%i) vector 1 reduce [1]
+        into (%y : !tile.slice<77xf32, global>) at [#acc] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<77x128xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
