@@ -174,14 +174,29 @@ TEST_F(GreedyPlannerTest, single_dispatches_are_an_option) {
   EXPECT_EQ(reasonFor(plan, 0), "IREE runs it as one dispatch by itself");
 }
 
-TEST_F(GreedyPlannerTest, movement_alone_is_left) {
-  TensorGraph graph = parse(R"(
-func.func @move(%x: tensor<37x53xf32>) -> tensor<53x37xf32> {
-  %e = tensor.empty() : tensor<53x37xf32>
-  %t = linalg.transpose ins(%x : tensor<37x53xf32>) outs(%e : tensor<53x37xf32>) permutation = [1, 0]
-  return %t : tensor<53x37xf32>
-})");
-  EXPECT_EQ(reasonFor(planFor(graph), 0), "movement that no Tilewright kernel computes with");
+/// The text of a graph with an op of ours, a transpose that shares nothing with it, and a function of floats.
+static std::string withMovement(StringRef element) {
+  return llvm::formatv(R"(
+func.func @moves(%x: tensor<37x53xf32>, %y: tensor<41x59xf32>, %z: tensor<7x{0}>)
+    -> (tensor<37x53xf32>, tensor<59x41xf32>, tensor<7x{0}>) {{
+  %e = tensor.empty() : tensor<37x53xf32>
+  %a = linalg.exp ins(%x : tensor<37x53xf32>) outs(%e : tensor<37x53xf32>) -> tensor<37x53xf32>
+  %f = tensor.empty() : tensor<59x41xf32>
+  %t = linalg.transpose ins(%y : tensor<41x59xf32>) outs(%f : tensor<59x41xf32>) permutation = [1, 0]
+  %g = tensor.empty() : tensor<7x{0}>
+  %b = linalg.exp ins(%z : tensor<7x{0}>) outs(%g : tensor<7x{0}>) -> tensor<7x{0}>
+  return %a, %t, %b : tensor<37x53xf32>, tensor<59x41xf32>, tensor<7x{0}>
+})", element).str();
+}
+
+TEST_F(GreedyPlannerTest, movement_is_taken_where_iree_has_nothing_else_to_compute) {
+  TensorGraph graph = parse(withMovement("f32"));
+  EXPECT_EQ(reasonFor(planFor(graph), 1), "taken");
+}
+
+TEST_F(GreedyPlannerTest, movement_is_left_beside_ops_that_are_left) {
+  TensorGraph graph = parse(withMovement("f64"));
+  EXPECT_EQ(reasonFor(planFor(graph), 1), "movement that no Tilewright kernel computes with");
 }
 
 } // namespace
