@@ -42,7 +42,7 @@ func.func @product(%a: tensor<{0}x{1}xf16>, %b: tensor<{1}x{2}xf16>) -> tensor<{
     return nullptr;
   }
 
-  static std::vector<int64_t> argumentsOf(const TensorPlan &tensor, llvm::StringRef kind) {
+  static std::vector<int64_t> argumentsOf(const TensorPlan &tensor, tile::LayoutKind kind) {
     for (const LayoutStep &step : tensor.layout)
       if (step.kind == kind)
         return step.arguments;
@@ -59,9 +59,9 @@ TEST_F(TileImagesTest, AWeightOfALargeProductIsStoredByTiles) {
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->tensor, "in1");
   // Steps have K = 64, and the last one is padded. Whole tiles need no more columns.
-  EXPECT_EQ(argumentsOf(*weight, "pad"), (std::vector<int64_t>{1024, 2048}));
-  EXPECT_EQ(argumentsOf(*weight, "split"), (std::vector<int64_t>{2048, 16, 64}));
-  EXPECT_EQ(argumentsOf(*weight, "swizzle"), (std::vector<int64_t>{8}));
+  EXPECT_EQ(argumentsOf(*weight, tile::LayoutKind::pad), (std::vector<int64_t>{1024, 2048}));
+  EXPECT_EQ(argumentsOf(*weight, tile::LayoutKind::split), (std::vector<int64_t>{2048, 16, 64}));
+  EXPECT_EQ(argumentsOf(*weight, tile::LayoutKind::swizzle), (std::vector<int64_t>{8}));
   EXPECT_EQ(whyNotLaidOut(plan, graph, h200), "");
   EXPECT_TRUE(plainCopies(plan, graph, h200).empty());
 }
