@@ -3,6 +3,7 @@ resources."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -94,15 +95,21 @@ def test_workgroups_of_a_phase_share_tiles(tmp_path: Path) -> None:
         layers_behind_attention(64, 256, 1024, TensorProto.FLOAT16),
         _input(64, 256, TensorProto.FLOAT16),
     )
-    plan = tilewright.compile(model, "cuda:h200", tuning=False).plan
+    program = tilewright.compile(model, "cuda:h200", tuning=False)
+    plan = program.plan
     assert plan is not None
     (kernel,) = plan.kernels
     workgroups = max(part.workgroups for part in kernel.groups)
-    for part in kernel.groups:
-        if any(op.micro_kernel for op in part.ops):
-            part.steps, part.workgroups = 8, workgroups  # all of them meet at the barrier
+    phases = [part.phase for part in program.kernels[0].groups]
+    for part, phase in zip(kernel.groups, phases, strict=True):
         for op in part.ops:
+            if op.gemm is not None and phases.count(phase) == 1:
+                tiles = math.prod(-(-part.extents[dim] // part.tiles[dim]) for dim in part.grid)
+                steps = -(-part.extents[op.dims[-1]] // op.gemm.step)  # the last dim of a product is K
+                if tiles % workgroups != 0 and tiles * steps >= workgroups:
+                    part.steps, part.workgroups = steps, workgroups  # all of them meet at the barrier
             op.gemm = None  # chosen again: contractions whose tiles are shared prefetch nothing
+    assert any(part.steps > 0 for part in kernel.groups)
     program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=tmp_path, tuning=False)
     ran = simulate_program(program, tmp_path, [x])  # raises if a kernel has a bug
     assert ran.kernels[0].grid_barriers > max(part.phase for part in program.kernels[0].groups)
