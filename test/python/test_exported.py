@@ -176,6 +176,34 @@ def test_threads_may_be_others_than_planned(library: ctypes.CDLL, tmp_path: Path
         Opened(library, path, threads=65)
 
 
+def _scaled() -> Any:
+    """Builds relu(x · √gain), in which the root depends on a weight alone."""
+    g = GraphBuilder("scaled")
+    gain = g.op("Sqrt", g.constant(np.linspace(0.5, 2, 7, dtype=np.float32)))
+    g.output(g.op("Relu", g.op("Mul", g.input("x", [5, 7]), gain)), [5, 7])
+    return g.build()
+
+
+def test_values_of_weights_are_computed_when_a_program_is_exported(
+    library: ctypes.CDLL, tmp_path: Path
+) -> None:
+    program = tilewright.compile(_scaled(), threads=1)
+    assert program.metadata.launches is not None
+    assert program.metadata.launches.at_load
+    arrays = [np.random.default_rng(4).standard_normal((5, 7)).astype(np.float32)]
+    with Opened(library, program.export(tmp_path / "scaled.twp")) as opened:
+        assert opened.call(arrays) == [array.tobytes() for array in program(*arrays)]
+
+
+def test_values_of_weights_need_a_machine_that_can_compute_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tilewright.compile(_scaled(), target="x86-64-avx2", threads=1)
+    monkeypatch.setattr("tilewright.runtime.exported.missing_features", lambda features: ["avx2"])
+    with pytest.raises(tilewright.ProgramError, match="this machine lacks avx2"):
+        program.export(tmp_path / "scaled.twp")
+
+
 # Programs that IREE has to run are refused when they are exported.
 
 

@@ -21,7 +21,7 @@ from tilewright.runtime.held import HeldFile
 from tilewright.runtime.launch_loops import ALIGNMENT
 from tilewright.runtime.launches import LaunchPlan, shape_of, size_of
 from tilewright.runtime.metadata import Metadata
-from tilewright.runtime.processor import linux_name, needed_features
+from tilewright.runtime.processor import linux_name, missing_features, needed_features
 from tilewright.runtime.slots import MovingSlot, SlottedPlan, assign_slots
 
 _MAGIC = b"tilewrt\1"
@@ -41,6 +41,13 @@ def exported(
     if plan is None or signature is None or any(spec.has_default for spec in signature.inputs):
         reason, hint = _refusal(metadata)
         raise ProgramError(f"it cannot be exported: {reason}", where=metadata.entry, hint=hint)
+    if plan.at_load and (missing := missing_features(metadata.features)):
+        raise ProgramError(
+            f"it cannot be exported here: values that depend on weights alone are computed by code for "
+            f"{metadata.target}, and this machine lacks {', '.join(missing)}",
+            where=metadata.entry,
+            hint="export it on a machine that can run it",
+        )
     slotted = assign_slots(plan, len(signature.inputs))
     constants = Constants(plan, module, weights)
     code = _code(module, plan)
