@@ -1,12 +1,10 @@
-"""Exported programs, run by the library for C: the bits of the program in Python, and an error for every misuse."""
+"""Exported programs, run by the library for C: the bits of the program in Python, and the signature."""
 
 from __future__ import annotations
 
 import ctypes
 import shutil
-import struct
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,8 @@ import numpy as np
 import pytest
 import tilewright
 from click.testing import CliRunner
+from exported_cases import Opened
+from exported_cases import library as library
 from onnx import TensorProto
 from tilewright.cli.main import cli
 from tilewright.reference.drawing import random_inputs
@@ -25,76 +25,8 @@ from benchmarks.workloads.builder import GraphBuilder
 
 Array = np.ndarray[Any, Any]
 
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "deploy.c"
-
-
-class Tensor(ctypes.Structure):
-    """`tw_tensor`"""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("dtype", ctypes.c_char_p),
-        ("rank", ctypes.c_size_t),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("bytes", ctypes.c_size_t),
-        ("alignment", ctypes.c_size_t),
-    )
-
-
-@pytest.fixture(scope="module")
-def library() -> ctypes.CDLL:
-    path = next(flag[2:] for flag in c_flags() if flag.startswith("-L"))
-    loaded = ctypes.CDLL(f"{path}/libtilewright_runtime.so")
-    loaded.tw_open.restype = ctypes.c_void_p
-    loaded.tw_error.restype = ctypes.c_char_p
-    loaded.tw_call.restype = ctypes.c_bool
-    for function in (loaded.tw_input, loaded.tw_output):
-        function.restype = ctypes.POINTER(Tensor)
-    for function in (loaded.tw_input_count, loaded.tw_output_count):
-        function.restype = ctypes.c_size_t
-    return loaded
-
-
-class Opened:
-    """A program that the library has opened."""
-
-    def __init__(self, library: ctypes.CDLL, path: Path, threads: int = 0) -> None:
-        """Raises `ValueError` with the library's error if it cannot be opened."""
-        self.library = library
-        self.handle = ctypes.c_void_p(library.tw_open(str(path).encode(), threads))
-        if not self.handle:
-            raise ValueError(self.error())
-        self.inputs = [self.library.tw_input(self.handle, i)[0] for i in range(self.count("input"))]
-        self.outputs = [self.library.tw_output(self.handle, i)[0] for i in range(self.count("output"))]
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.library.tw_close(self.handle)
-
-    def count(self, kind: str) -> int:
-        return int(getattr(self.library, f"tw_{kind}_count")(self.handle))
-
-    def error(self) -> str:
-        return str(self.library.tw_error().decode())
-
-    def call(self, arrays: Sequence[Array], *, misplaced: int = 0) -> list[bytes]:
-        """Returns the bytes of the results; raises `ValueError` with the library's error. Outputs begin `misplaced`
-        bytes behind a multiple of 64."""
-        given = [np.require(array, requirements=["C", "A"]) for array in arrays]
-        memory = [np.zeros(tensor.bytes + 128, np.uint8) for tensor in self.outputs]
-        starts = [-one.ctypes.data % 64 + misplaced for one in memory]
-        inputs = (ctypes.c_void_p * len(given))(*(array.ctypes.data for array in given))
-        outputs = (ctypes.c_void_p * len(memory))(
-            *(one.ctypes.data + start for one, start in zip(memory, starts, strict=True))
-        )
-        if not self.library.tw_call(self.handle, inputs, outputs):
-            raise ValueError(self.error())
-        return [
-            one[start : start + tensor.bytes].tobytes()
-            for one, start, tensor in zip(memory, starts, self.outputs, strict=True)
-        ]
 
 
 def _recurrence() -> Any:
@@ -234,82 +166,6 @@ def _sorted() -> Any:
     values, _ = g.ops("TopK", g.op("Relu", g.input("x", [4, 64])), g.ints([3]), results=2)
     g.output(values, [4, 3])
     return g.build()
-
-
-# Files that cannot be right are refused when they are opened.
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("exported") / "model.twp"
-    return tilewright.compile(stitch.softmax((7, 129)), threads=1).export(path).read_bytes()
-
-
-def _flipped(data: bytes, position: int) -> bytes:
-    return data[:position] + bytes([data[position] ^ 255]) + data[position + 1 :]
-
-
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (lambda data: data[:-1], "its size is wrong"),
-        (lambda data: data + b"\0", "its size is wrong"),
-        (lambda data: data[:20], "no program that `tilewright export` wrote"),
-        (lambda data: b"", "no program that `tilewright export` wrote"),
-        (lambda data: _flipped(data, 3), "no program that `tilewright export` wrote"),
-        (lambda data: _flipped(data, 7), "another version of Tilewright wrote it"),
-        (lambda data: _flipped(data, 40), "its checksum is wrong"),
-        (lambda data: _flipped(data, 24), "its size is wrong"),
-    ],
-)
-def test_a_damaged_file_is_refused(
-    damage: Any, reason: str, exported: bytes, library: ctypes.CDLL, tmp_path: Path
-) -> None:
-    path = tmp_path / "damaged.twp"
-    path.write_bytes(damage(exported))
-    with pytest.raises(ValueError, match=reason) as error:
-        Opened(library, path)
-    assert str(error.value).startswith(f"{path}: ")
-
-
-def test_a_missing_file_is_refused(library: ctypes.CDLL, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none\.twp: it cannot be read: No such file"):
-        Opened(library, tmp_path / "none.twp")
-
-
-def test_a_processor_without_a_feature_is_named(
-    exported: bytes, library: ctypes.CDLL, tmp_path: Path
-) -> None:
-    """The first feature of the description is renamed to one that no processor has."""
-    import zlib
-
-    start = 32 + 4 + struct.unpack_from("<I", exported, 32)[0] + 4
-    length = struct.unpack_from("<I", exported, start)[0]
-    changed = bytearray(exported)
-    changed[start + 4 : start + 4 + length] = b"x" * length
-    end = struct.unpack_from("<Q", exported, 16)[0]
-    struct.pack_into("<I", changed, 8, zlib.crc32(changed[32:end]))
-    path = tmp_path / "other.twp"
-    path.write_bytes(changed)
-    with pytest.raises(ValueError, match=f"but this processor lacks {'x' * length}"):
-        Opened(library, path)
-
-
-# Addresses that kernels cannot use are refused when the program is called.
-
-
-def test_a_misaligned_output_is_refused(exported: bytes, library: ctypes.CDLL, tmp_path: Path) -> None:
-    path = tmp_path / "model.twp"
-    path.write_bytes(exported)
-    x = np.zeros((7, 129), np.float32)
-    with Opened(library, path) as opened:
-        with pytest.raises(ValueError, match=r"output '\w+' is not at a multiple of 64 bytes"):
-            opened.call([x], misplaced=4)
-        assert not library.tw_call(opened.handle, None, None)
-        assert opened.error().endswith("has no address")
-
-
-# The example and the command line
 
 
 def test_the_example_computes_what_python_does(tmp_path: Path) -> None:
