@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tilewright.iree.versions import PINNED_IREE
-from tilewright.records.encoding import to_json
+from tilewright.records.encoding import camel_case, to_json
 from tilewright.records.plan import CostTerm
 from tilewright.records.report import FormReport, Kernel, LaunchEdge, NumericsReport
 from tilewright.runtime.processor import missing_features
@@ -58,7 +58,9 @@ def explain_text(
     if metadata.variants:
         lines += ["", _variants(metadata)]
     if metadata.seconds:
-        steps = ", ".join(f"{name} {value:.2f} s" for name, value in metadata.seconds.items())
+        steps = ", ".join(
+            f"{name.replace('_', ' ')} {value:.2f} s" for name, value in metadata.seconds.items()
+        )
         lines += ["", f"compiled in {sum(metadata.seconds.values()):.2f} s ({steps})"]
     for number, kernel in enumerate(report.kernels, start=1):
         lines += ["", *_kernel(number, kernel, metadata.resources.get(kernel.name), verbose=verbose)]
@@ -97,7 +99,7 @@ def explain_json(
         "shapes": [shape.to_json() for shape in shapes],
         "notes": list(metadata.notes),
         "cache": list(cache_notes),
-        "seconds": dict(metadata.seconds),
+        "seconds": {camel_case(name): value for name, value in metadata.seconds.items()},
         "iree": PINNED_IREE,
         "ireeFlags": list(metadata.iree_flags),
         "summary": to_json(summarize(report, iree_seconds=metadata.iree_seconds)),
