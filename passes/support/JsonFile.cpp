@@ -8,6 +8,8 @@
 using namespace mlir;
 
 LogicalResult tilewright::writeJson(Operation *op, StringRef path, const llvm::json::Value &value) {
+  if (path.empty())
+    return op->emitError("no file is named to write to: give the pass the option for it; '-' is stdout");
   std::string message;
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
   if (!file)

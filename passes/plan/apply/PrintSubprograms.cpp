@@ -5,11 +5,9 @@
 #include "passes/plan/fusion/Candidates.h"
 #include "passes/plan/fusion/GroupingPolicy.h"
 #include "passes/plan/fusion/Outline.h"
+#include "passes/support/JsonFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Support/FileUtilities.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include <chrono>
 
 using namespace mlir;
@@ -21,16 +19,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-LogicalResult print(Operation *op, StringRef path, const llvm::json::Value &value) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
-  if (!file)
-    return op->emitError(message);
-  file->os() << llvm::formatv("{0:2}\n", value);
-  file->keep();
-  return success();
-}
-
 /// The target and the options that the passes plan with.
 struct Planning {
   Target target;
@@ -78,7 +66,7 @@ private:
     FailureOr<Block *> body = succeeded(known) ? blockWithExprs() : FailureOr<Block *>(failure());
     FailureOr<llvm::json::Value> value =
         succeeded(body) ? describe(*body, *known) : FailureOr<llvm::json::Value>(failure());
-    if (failed(value) || failed(print(this->getOperation(), this->output, *value)))
+    if (failed(value) || failed(writeJson(this->getOperation(), this->output, *value)))
       this->signalPassFailure();
   }
 };
