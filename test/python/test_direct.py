@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import threading
@@ -20,8 +19,6 @@ from tilewright.cli.main import cli
 from tilewright.errors import InputError, ProgramError
 from tilewright.reference.drawing import random_inputs
 from tilewright.runtime import direct
-from tilewright.runtime.launch_loops import Step
-from tilewright.runtime.launches import LaunchPlan, place
 
 from benchmarks.workloads import WORKLOADS, stitch
 from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear
@@ -282,25 +279,3 @@ def test_a_trace_is_written_for_perfetto(model_path: Path, tmp_path: Path) -> No
     events = json.loads(path.read_text())["traceEvents"]
     assert min(event["ts"] for event in events) == 0
     assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
-
-
-def test_tensors_that_are_alive_at_once_do_not_overlap() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(200):
-        count = int(rng.integers(1, 12))
-        sizes = {str(number): int(rng.integers(1, 300)) for number in range(count)}
-        steps = [Step("k", 1, tuple(rng.integers(0, count, 3).tolist())) for _ in range(8)]
-        plan = LaunchPlan(tuple(steps), {}, (), {}, sizes, (), (), 0, {})
-        offsets, total = place(plan)
-        for position in range(len(steps)):
-            alive = [
-                number
-                for number in map(int, offsets)
-                if any(number in step.tensors for step in steps[: position + 1])
-                and any(number in step.tensors for step in steps[position:])
-            ]
-            spans = sorted(
-                (offsets[str(number)], offsets[str(number)] + sizes[str(number)]) for number in alive
-            )
-            assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
-            assert all(end <= total for _, end in spans)

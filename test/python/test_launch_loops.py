@@ -1,14 +1,15 @@
-"""Loops of programs that run without IREE: where tensors lie in each step, checked by carrying the steps out."""
+"""Programs that run without IREE: where tensors lie, also in each step of a loop, checked by carrying steps out."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from tilewright.records.signature import Signature, TensorSpec
-from tilewright.runtime.launch_loops import LoopSteps
+from tilewright.runtime.launch_loops import LoopSteps, Step
 from tilewright.runtime.launches import LaunchPlan, place, plan_launches
 
 Array = np.ndarray[Any, Any]
@@ -204,3 +205,28 @@ def test_a_sequence_that_the_body_reads_is_left_to_iree() -> None:
     flow = _recurrence()
     flow["launches"][0]["loop"]["body"].insert(1, _launch("negate", [7], 12))
     assert plan_launches(flow, _signature(flow)) is None
+
+
+# The memory of tensors that kernels hand to each other
+
+
+def test_tensors_that_are_alive_at_once_do_not_overlap() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        count = int(rng.integers(1, 12))
+        sizes = {str(number): int(rng.integers(1, 300)) for number in range(count)}
+        steps = [Step("k", 1, tuple(rng.integers(0, count, 3).tolist())) for _ in range(8)]
+        plan = LaunchPlan(tuple(steps), {}, (), {}, sizes, (), (), 0, {})
+        offsets, total = place(plan)
+        for position in range(len(steps)):
+            alive = [
+                number
+                for number in map(int, offsets)
+                if any(number in step.tensors for step in steps[: position + 1])
+                and any(number in step.tensors for step in steps[position:])
+            ]
+            spans = sorted(
+                (offsets[str(number)], offsets[str(number)] + sizes[str(number)]) for number in alive
+            )
+            assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+            assert all(end <= total for _, end in spans)
