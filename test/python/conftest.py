@@ -175,3 +175,16 @@ def full_priority() -> Iterator[None]:
         patch.setattr(background, "_LOWER_PRIORITY", 0)
         patch.setattr(background, "background", background.Background())
         yield
+
+
+@pytest.fixture
+def fresh_torch_backend() -> Iterator[None]:
+    """Makes a test of torch.compile independent of what was compiled before it."""
+    import torch
+    from tilewright.torch import backend
+
+    torch._dynamo.reset()
+    backend.reports.clear()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()

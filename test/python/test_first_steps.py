@@ -78,7 +78,7 @@ def test_load_of_a_model_says_to_compile_it(tmp_path: Path, name: str) -> None:
         tilewright.load(path)
 
 
-# What is often taken for a model is refused with what to give instead.
+# Files that are often taken for models are refused, and the error names what to give instead.
 
 
 @pytest.mark.parametrize(

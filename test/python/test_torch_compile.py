@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,7 @@ nn = torch.nn
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Makes the test independent of what was compiled before it."""
-    torch._dynamo.reset()
-    backend.reports.clear()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_torch_backend")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,7 @@ backend = pytest.importorskip("tilewright.torch.backend")
 nn = torch.nn
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Makes the test independent of what was compiled before it."""
-    torch._dynamo.reset()
-    backend.reports.clear()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_torch_backend")
 
 
 def test_random_numbers_are_those_of_pytorch() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import pytest
 from torch_cases import assert_close, compare
@@ -18,14 +17,7 @@ backend = pytest.importorskip("tilewright.torch.backend")
 nn = torch.nn
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    """Makes the test independent of what was compiled before it."""
-    torch._dynamo.reset()
-    backend.reports.clear()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_torch_backend")
 
 
 @pytest.mark.parametrize("name", ["mlp", "norms", "attention with a mask", "vision", "embedding"])
