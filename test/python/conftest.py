@@ -177,6 +177,16 @@ def full_priority() -> Iterator[None]:
         yield
 
 
+def largest_of_softmax() -> onnx.ModelProto:
+    """Returns a softmax of x, 8x64, whose five largest elements per row IREE finds."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["s"]),
+        helper.make_node("TopK", ["s", "k"], ["values", "places"], name="best"),
+    ]
+    outputs = [value("values", [8, 5]), value("places", [8, 5], TensorProto.INT64)]
+    return make_model(nodes, [value("x", [8, 64])], outputs, {"k": np.array([5])})
+
+
 @pytest.fixture
 def fresh_torch_backend() -> Iterator[None]:
     """Makes a test of torch.compile independent of what was compiled before it."""

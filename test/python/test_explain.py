@@ -9,13 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
 import tilewright
 from click.testing import CliRunner
-from conftest import make_model, value
-from onnx import TensorProto, helper
+from conftest import largest_of_softmax
 from tilewright.cli.main import cli
 from tilewright.records.report import Report
 from tilewright.runtime.summary import summarize
@@ -119,13 +117,7 @@ def test_what_would_change_a_boundary_fits_its_reason() -> None:
 
 
 def test_coverage_counts_what_iree_computes() -> None:
-    nodes = [
-        helper.make_node("Softmax", ["x"], ["s"]),
-        helper.make_node("TopK", ["s", "k"], ["values", "places"], name="best"),
-    ]
-    outputs = [value("values", [8, 5]), value("places", [8, 5], TensorProto.INT64)]
-    model = make_model(nodes, [value("x", [8, 64])], outputs, {"k": np.array([5])})
-    program = tilewright.compile(model, threads=1)
+    program = tilewright.compile(largest_of_softmax(), threads=1)
     coverage = summarize(program.metadata.report, iree_seconds=program.metadata.iree_seconds).coverage
     assert coverage.iree_seconds > 0
     share = re.search(r"and (\d+)% of the predicted", program.explain())
