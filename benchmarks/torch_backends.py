@@ -3,7 +3,8 @@
 Usage: python -m benchmarks.torch_backends [--threads 1,2] [--modules mlp,attention] [--output results.json]
 
 Inductor may choose by measurements (max-autotune) and pack weights (freezing); ours read the weights where PyTorch has
-them. Calls of the three take turns, and the median of each counts, so that other work on the machine meets all alike.
+them. Blocks of calls of the three take turns, and the median of each counts, so that other work on the machine meets all
+alike. Between two blocks the threads of the one before go to sleep: they wait in a loop, which would slow down the next.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from benchmarks.torch_modules import MODULES
 _SECONDS = 3.0
 """Time to measure each module for, all back ends together."""
 
-_LEAST_ROUNDS = 7
+_LEAST_BLOCKS = 5
+_BLOCK_SECONDS = 0.1
+_PAUSE_SECONDS = 0.05
+"""Time after which the threads of OpenMP sleep: those of PyTorch wait in a loop for some milliseconds."""
+
 _INDUCTOR: dict[str, Any] = {"max_autotune": True, "freezing": True}
 _TOLERANCE = 1e-4
 """Largest accepted error relative to the largest element, in f32: sums of up to 1024 terms in another order."""
@@ -69,12 +74,25 @@ def _error(run: Callable[..., Any], module: nn.Module, arguments: tuple[Any, ...
 def _take_turns(runs: dict[str, Callable[..., Any]], arguments: tuple[Any, ...]) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {key: [] for key in runs}
     end = time.perf_counter() + _SECONDS
-    while time.perf_counter() < end or len(times["eager"]) < _LEAST_ROUNDS:
+    blocks = 0
+    while time.perf_counter() < end or blocks < _LEAST_BLOCKS:
         for key, run in runs.items():
-            started = time.perf_counter()
-            run(*arguments)
-            times[key].append(time.perf_counter() - started)
+            time.sleep(_PAUSE_SECONDS)
+            times[key] += _block(run, arguments)
+        blocks += 1
     return times
+
+
+def _block(run: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
+    """Returns the seconds of consecutive calls but for the first one, which wakes the threads."""
+    run(*arguments)
+    taken = []
+    end = time.perf_counter() + _BLOCK_SECONDS
+    while not taken or time.perf_counter() < end:
+        started = time.perf_counter()
+        run(*arguments)
+        taken.append(time.perf_counter() - started)
+    return taken
 
 
 def main() -> None:
