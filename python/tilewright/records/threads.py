@@ -1,6 +1,7 @@
-"""Choice of the number of threads: one, on IREE's `local-sync`, or as many as allowed, on `local-task`.
+"""Choice of the number of threads of a program: one, or as many as allowed.
 
-`local-task` distributes a kernel's workgroups to threads, but each call and each dispatch costs more.
+More threads share the workgroups of a kernel, but each call and each kernel costs more: little where a program runs
+without IREE, much on IREE's `local-task`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from tilewright.errors import CompileError
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
 
-# Seconds per call of IREE 3.13 from Python with arrays; a dispatch of `local-task` costs the target's launch time.
-_CALL_SECONDS_SYNC, _CALL_SECONDS_TASK = 15e-6, 105e-6
-_DISPATCH_SECONDS_SYNC = 0.25e-6
+# Seconds per call from Python with arrays, on one thread and on several: of IREE 3.13 (`local-sync`, `local-task`), and
+# of programs that run without it, whose threads are awake if calls follow each other within 100 us and else take a part
+# of the work late. A kernel on several threads costs the target's launch time.
+_CALL_SECONDS_IREE = (15e-6, 105e-6)
+_CALL_SECONDS_DIRECT = (5e-6, 15e-6)
+_KERNEL_SECONDS_ALONE = 0.25e-6
 
 Threads = int | Sequence[int]
 """The most threads, or the numbers of threads to choose from."""
@@ -52,14 +56,14 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
     Tilewright's kernels take the time that the plan predicts. IREE's kernels take the time of their operations and
     bytes at the target's rates, which is a lower bound.
     """
-    call = _CALL_SECONDS_SYNC if threads == 1 else _CALL_SECONDS_TASK
-    dispatch = _DISPATCH_SECONDS_SYNC if threads == 1 else target.launch_seconds
-    seconds = call
+    dispatches = sum(op.is_dispatch for op in report.left_to_iree)
+    calls = _CALL_SECONDS_IREE if dispatches > 0 else _CALL_SECONDS_DIRECT
+    dispatch = _KERNEL_SECONDS_ALONE if threads == 1 else target.launch_seconds
+    seconds = calls[threads > 1]
     for kernel in report.kernels:
         planned = kernel.predicted_seconds - target.launch_seconds
         busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
         seconds += (dispatch + planned * busy / now_busy) * report.launches_of(kernel)
-    dispatches = sum(op.is_dispatch for op in report.left_to_iree)
     return seconds + dispatches * dispatch + seconds_of_iree(report, target) * target.cores / threads
 
 
