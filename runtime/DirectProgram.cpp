@@ -19,7 +19,8 @@ DirectProgram::TrimMemory::~TrimMemory() {
 DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription description)
     : library(std::move(given)), described(std::move(description)), own(described.ownBytes),
       local(alignedSize(described.localBytes) * described.threads),
-      taken(new std::atomic<uint32_t>[described.launches.size()]) {
+      taken(new std::atomic<uint32_t>[described.launches.size()]),
+      done(new std::atomic<uint32_t>[described.launches.size()]) {
   environment.processor[0] = described.processor;
   addresses.resize(described.inputBytes.size() + described.outputBytes.size());
   for (uintptr_t constant : described.constants)
@@ -63,19 +64,30 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The work of one thread in a call.
+/// Units that threads share: workgroups, or a copy as a whole.
+static uint32_t unitsOf(const Launch &launch) {
+  return launch.kernel.empty() ? 1 : std::max<uint32_t>(launch.workgroups, 1);
+}
+
+/// The work of one thread in a call. Launches follow each other when all units of one have ended, so that nothing waits
+/// for a thread that comes late. In programs with loops all threads take part and meet after each launch, because a
+/// thread has workgroups of its own in loops.
 class DirectProgram::Worker {
 public:
-  Worker(DirectProgram &program, unsigned thread, ThreadTeam &team, Span *spans)
-      : program(program), described(program.described), team(team), spans(spans), thread(thread),
-        addresses(program.addresses) {
+  Worker(DirectProgram &program, unsigned thread, ThreadTeam &team, uint32_t before, Span *spans)
+      : program(program), described(program.described), team(team), spans(spans), thread(thread), before(before),
+        meets(!program.described.loops.empty()), addresses(program.addresses) {
     workgroup.processor = thread;
     workgroup.localMemory =
         static_cast<char *>(program.local.data()) + thread * alignedSize(described.localBytes);
     workgroup.localBytes = static_cast<uint32_t>(described.localBytes);
   }
 
-  void run() { run(0, static_cast<uint32_t>(described.launches.size()), 0); }
+  void run() {
+    run(0, static_cast<uint32_t>(described.launches.size()), 0);
+    if (meets)
+      team.meet();
+  }
 
 private:
   /// Runs launches, with the loops in them, of which `loop` is the first. Returns the first loop behind them.
@@ -108,48 +120,60 @@ private:
   }
 
   void launch(uint32_t number) {
-    const Launch &launch = described.launches[number];
-    if (hasBegun)
+    if (meets && hasBegun)
       team.meet();
     hasBegun = true;
-    Span *span = spans ? &spans[number * described.threads + thread] : nullptr;
-    if (span)
-      span->start = now();
-    if (launch.kernel.empty())
-      copy(launch);
-    else
-      launchKernel(number, launch);
-    if (span)
-      span->end = now();
+    if (!spans) {
+      share(number);
+    } else {
+      double start = now();
+      if (share(number))
+        spans[number * described.threads + thread] = {start, now()};
+    }
+    if (!meets)
+      waitFor(number);
   }
 
-  void copy(const Launch &launch) const {
-    if (thread == 0 && addresses[launch.slots[0]] != addresses[launch.slots[1]])
-      std::memmove(addresses[launch.slots[1]], addresses[launch.slots[0]], launch.bytes);
-  }
-
-  void launchKernel(uint32_t number, const Launch &launch) {
+  /// Runs this thread's part of a launch. Returns false if there was none.
+  bool share(uint32_t number) {
+    const Launch &launch = described.launches[number];
     bindings.clear();
     for (uint32_t slot : launch.slots)
       bindings.push_back(addresses[slot]);
-    DispatchState state;
-    state.countX = launch.workgroups;
-    state.bindingCount = static_cast<uint8_t>(bindings.size());
-    state.bindings = bindings.data();
-    auto runWorkgroup = [&](uint32_t x) {
-      workgroup.x = x;
-      if (program.entries[number](&program.environment, &state, &workgroup) != 0)
-        program.failed = &launch;
-    };
+    uint32_t units = unitsOf(launch), ended = 0;
     if (depth > 0) {
       // A thread has the same workgroups in every step, so it finds their weights in its own caches.
-      uint64_t count = launch.workgroups, threads = described.threads;
-      for (uint64_t x = count * thread / threads; x < count * (thread + 1) / threads; ++x)
-        runWorkgroup(static_cast<uint32_t>(x));
-    } else {
-      for (uint32_t x; (x = program.taken[number]++) < launch.workgroups;)
-        runWorkgroup(x);
+      uint64_t count = units, threads = described.threads;
+      for (uint64_t unit = count * thread / threads; unit < count * (thread + 1) / threads; ++unit, ++ended)
+        run(number, launch, static_cast<uint32_t>(unit));
+      return ended > 0;
     }
+    for (uint32_t unit; (unit = program.taken[number]++) < units; ++ended)
+      run(number, launch, unit);
+    if (ended > 0 && program.done[number].fetch_add(ended) + ended == units)
+      program.completed.advance();
+    return ended > 0;
+  }
+
+  void run(uint32_t number, const Launch &launch, uint32_t unit) {
+    if (launch.kernel.empty()) {
+      if (bindings[0] != bindings[1])
+        std::memmove(bindings[1], bindings[0], launch.bytes);
+    } else if (unit < launch.workgroups) {
+      DispatchState state;
+      state.countX = launch.workgroups;
+      state.bindingCount = static_cast<uint8_t>(bindings.size());
+      state.bindings = bindings.data();
+      workgroup.x = unit;
+      if (program.entries[number](&program.environment, &state, &workgroup) != 0)
+        program.failed = &launch;
+    }
+  }
+
+  /// Waits until all units of a launch have ended. Launches end in their order.
+  void waitFor(uint32_t number) {
+    for (uint32_t ended; (ended = program.completed.now()) - before <= number;)
+      program.completed.waitBeyond(ended);
   }
 
   DirectProgram &program;
@@ -157,7 +181,8 @@ private:
   ThreadTeam &team;
   Span *spans;
   unsigned thread, depth = 0;
-  bool hasBegun = false;
+  uint32_t before; ///< launches that had ended before this call
+  bool meets, hasBegun = false;
   std::vector<char *> addresses;
   std::vector<void *> bindings;
   WorkgroupState workgroup;
@@ -170,10 +195,11 @@ void DirectProgram::run(const std::vector<const void *> &inputs, const std::vect
   for (size_t output = 0; output < outputs.size(); ++output)
     addresses[inputs.size() + output] = static_cast<char *>(outputs[output]);
   for (size_t launch = 0; launch < described.launches.size(); ++launch)
-    taken[launch].store(0, std::memory_order_relaxed);
+    taken[launch] = done[launch] = 0;
   failed = nullptr;
   std::shared_ptr<ThreadTeam> team = ThreadTeam::shared(described.threads);
-  team->run([&](unsigned thread) { Worker(*this, thread, *team, spans).run(); });
+  uint32_t before = completed.now();
+  team->run([&](unsigned thread) { Worker(*this, thread, *team, before, spans).run(); });
   if (const Launch *launch = failed)
     throw std::runtime_error("kernel " + launch->kernel + " failed");
 }

@@ -42,7 +42,8 @@ struct ProgramDescription {
   unsigned threads = 1;
 };
 
-/// The time that a thread spent on its workgroups of a launch, in seconds of a clock that never goes back.
+/// The time that a thread spent on its workgroups of a launch, in seconds of a clock that never goes back; 0 and 0 if it
+/// came too late for any.
 struct Span {
   double start = 0, end = 0;
 };
@@ -80,7 +81,8 @@ private:
   std::vector<char *> addresses;     ///< of each slot; those of moving slots are each thread's own
   AlignedMemory own, local;
   std::shared_ptr<KeptBlocks> keptBlocks = std::make_shared<KeptBlocks>();
-  std::unique_ptr<std::atomic<uint32_t>[]> taken; ///< workgroups of each launch that threads have taken
+  std::unique_ptr<std::atomic<uint32_t>[]> taken, done; ///< units of each launch that threads have begun, and ended
+  AwaitedCount completed;                               ///< launches that have ended, in all calls
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;
 };

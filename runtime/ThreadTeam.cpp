@@ -4,6 +4,7 @@
 #include <climits>
 #include <linux/futex.h>
 #include <map>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -17,6 +18,8 @@ using namespace tilewright::runtime;
 static constexpr std::chrono::microseconds kLongestSpin(100);
 /// Tests of a count between two looks at the clock.
 static constexpr unsigned kTests = 64;
+/// Set in the number of helpers while more may join.
+static constexpr uint32_t kOpen = 1u << 31;
 
 static void relax() {
 #if defined(__x86_64__)
@@ -93,9 +96,11 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
     return;
   }
   work = &given;
+  core = sched_getcpu();
+  helpers = kOpen;
   rounds.advance();
   given(0);
-  meet();
+  close();
 }
 
 void ThreadTeam::meet() {
@@ -110,13 +115,54 @@ void ThreadTeam::meet() {
   }
 }
 
+/// Lets no more threads join, and waits for those that have.
+void ThreadTeam::close() {
+  helpers &= ~kOpen;
+  while (true) {
+    uint32_t seen = departures.now();
+    if (helpers == 0)
+      return;
+    departures.waitBeyond(seen);
+  }
+}
+
+bool ThreadTeam::join() {
+  uint32_t now = helpers;
+  while (now & kOpen)
+    if (helpers.compare_exchange_weak(now, now + 1))
+      return true;
+  return false;
+}
+
+void ThreadTeam::leave() {
+  --helpers;
+  departures.advance();
+}
+
+/// Moves the calling thread to another core than the given one. Threads that wait in turns for each other on one core
+/// may stay there for long: each is asleep when the scheduler looks for work to move.
+static void avoidCore(int core) {
+  cpu_set_t allowed, others;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
+  others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 void ThreadTeam::serve(unsigned number) {
   SubnormalsAreZero mode;
-  for (uint32_t served = 0;; ++served) {
+  for (uint32_t served = 0;;) {
     rounds.waitBeyond(served);
     if (isOver)
       return;
-    (*work)(number);
-    meet();
+    served = rounds.now();
+    if (int callers = core; callers >= 0 && sched_getcpu() == callers)
+      avoidCore(callers);
+    if (join()) {
+      (*work)(number);
+      leave();
+    }
   }
 }

@@ -35,22 +35,28 @@ public:
   /// Returns the team of this size that programs of this process share. After a fork it is a new one.
   static std::shared_ptr<ThreadTeam> shared(unsigned size);
 
-  /// Calls `work` with every number below the size, each on its own thread; the caller has number 0. Returns when all
-  /// calls have. Calls of `run` take turns.
+  /// Calls `work` with 0 on the calling thread, and with a number of its own on every other thread of the team that
+  /// arrives before that call returns. Returns when all these calls have. Calls of `run` take turns.
   void run(const std::function<void(unsigned)> &work);
 
-  /// Waits until all threads of the team have called it. Only `work` may call it.
+  /// Waits until all threads of the team have called it, also those that arrive late. Only `work` may call it.
   void meet();
 
   unsigned size() const { return static_cast<unsigned>(threads.size()) + 1; }
 
 private:
   void serve(unsigned number);
+  bool join();
+  void leave();
+  void close();
 
-  std::mutex turn;              ///< held during `run`
-  AwaitedCount rounds;          ///< calls of `run`
-  AwaitedCount meetings;        ///< barriers that all threads have reached
+  std::mutex turn;                   ///< held during `run`
+  AwaitedCount rounds;               ///< calls of `run`
+  AwaitedCount meetings;             ///< barriers that all threads have reached
+  AwaitedCount departures;           ///< calls of `work` on other threads that have returned
+  std::atomic<uint32_t> helpers{0};  ///< other threads that are in `work`, and kOpen while more may join
   std::atomic<unsigned> arrived{0};
+  std::atomic<int> core{-1};         ///< the caller's
   std::atomic<bool> isOver{false};
   const std::function<void(unsigned)> *work = nullptr;
   std::vector<std::thread> threads;

@@ -101,12 +101,13 @@ class DirectSession:
 
     def trace(self, arrays: Sequence[Array]) -> list[Span]:
         """Runs the program on arrays that the signature has accepted, and returns the time of each kernel on each
-        thread."""
+        thread that took part in it."""
         times = self._run(self._program.trace, *self._lent(arrays))
         return [
             Span(kernel, thread, start, end)
             for kernel, parts in zip(self._kernels, times, strict=True)
             for thread, (start, end) in enumerate(parts)
+            if end > 0  # other threads have taken all workgroups
         ]
 
     def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,0 +1,79 @@
+// Threads of a team share work, meet, and come late without holding anybody up.
+#include "runtime/ThreadTeam.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+using namespace tilewright::runtime;
+
+namespace {
+/// Counts the calls of a piece of work by number.
+std::vector<int> callsOf(ThreadTeam &team, unsigned rounds, bool meets) {
+  std::vector<std::atomic<int>> calls(team.size());
+  for (unsigned round = 0; round < rounds; ++round)
+    team.run([&](unsigned number) {
+      ++calls[number];
+      if (meets)
+        team.meet();
+    });
+  return {calls.begin(), calls.end()};
+}
+
+/// Keeps this thread, and those that it starts, on one core.
+class OnOneCore {
+public:
+  OnOneCore() {
+    sched_getaffinity(0, sizeof before, &before);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCore() { sched_setaffinity(0, sizeof before, &before); }
+
+private:
+  cpu_set_t before;
+};
+} // namespace
+
+TEST(ThreadTeam, CallsTheCallersPartOnceInEveryRound) {
+  ThreadTeam team(3);
+  EXPECT_EQ(callsOf(team, 1000, /*meets=*/false).front(), 1000);
+}
+
+TEST(ThreadTeam, CallsNoPartTwiceInARound) {
+  ThreadTeam team(4);
+  for (int calls : callsOf(team, 1000, /*meets=*/false))
+    EXPECT_LE(calls, 1000);
+}
+
+TEST(ThreadTeam, CallsAllPartsOfARoundInWhichThreadsMeet) {
+  ThreadTeam team(3);
+  EXPECT_EQ(callsOf(team, 500, /*meets=*/true), std::vector<int>(3, 500));
+}
+
+TEST(ThreadTeam, ReturnsWhenAllThatJoinedHaveReturned) {
+  ThreadTeam team(2);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int> inside{0};
+    team.run([&](unsigned) {
+      ++inside;
+      std::this_thread::yield();
+      --inside;
+    });
+    ASSERT_EQ(inside, 0);
+  }
+}
+
+TEST(ThreadTeam, WaitsForNoThreadThatComesTooLate) {
+  // On one core the caller ends a short round before the other thread can begin it.
+  OnOneCore core;
+  ThreadTeam team(2);
+  EXPECT_LT(callsOf(team, 1000, /*meets=*/false).back(), 1000);
+}
+
+TEST(ThreadTeam, MeetsOnOneCore) {
+  OnOneCore core;
+  ThreadTeam team(2);
+  EXPECT_EQ(callsOf(team, 20, /*meets=*/true), std::vector<int>(2, 20));
+}
