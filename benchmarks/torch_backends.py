@@ -3,8 +3,9 @@
 Usage: python -m benchmarks.torch_backends [--threads 1,2] [--modules mlp,attention] [--output results.json]
 
 Inductor may choose by measurements (max-autotune) and pack weights (freezing); ours read the weights where PyTorch has
-them. Blocks of calls of the three take turns, and the median of each counts, so that other work on the machine meets all
-alike. Between two blocks the threads of the one before go to sleep: they wait in a loop, which would slow down the next.
+them. Blocks of calls of the three take turns, and the median of each counts, so that other work on the machine meets
+all alike. Between two blocks the threads of the one before go to sleep, because they wait in a loop at first, which
+would slow down the next.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _take_turns(runs: dict[str, Callable[..., Any]], arguments: tuple[Any, ...])
 def _block(run: Callable[..., Any], arguments: tuple[Any, ...]) -> list[float]:
     """Returns the seconds of consecutive calls but for the first one, which wakes the threads."""
     run(*arguments)
-    taken = []
+    taken: list[float] = []
     end = time.perf_counter() + _BLOCK_SECONDS
     while not taken or time.perf_counter() < end:
         started = time.perf_counter()

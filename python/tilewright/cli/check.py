@@ -26,6 +26,7 @@ def run_check(
     runs: int,
     seed: int,
     dims: dict[str, int],
+    device: str | None,
     as_json: bool,
 ) -> None:
     """Prints the verdict, writes a reproducer of a difference, and exits with `DIFFERENT` if there is one."""
@@ -49,11 +50,19 @@ def run_check(
     inputs = read_inputs(input_files, None) if input_files else None
     with progress() as step:
         checked = check(
-            given, target, options=options, inputs=inputs, runs=runs, seed=seed, dims=dims, progress=step
+            given,
+            target,
+            options=options,
+            inputs=inputs,
+            runs=runs,
+            seed=seed,
+            dims=dims,
+            device=device,
+            progress=step,
         )
     reproducer = None
     if checked.culprit is not None:
-        reproducer = write_reproducer(checked, _free(folder), options=options, target=target)
+        reproducer = write_reproducer(checked, _free(folder), options=options, target=target, device=device)
     if as_json:
         click.echo(json.dumps({**checked.to_json(), "reproducer": reproducer and str(reproducer)}, indent=2))
     elif checked.is_right:

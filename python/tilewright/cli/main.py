@@ -309,6 +309,11 @@ _seed = click.option(
 _dims = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a named dim of random inputs."
 )
+_device = click.option(
+    "--device",
+    metavar="sim:GPU",
+    help="Run the kernels on a simulated GPU, such as sim:h200. Default: this machine.",
+)
 
 
 @cli.command()
@@ -329,11 +334,7 @@ _dims = click.option(
     type=click.Path(path_type=Path),
     help="Write where the time of a few calls goes to this file, for https://ui.perfetto.dev.",
 )
-@click.option(
-    "--device",
-    metavar="sim:GPU",
-    help="Run the kernels on a simulated GPU, such as sim:h200. Default: this machine.",
-)
+@_device
 @_compiling
 def run(
     model: str,
@@ -391,6 +392,7 @@ def run(
 )
 @_seed
 @_dims
+@_device
 @json_flag
 @_compiling
 def check(
@@ -400,6 +402,7 @@ def check(
     runs: int,
     seed: int,
     dims: tuple[str, ...],
+    device: str | None,
     as_json: bool,
     target: str,
     options: CompileOptions,
@@ -411,8 +414,10 @@ def check(
     """
     if input_files:
         refuse_beside("--input", "runs", "seed", "dims")
+    if device is not None:
+        refuse_beside("--device", "target")
     sizes = dict(_dim(text) for text in dims)
-    run_check(model, target, options, input_files, output, runs, seed, sizes, as_json)
+    run_check(model, target, options, input_files, output, runs, seed, sizes, device, as_json)
 
 
 @cli.command()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
@@ -24,6 +26,7 @@ from tilewright.reference.oracle import Array
 from tilewright.runtime.inputs import random_inputs
 from tilewright.runtime.program import Program
 from tilewright.runtime.session import Session
+from tilewright.simulator.programs import simulate_program, simulated_target
 from tilewright.system.workfolder import WorkFolder
 from tilewright.worker.process import keep_compilers, lend_worker
 
@@ -38,12 +41,13 @@ class Culprit:
     is_wrong_unfused: bool
     """True if the window is wrong with a kernel for each op, too."""
     is_wrong_in_iree: bool | None
-    """True if IREE alone computes the window wrongly, too; None if it does not compile it."""
+    """True if IREE alone computes the window wrongly, too; None if it does not compile it, or was not asked because
+    the kernels ran on a simulated device."""
 
     def __str__(self) -> str:
         found = self.found
         by = f"kernel {self.kernel}" if self.kernel else "IREE's own code"
-        alone = {True: "wrong", False: "right", None: "not compiled"}[self.is_wrong_in_iree]
+        alone = {True: "wrong", False: "right", None: "not tried"}[self.is_wrong_in_iree]
         unfused = "wrong" if self.is_wrong_unfused else "right"
         ops = ", ".join(found.ops[:4]) + (", ..." if len(found.ops) > 4 else "")
         return (
@@ -101,15 +105,22 @@ def check(
     runs: int = 3,
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> Checked:
     """Compiles an ONNX model, runs it and compares its results with float64; finds the first wrong op if they differ.
 
-    Without `inputs`, it runs on `runs` sets of random ones, from `seed` on, with `dims` for named dims. Raises
-    `VerificationError` if there is no reference, and the errors of compilation and calls.
+    Without `inputs`, it runs on `runs` sets of random ones, from `seed` on, with `dims` for named dims. With a `device`
+    of the form "sim:h200", kernels are those of that GPU, whatever the target, and run on the simulated device, whose
+    detectors watch. Raises `VerificationError` if there is no reference, or the simulated device gives no results;
+    `SimulationError` if a detector finds a fault; and the errors of compilation and calls.
     """
     say = progress or (lambda step: None)
     options = replace(options or CompileOptions(), verify=False)
+    if device is not None:
+        target = simulated_target(device)
+        if options.passes:
+            raise VerificationError("passes of yours do not run on the simulated device")
     proto = onnx_model(model)
     if proto is None:
         raise ModelError(
@@ -119,8 +130,8 @@ def check(
         )
     if reason := refuse_random(proto):
         raise VerificationError(f"its results cannot be compared: {reason}")
-    with keep_compilers():
-        program = compile_with(options, model, target, progress=say)
+    how = _Way(options, target, is_simulated=device is not None)
+    with keep_compilers(), how.compiled(model, progress=say) as (program, call):
         signature = program.signature
         assert signature is not None  # ONNX declares it
         seeds = [None] if inputs is not None else range(seed, seed + runs)
@@ -130,12 +141,56 @@ def check(
         for each in seeds:
             arrays = list(inputs or ()) if each is None else random_inputs(signature, seed=each, dims=dims)
             say("comparing with float64")
-            differences = _judged(Judge(proto, arrays), program(*arrays))
+            differences = _judged(Judge(proto, arrays), call(arrays))
             if differences:
                 named = dict(zip([spec.name for spec in signature.inputs], arrays, strict=False))
-                culprit = _culprit(proto, named, options, target, differences[0].output, progress=say)
+                culprit = _culprit(proto, named, how, differences[0].output, progress=say)
                 return replace(result, differences=tuple(differences), seed=each, culprit=culprit)
     return result
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How models are compiled and run."""
+
+    options: CompileOptions
+    target: TargetChoice
+    is_simulated: bool
+
+    @contextmanager
+    def compiled(
+        self, model: Model, *, progress: Progress | None = None
+    ) -> Iterator[tuple[Program, Callable[[Sequence[Array]], Sequence[Array]]]]:
+        """Gives a program and a function that runs it."""
+        if not self.is_simulated:
+            program = compile_with(self.options, model, self.target, progress=progress)
+            yield program, lambda arrays: program(*arrays)
+            return
+        with WorkFolder("check") as folder:
+            dump = self.options.dump_dir or folder
+            program = compile_with(
+                replace(self.options, dump_dir=dump), model, self.target, progress=progress
+            )
+            yield program, partial(_simulate, program, dump)
+
+    def differences(self, model: ModelProto, inputs: Sequence[Array]) -> list[Difference]:
+        """Returns what is wrong in a model's results; nothing if it does not compile or run, or has no reference."""
+        try:
+            with self.compiled(model) as (_, call):
+                return _judged(Judge(model, inputs), call(inputs))
+        except TilewrightError:
+            return []
+
+
+def _simulate(program: Program, dump: Path, arrays: Sequence[Array]) -> Sequence[Array]:
+    simulated = simulate_program(program, dump, arrays)
+    if simulated.outputs is None:
+        left = ", ".join(map(str, simulated.invented))
+        raise VerificationError(
+            "the simulated device gives no results: "
+            + (f"random numbers replace {left}" if left else "no kernel is ours")
+        )
+    return simulated.outputs
 
 
 def _judged(judge: Judge, outputs: Sequence[Array]) -> list[Difference]:
@@ -147,43 +202,25 @@ def _judged(judge: Judge, outputs: Sequence[Array]) -> list[Difference]:
 
 
 def _culprit(
-    model: ModelProto,
-    inputs: Mapping[str, Array],
-    options: CompileOptions,
-    target: TargetChoice,
-    output: str,
-    *,
-    progress: Progress,
+    model: ModelProto, inputs: Mapping[str, Array], how: _Way, output: str, *, progress: Progress
 ) -> Culprit | None:
     # Windows have other ops than the plan is about, and no state.
-    fewer = replace(options, plan=None, state={}, dump_dir=None, cache=None)
+    way = replace(how, options=replace(how.options, plan=None, state={}, dump_dir=None, cache=None))
     try:
         windows = Windows(model, values_of(model, inputs), list(inputs))
     except Exception:  # of many kinds, from two evaluators
         return None
-    test = partial(_differences, fewer, target)
-    found = find_first(windows, output, test, progress=progress)
+    found = find_first(windows, output, way.differences, progress=progress)
     if found is None:
         return None
     progress("looking at other ways to compute the op")
-    unfused = replace(fewer, policy="unfused")
+    unfused = replace(way, options=replace(way.options, policy="unfused"))
     return Culprit(
         found=found,
-        kernel=_kernel(compile_with(fewer, found.window, target), found.node),
-        is_wrong_unfused=bool(_differences(unfused, target, found.window, found.inputs)),
-        is_wrong_in_iree=_is_wrong_in_iree(found, target),
+        kernel=_kernel(compile_with(way.options, found.window, way.target), found.node),
+        is_wrong_unfused=bool(unfused.differences(found.window, found.inputs)),
+        is_wrong_in_iree=None if way.is_simulated else _is_wrong_in_iree(found, way.target),
     )
-
-
-def _differences(
-    options: CompileOptions, target: TargetChoice, model: ModelProto, inputs: Sequence[Array]
-) -> list[Difference]:
-    """Returns what is wrong in a window's results; nothing for a window that does not compile or has no reference."""
-    try:
-        outputs = compile_with(options, model, target)(*inputs)
-        return _judged(Judge(model, inputs), outputs)
-    except TilewrightError:
-        return []
 
 
 def _kernel(program: Program, node: str) -> str:

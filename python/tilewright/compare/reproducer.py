@@ -18,11 +18,13 @@ from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.options import CompileOptions
 from tilewright.reference.judging import Judge
 from tilewright.reference.oracle import Array
+from tilewright.simulator.programs import simulated_target
 from tilewright.system.version import package_version
 
 _SCRIPT = '''"""Compiles the model beside this file, runs it, and exits with 1 if its results are still wrong."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import ml_dtypes
@@ -31,6 +33,7 @@ import tilewright
 
 HERE = Path(__file__).resolve().parent
 OPTIONS = {options}
+IS_SIMULATED = {is_simulated}
 INPUT_TYPES = {types}
 ALLOWED = {allowed}  # of the largest magnitude of each output, or of its norm
 
@@ -44,10 +47,20 @@ def dtype(name):
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+def run(*inputs):
+    if not IS_SIMULATED:
+        return tilewright.compile(HERE / "model.onnx", cache=False, **OPTIONS)(*inputs)
+    from tilewright.simulator.programs import simulate_program
+
+    with tempfile.TemporaryDirectory() as folder:
+        dump = Path(folder) / "dump"
+        program = tilewright.compile(HERE / "model.onnx", cache=False, dump_dir=dump, **OPTIONS)
+        return simulate_program(program, dump, inputs).outputs
+
+
 inputs = [array.view(dtype(name)) for array, name in zip(read("inputs.npz"), INPUT_TYPES, strict=True)]
-program = tilewright.compile(HERE / "model.onnx", cache=False, **OPTIONS)
 is_right = True
-for number, (y, y64) in enumerate(zip(program(*inputs), read("expected.npz"), strict=True)):
+for number, (y, y64) in enumerate(zip(run(*inputs), read("expected.npz"), strict=True)):
     y, y64 = y.astype(np.float64), y64.astype(np.float64)
     same = (y == y64) | (np.isnan(y) & np.isnan(y64))
     distance = np.where(same, 0, np.abs(y - y64))
@@ -61,9 +74,11 @@ sys.exit(0 if is_right else 1)
 '''
 
 
-def write_reproducer(checked: Checked, folder: Path, *, options: CompileOptions, target: str) -> Path:
-    """Writes the reproducer of a difference. Raises `OutputError` if the folder exists or cannot be written; it then
-    leaves nothing behind."""
+def write_reproducer(
+    checked: Checked, folder: Path, *, options: CompileOptions, target: str, device: str | None = None
+) -> Path:
+    """Writes the reproducer of a difference, found on the simulated `device` if there is one. Raises `OutputError` if
+    the folder exists or cannot be written; it then leaves nothing behind."""
     culprit = checked.culprit
     if culprit is None:
         raise OutputError(
@@ -76,7 +91,8 @@ def write_reproducer(checked: Checked, folder: Path, *, options: CompileOptions,
     allowed = {difference.output: difference.allowed for difference in found.differences}
     limits = [allowed.get(value.name, max(allowed.values())) for value in found.window.graph.output]
     script = _SCRIPT.format(
-        options=repr({"target": target, **_arguments(options)}),
+        options=repr({"target": simulated_target(device) if device else target, **_arguments(options)}),
+        is_simulated=device is not None,
         types=repr([array.dtype.name for array in found.inputs]),
         allowed=repr(limits),
     )

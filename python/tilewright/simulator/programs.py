@@ -86,7 +86,7 @@ def simulate_program(program: Program, dump: Path, arrays: Sequence[Array]) -> S
         else tensors.get(result["tensor"]).reshape(result["shape"])
         for result in described
     ]
-    if program.signature is not None:
+    if results and program.signature is not None:
         # MLIR's integers have no sign, and types of fewer than eight bits are bytes there.
         specs = program.signature.outputs
         results = [_as_declared(array, spec) for array, spec in zip(results, specs, strict=True)]
