@@ -17,8 +17,9 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tilewright.frontends.pytorch_ops import decompositions
+from tilewright.torch.frozen import Frozen
 from tilewright.torch.graphs import CompiledGraph, compile_graph
-from tilewright.torch.layouts import mark_fixed
+from tilewright.torch.layouts import mark_constants, mark_fixed
 from tilewright.torch.options import BackendOptions
 from tilewright.torch.shapes import PerShape, is_dynamic
 
@@ -40,7 +41,7 @@ class GraphReport:
     kernels: int
     """Number of kernels of ours."""
     runs_in: str
-    """"tilewright", or "inductor" if that compiled the graph instead."""
+    """"tilewright", "inductor" if that compiled the graph instead, or "eager"."""
 
     def __str__(self) -> str:
         notes = "".join(f"\n  {note}" for note in self.left)
@@ -86,10 +87,13 @@ def explain() -> str:
 def _compile(
     module: GraphModule, inputs: Sequence[Any], kind: str, options: BackendOptions
 ) -> Callable[..., Any]:
-    fixed = _fixed_inputs(kind)
+    note = functools.partial(_note, kind)
 
-    def build(graph: GraphModule, fixed: Collection[int]) -> Callable[..., Any]:
+    def compile_with(
+        graph: GraphModule, fixed: Collection[int], constants: Mapping[int, torch.Tensor]
+    ) -> Callable[..., Any]:
         mark_fixed(graph, fixed)
+        mark_constants(graph, constants)
         compiled = compile_graph(graph, options)
         inductor = None
         if compiled.left and options.fallback == "inductor":
@@ -97,19 +101,29 @@ def _compile(
         _report(kind, compiled, "inductor" if inductor else "tilewright")
         return inductor or compiled.run
 
+    def build(graph: GraphModule, fixed: Collection[int]) -> Callable[..., Any]:
+        if freezes and fixed:
+            return Frozen(
+                graph, compile_with, fixed=fixed, note=functools.partial(note, runs_in="tilewright")
+            )
+        return compile_with(graph, fixed, {})
+
+    fixed, freezes = _fixed_inputs(kind), kind == "inference" and options.freezes
     if is_dynamic(module):
-        note = functools.partial(_note, kind)
         return make_boxed_func(PerShape(module, build, fixed=fixed, most=options.most_shapes, note=note))
     with unset_fake_temporarily():
         return make_boxed_func(build(module, fixed))
 
 
 def _fixed_inputs(kind: str) -> Collection[int]:
-    """Returns the positions of the inputs that are parameters and buffers, as AOTAutograd knows them."""
+    """Returns the positions of the inputs that are parameters and buffers, as AOTAutograd knows them, except for those
+    that the graph changes."""
     context = torch._guards.TracingContext.try_get()
     if kind == "backward" or context is None or context.fw_metadata is None:
         return ()
-    return frozenset(context.fw_metadata.static_input_indices)
+    about = context.fw_metadata
+    changed = {position for position, info in enumerate(about.input_info) if info.mutates_data}
+    return frozenset(about.static_input_indices) - changed
 
 
 def _compile_by_inductor(graph: GraphModule) -> Callable[..., Any] | None:
@@ -136,6 +150,6 @@ def _report(kind: str, compiled: CompiledGraph, runs_in: str) -> None:
     _log.info("%s", report)
 
 
-def _note(kind: str, text: str) -> None:
-    reports.append(GraphReport(kind, 0, (text,), 0, "eager"))
+def _note(kind: str, text: str, *, runs_in: str = "eager") -> None:
+    reports.append(GraphReport(kind, 0, (text,), 0, runs_in))
     _log.info("%s graph: %s", kind, text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -138,4 +139,30 @@ def _summarise(
             inside = [node for node in part.graph.nodes if computes(node)]
             notes.append(f"{len(inside)} ops from {inside[0].name if inside else name} on: {error.message}")
             left += len(inside)
-    return CompiledGraph(split, total - left, tuple(notes), tuple(parts))
+    return CompiledGraph(_without_frame(split), total - left, tuple(notes), tuple(parts))
+
+
+def _without_frame(split: GraphModule) -> Callable[..., Any]:
+    """Returns what computes a graph: its only part if there is nothing else, which saves calls of modules."""
+    given = {node: place for place, node in enumerate(split.graph.find_nodes(op="placeholder"))}
+    inside = [node for node in split.graph.nodes if node.op not in ("placeholder", "output")]
+    if not inside or inside[0].op != "call_module" or not all(node in given for node in inside[0].args):
+        return split
+    call, *results = inside
+    part = split.get_submodule(str(call.target))
+    is_alone = all(node.target is operator.getitem and node.args[0] is call for node in results)
+    returned: Any = split.graph.output_node().args[0]
+    if not isinstance(part, CompiledPart) or not is_alone or not isinstance(returned, list | tuple):
+        return split
+    places = [given[node] for node in cast(Any, call.args)]
+    if list(returned) == [call]:
+        return lambda *arguments: [part.forward(*[arguments[place] for place in places])]
+    if not all(node in results for node in returned):
+        return split
+    order: list[Any] = [node.args[1] for node in returned]
+
+    def run(*arguments: Any) -> list[Any]:
+        found = part.forward(*[arguments[place] for place in places])
+        return [found[place] for place in order]
+
+    return run

@@ -7,7 +7,7 @@ graph permutes it; an output is permuted in the graph and viewed in its own orde
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 from tilewright.frontends.pytorch import TorchGraph
 
 _FIXED = "tilewright_fixed"
+_CONSTANT = "tilewright_constant"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,15 @@ def mark_fixed(module: GraphModule, positions: Collection[int]) -> None:
         node.meta[_FIXED] = position in positions
 
 
+def mark_constants(module: GraphModule, constants: Mapping[int, torch.Tensor]) -> None:
+    """Makes constants of placeholders, by position, and of no others. Parts of the graph inherit the marks."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for position, node in enumerate(placeholders):
+        node.meta.pop(_CONSTANT, None)
+        if position in constants:
+            node.meta[_CONSTANT] = constants[position]
+
+
 def contiguous_order(value: torch.Tensor) -> tuple[int, ...] | None:
     """Returns the permutation that makes a dense tensor contiguous, or None if it is contiguous or not dense."""
     if value.is_contiguous():
@@ -69,8 +79,8 @@ def contiguous_order(value: torch.Tensor) -> tuple[int, ...] | None:
 
 
 def use_contiguous(module: GraphModule) -> Layouts:
-    """Returns the graph on contiguous tensors, without arguments that are not used."""
-    graph = Graph()
+    """Returns the graph on contiguous tensors, without arguments that are constants or not used."""
+    graph, constants = Graph(), torch.nn.Module()
     values: dict[Node, Node] = {}
     inputs: list[Input] = []
     arguments: dict[Node, int] = {}
@@ -81,7 +91,11 @@ def use_contiguous(module: GraphModule) -> Layouts:
     for node in module.graph.nodes:
         if node.op == "placeholder":
             arguments[node] = len(arguments)
-            if node.users and isinstance(node.meta.get("val"), torch.Tensor):
+            if _CONSTANT in node.meta:
+                setattr(constants, node.name, node.meta[_CONSTANT].detach().resolve_neg())
+                values[node] = graph.get_attr(node.name)
+                values[node].meta = {"val": node.meta["val"]}
+            elif node.users and isinstance(node.meta.get("val"), torch.Tensor):
                 values[node], order = _add_input(graph, node)
                 inputs.append(Input(arguments[node], order, is_fixed=bool(node.meta.get(_FIXED))))
         elif node.op == "output":
@@ -94,7 +108,9 @@ def use_contiguous(module: GraphModule) -> Layouts:
             values[node].meta = copy.copy(node.meta)
     graph.output(results)
     graph.eliminate_dead_code()
-    return Layouts(TorchGraph(GraphModule(module, graph)), tuple(inputs), tuple(outputs), is_single=is_single)
+    return Layouts(
+        TorchGraph(GraphModule(constants, graph)), tuple(inputs), tuple(outputs), is_single=is_single
+    )
 
 
 def _add_input(graph: Graph, node: Node) -> tuple[Node, tuple[int, ...] | None]:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+import torch
+import torch._inductor.config
+
 from tilewright.errors import CompileError
 from tilewright.records.options import NumericsMode
 
@@ -24,6 +27,13 @@ class BackendOptions:
     """Number of threads; None: as many as `torch.get_num_threads()` says when the graph is compiled."""
     numerics: NumericsMode = "default"
     """How freely kernels may compute, as in `tilewright.compile`."""
+    freezing: bool | None = None
+    """True: weights of graphs without gradients become constants, packed for the kernels, until someone changes them.
+    None: as `torch._inductor.config.freezing` says."""
+
+    @property
+    def freezes(self) -> bool:
+        return bool(torch._inductor.config.freezing) if self.freezing is None else self.freezing
 
     @staticmethod
     def read(options: Mapping[str, Any] | None) -> BackendOptions:
@@ -43,4 +53,6 @@ class BackendOptions:
             raise CompileError(f"most_shapes={read.most_shapes!r} is not a number of shapes")
         if read.numerics not in ("default", "strict"):
             raise CompileError(f"numerics='{read.numerics}' is unknown", hint="choose 'default' or 'strict'")
+        if read.freezing not in (True, False, None):
+            raise CompileError(f"freezing={read.freezing!r} is neither True, False nor None")
         return read
