@@ -134,3 +134,66 @@ def test_an_op_that_fails_to_compile_is_left_to_pytorch(monkeypatch: pytest.Monk
     with torch.no_grad():
         assert_close(compiled(function)(x), function, (x,))
     assert left() == ["cumsum: no such luck"]
+
+
+def test_quantised_tensors_are_left_to_pytorch() -> None:
+    def function(x: Any) -> Any:
+        coarse = torch.quantize_per_tensor(x.softmax(-1), 0.01, 0, torch.quint8)
+        return coarse.dequantize() * 2 + x
+
+    x = torch.randn(33, 40)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_an_unknown_op_is_left_to_pytorch() -> None:
+    schema = "(Tensor x) -> Tensor"
+    halve = torch.library.custom_op("tilewright_test::halve", lambda x: x / 2, mutates_args=(), schema=schema)
+    halve.register_fake(torch.empty_like)
+
+    def function(x: Any) -> Any:
+        return halve(torch.softmax(x, -1)).tanh() @ x.T
+
+    x = torch.randn(33, 40)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(function)(x), function(x))
+    assert any("halve: the importer does not know it" in note for note in left())
+    assert backend.reports[-1].kernels > 0
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_inputs_that_share_memory_are_right(*, is_changed: bool) -> None:
+    def function(x: Any, y: Any) -> Any:
+        if is_changed:
+            x.mul_(2.0)
+        return torch.softmax(x @ y.T, -1) + y.sum()
+
+    memory = torch.randn(34, 40)
+    expected_memory = memory.clone()
+    expected = function(expected_memory[:33], expected_memory[1:])
+    with torch.no_grad():
+        found = compiled(function)(memory[:33], memory[1:])
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(memory, expected_memory)
+
+
+def test_tensors_of_other_devices_are_left_to_pytorch() -> None:
+    def function(x: Any) -> Any:
+        return torch.softmax(x @ x.T, -1)
+
+    with torch.no_grad():
+        result = compiled(function)(torch.ones(33, 40, device="meta"))
+    assert result.device.type == "meta" and result.shape == (33, 33)
+    assert any("it is on meta" in note for note in left())
+
+
+def test_another_stride_dtype_or_shape_at_a_later_call_is_right() -> None:
+    def function(x: Any) -> Any:
+        return torch.softmax(x @ x.transpose(0, 1), -1)
+
+    run = compiled(function)
+    wide = torch.randn(33, 80)
+    with torch.no_grad():
+        for x in (wide[:, :40], wide[:, ::2], torch.randn(40, 33).t(), wide[:, :40].double(), wide):
+            torch.testing.assert_close(run(x), function(x))
+    assert left() == []

@@ -188,6 +188,7 @@ def test_other_types(dtype: str) -> None:
             lambda p, e: p(**{**e, "mask": e["mask"][:3]}),
             r"shape \(3, 33\) was given but \(5, 33\) is needed",
         ),
+        (lambda p, e: p(**{**e, "mask": e["mask"].to("meta")}), "it is on meta, not in CPU memory"),
     ],
 )
 def test_wrong_arguments_are_named(
