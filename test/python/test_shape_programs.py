@@ -14,6 +14,7 @@ from tilewright.errors import CompileError, CompileTimeoutError, ProgramError
 from tilewright.records.dims import Dim
 from tilewright.runtime import background
 from tilewright.runtime.background import Background
+from tilewright.runtime.buckets import Rows
 from tilewright.runtime.shapes import Shapes
 from tilewright.system.deadline import Deadline
 
@@ -45,6 +46,11 @@ class FakeCompile:
         self.asked.append(dict(sizes))
         assert self.may.wait(30)
         return self._answer(sizes)
+
+    def rows(
+        self, sizes: Mapping[str, int], larger: Mapping[str, int], *, background_deadline: Deadline
+    ) -> Rows | str:
+        return "its rows depend on each other"
 
     def all(self, shapes: Sequence[Mapping[str, int]]) -> Any:
         return [dict(sizes) for sizes in shapes]

@@ -8,20 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.api.describe import Compiled
-from tilewright.api.front import import_user_model
+from tilewright.api.front import import_user_model, preprocess
 from tilewright.api.job import Job
-from tilewright.api.running import Setting, run
-from tilewright.api.shapes import compile_shapes
+from tilewright.api.running import Setting, job_of, run
+from tilewright.api.shapes import compile_shapes, model_signature
 from tilewright.api.stages import run_stages
 from tilewright.cache.use import CacheUse
-from tilewright.errors import CompileError
+from tilewright.errors import CompileError, temporary_files
 from tilewright.frontends import ImportedModel
-from tilewright.records.dims import Sizes
+from tilewright.iree.rows import prove_rows
+from tilewright.records.dims import Sizes, open_axes, signature_inputs
+from tilewright.runtime.buckets import WHOLE, Rows
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.program import Program
 from tilewright.runtime.shapes import Shapes
 from tilewright.system.deadline import Deadline
 from tilewright.system.workfolder import WorkFolder
+from tilewright.worker.process import lend_worker
 
 
 class Recompilation:
@@ -64,6 +67,36 @@ class Recompilation:
         deadline = background_deadline or Deadline(self._setting.options.timeout)
         in_background = background_deadline is not None
         return run(setting, stages, cache, deadline=deadline, in_background=in_background)
+
+    def rows(self, sizes: Sizes, larger: Sizes, *, background_deadline: Deadline) -> Rows | str:
+        """Returns where the rows are if a program for `larger` computes a call with `sizes`; otherwise why not."""
+        setting = self._setting.with_sizes(larger)
+        with temporary_files():
+            folder = WorkFolder("compile")
+            try:
+                with lend_worker(folder.path, deadline=background_deadline, is_shared=False) as worker:
+                    job = job_of(setting, folder.path, worker, background_deadline)
+                    return self._prove(job, sizes, larger)
+            finally:
+                folder.cleanup()
+
+    def _prove(self, job: Job, sizes: Sizes, larger: Sizes) -> Rows | str:
+        models = [self._fixed(job, each) for each in (sizes, larger)]
+        assert self._imported is not None
+        signature = model_signature(job, self._imported)
+        if signature is None:
+            return "the signature of the model is not known"
+        [name] = [name for name in sizes if sizes[name] != larger[name]]
+        axes = [WHOLE] * len(signature.inputs)
+        for axis in open_axes(signature_inputs(signature)):
+            if axis.dim == name:
+                if axes[axis.input] != WHOLE:
+                    return f"'{name}' is two dims of {signature.inputs[axis.input].name}"
+                axes[axis.input] = axis.axis
+        entry = job.options.entry or self._imported.entry or next(iter(job.iree.functions(models[0].source)))
+        small, large = (preprocess(job, model).text for model in models)
+        found = prove_rows(job.iree, small, large, entry=entry, axes=axes)
+        return found if isinstance(found, str) else Rows(inputs=tuple(axes), outputs=tuple(found))
 
     def all(self, shapes: Sequence[Sizes]) -> Program:
         """Returns one program for several shapes, and for all others without kernels of ours."""

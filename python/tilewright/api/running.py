@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tilewright.api.describe import Compiled
@@ -21,7 +22,7 @@ from tilewright.runtime.program import Program
 from tilewright.runtime.shapes import Shapes
 from tilewright.system.deadline import Deadline
 from tilewright.system.workfolder import WorkFolder
-from tilewright.worker.process import lend_worker
+from tilewright.worker.process import Worker, lend_worker
 
 Stages = Callable[[Job], Compiled]
 """What a compilation does."""
@@ -60,6 +61,27 @@ def fixed_only(dims: Mapping[str, Dim]) -> dict[str, Dim]:
     return {name: dim for name, dim in dims.items() if dim.fixed is not None}
 
 
+def job_of(
+    setting: Setting,
+    folder: Path,
+    worker: Worker,
+    deadline: Deadline,
+    *,
+    progress: Progress = lambda _: None,
+) -> Job:
+    """Returns the context in which stages compile a setting."""
+    return Job(
+        options=setting.options,
+        choice=setting.target,
+        targets=setting.targets,
+        threads=setting.threads,
+        folder=folder,
+        worker=worker,
+        deadline=deadline,
+        progress=progress,
+    )
+
+
 def run(
     setting: Setting,
     stages: Stages,
@@ -92,17 +114,7 @@ def run(
             make_dump_folder(options.dump_dir)
             lent = lend_worker(directory.path, deadline=deadline, is_shared=not in_background)
             with lent as worker, steps.watch(worker.doing):
-                job = Job(
-                    options=options,
-                    choice=setting.target,
-                    targets=setting.targets,
-                    threads=setting.threads,
-                    folder=directory.path,
-                    worker=worker,
-                    deadline=deadline,
-                    progress=steps.report,
-                )
-                compiled = stages(job)
+                compiled = stages(job_of(setting, directory.path, worker, deadline, progress=steps.report))
             reports = [compiled.metadata.report, *(shape.report for shape in compiled.metadata.shapes)]
             is_recovered = worker.deaths > 0 or any(report.fallbacks for report in reports)
             cache.keep(compiled.module, compiled.parameters, compiled.metadata, is_recovered=is_recovered)

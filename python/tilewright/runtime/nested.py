@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tilewright.errors import InputError, ProgramError
 from tilewright.records.calling import Calling, Leaf
@@ -11,6 +11,9 @@ from tilewright.records.signature import Signature
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.session import Session
 from tilewright.runtime.torch_tensors import as_array, checked_tensor, tensor_caller
+
+Cut: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+"""Changes the outputs of a program before they are nested."""
 
 
 class NestedCaller:
@@ -36,14 +39,16 @@ class NestedCaller:
         self._outputs = _pytree.treespec_loads(calling.outputs)
         self._on_tensors = tensor_caller(session, signature) if is_local else None
 
-    def run(self, values: Sequence[Any]) -> Any:
-        """Runs the program on what `flatten` returned. Raises `InputError` for tensors that do not fit it."""
+    def run(self, values: Sequence[Any], cut: Cut = list) -> Any:
+        """Runs the program on what `flatten` returned; `cut` changes its outputs. Raises `InputError` for tensors that
+        do not fit it."""
         import torch
 
         if any(isinstance(value, torch.Tensor) for value in values):
             results = self._call_tensors(values)
         else:
             results = self._call_arrays(values)
+        results = cut(results)
         leaves = [
             leaf.value if leaf.tensor is None else results[leaf.tensor] for leaf in self._calling.results
         ]

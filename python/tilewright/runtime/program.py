@@ -25,6 +25,7 @@ from tilewright.records.dims import (
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Array, Signature
+from tilewright.runtime.buckets import Bucket
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
@@ -86,15 +87,22 @@ class Program:
         if self._metadata.calling is not None:
             caller = self._nested()
             values = caller.flatten(arrays, named)
-            chosen = self._for_shapes(values)
+            chosen = self._find(values)
+            if isinstance(chosen, Bucket):
+                return chosen.program._nested().run(chosen.filled(values), chosen.cut)
             return (caller if chosen is self else chosen._nested()).run(values)
         if named:
             arrays = (*arrays, *self._by_position(len(arrays), named))
-        chosen = self._for_shapes(arrays)
-        direct = chosen._direct_session()
+        chosen = self._find(arrays)
+        if isinstance(chosen, Bucket):
+            return chosen.cut(chosen.program._run(chosen.filled(self._check(arrays))))
+        return chosen._run(arrays)
+
+    def _run(self, arrays: Sequence[Any]) -> list[Array]:
+        direct = self._direct_session()
         if direct is not None:
-            return direct(arrays if direct.takes(arrays) else direct.checked(chosen._check(arrays)))
-        call = chosen._bind(arrays)
+            return direct(arrays if direct.takes(arrays) else direct.checked(self._check(arrays)))
+        call = self._bind(arrays)
         call()
         return call.outputs()
 
@@ -154,7 +162,13 @@ class Program:
         return [named[spec.name] if spec.name in named else defaults.array(spec) for spec in upto]
 
     def _for_shapes(self, values: Sequence[Any]) -> Program:
-        """Returns the program that runs arrays or tensors of these shapes; this one, if they do not fit it.
+        """Returns the program that runs arrays or tensors of these shapes as they are; see `_find`."""
+        found = self._find(values)
+        return self if isinstance(found, Bucket) else found
+
+    def _find(self, values: Sequence[Any]) -> Program | Bucket:
+        """Returns the program that runs arrays or tensors of these shapes, or one for more rows; this one, if they do
+        not fit it.
 
         Raises `InputError` for sizes that it was not compiled for.
         """
@@ -235,7 +249,8 @@ class Program:
         if sizes is None:
             return self
         check_sizes(sizes, self._metadata.dims, axes, part)
-        return (self._shapes.find(sizes) if self._shapes else None) or self
+        found = self._shapes.find(sizes) if self._shapes else None
+        return self if found is None or isinstance(found, Bucket) else found
 
     def load(self) -> None:
         """Loads the program into the runtime that calls use; otherwise the first call does so.

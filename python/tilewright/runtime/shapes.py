@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from tilewright.errors import ProgramError, TilewrightError
 from tilewright.records.dims import Dim, Sizes, spell_sizes
 from tilewright.runtime import background
+from tilewright.runtime.buckets import Bucket, Rows
 from tilewright.system.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -30,9 +31,14 @@ _MOST_KNOWN = 64
 """Most shapes without a program that are remembered."""
 
 Key: TypeAlias = tuple[tuple[str, int], ...]
-State: TypeAlias = Literal["seen", "waiting", "compiling", "ready", "failed"]
+State: TypeAlias = Literal["seen", "waiting", "compiling", "ready", "covered", "failed"]
 """What became of a shape: "seen" has no program, as there are many others or sizes are listed; "waiting" is compiled
-next."""
+next; "covered" is computed by the program of a larger shape."""
+
+_HARDLY_LARGER = 1.1
+"""Ratio of rows up to which the program of a larger shape serves for good, as one of its own would save no more."""
+_MOST_LARGER = 4.0
+"""Ratio up to which a larger shape serves at all. Beyond it, IREE's dynamic program is about as fast."""
 
 
 _DOING = {"waiting": "waiting to be compiled", "compiling": "being compiled"}
@@ -44,6 +50,10 @@ class Compile(Protocol):
     def one(self, sizes: Sizes, *, background_deadline: Deadline | None = None) -> Program:
         """Returns a program for one shape, not loaded yet; raises `TilewrightError`. The deadline is for a compilation
         in the background, whose process then has the priority of the thread."""
+
+    def rows(self, sizes: Sizes, larger: Sizes, *, background_deadline: Deadline) -> Rows | str:
+        """Returns where the rows are if a program for `larger` computes a call with `sizes`, which differs in one dim;
+        otherwise why that cannot be shown. Raises `TilewrightError`."""
 
     def all(self, shapes: Sequence[Sizes]) -> Program:
         """Returns one program for several shapes, with the dynamic program for others; raises `TilewrightError`."""
@@ -67,24 +77,35 @@ class ShapeState:
     """Why there is no program."""
     is_wanted: bool = False
     """True if the caller asked for it: it is kept."""
+    may_compile: bool = True
+    """False if there is no room for a program of its own, and only a larger one may serve."""
+    bucket: Bucket | None = field(default=None, repr=False)
+    """The program of a larger shape that computes it."""
+    uncovered: str = ""
+    """Why the program of a larger shape does not compute it."""
     program: Program | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Returns everything but the program."""
-        fields = ("sizes", "state", "calls", "seconds", "kernels", "origin", "error")
-        return {name: getattr(self, name) for name in fields}
+        fields = ("sizes", "state", "calls", "seconds", "kernels", "origin", "error", "uncovered")
+        larger = dict(self.bucket.sizes) if self.bucket else None
+        return {**{name: getattr(self, name) for name in fields}, "filled_up_to": larger}
 
     def __str__(self) -> str:
         text = f"shape {spell_sizes(self.sizes)}: "
         if self.state == "ready":
             text += f"{self.kernels} fused kernels, after {self.seconds:.1f} s"
             text += f", {self.origin}" if self.origin else ""
+        elif self.bucket is not None:
+            text += f"filled up to {spell_sizes(self.bucket.sizes)}, as each row is computed by itself"
+            text += f", while its own program is {_DOING[self.state]}" if self.state in _DOING else ""
         elif self.state == "failed":
             text += f"IREE's dynamic program, because its own failed: {self.error}"
         elif self.state == "seen":
             text += "the program below, for it gets none of its own"
         else:
             text += f"IREE's dynamic program, while its own is {_DOING[self.state]}"
+        text += f"; not filled up: {self.uncovered}" if self.uncovered and self.state != "ready" else ""
         return f"{text}; {self.calls} calls"
 
 
@@ -105,21 +126,50 @@ class Shapes:
         self._ahead = [dict(sizes) for sizes in ahead]
         self._known: OrderedDict[Key, ShapeState] = OrderedDict()
         """Least recently used first."""
+        self._refuted: dict[str, str] = {}
+        """Why calls are not filled up along a dim."""
         self._lock = threading.Lock()
 
-    def find(self, sizes: Sizes) -> Program | None:
-        """Returns the program for a shape, loaded; None if the dynamic program is to run. It may begin to compile
-        one."""
+    def find(self, sizes: Sizes) -> Program | Bucket | None:
+        """Returns the program for a shape or a larger one, loaded; None if the dynamic program is to run. It may begin
+        to compile one."""
         if sizes in self._ahead:
             return None
         with self._lock:
             shape = self._touch(sizes)
             shape.calls += 1
-            program = shape.program
-            if program is None and shape.state == "seen" and self._may_compile(shape):
-                shape.state = "waiting"
-                background.background.add(_Compilation(weakref.ref(self), shape))
-        return self._loaded(shape, program) if program is not None else None
+            program, bucket = shape.program, shape.bucket
+            if program is None and shape.state == "seen":
+                self._begin(shape)
+            if program is None and bucket is not None:
+                self._touch(bucket.sizes)
+        if program is not None:
+            return self._loaded(shape, program)
+        if bucket is not None and self._loaded(shape, bucket.program) is not None:
+            return bucket
+        return None
+
+    def _begin(self, shape: ShapeState) -> None:
+        """Lets the background find a program for a shape that has none, if there is room or a larger one may serve."""
+        shape.may_compile = self._may_compile(shape)
+        if shape.may_compile or (shape.bucket is None and self._larger(shape) is not None):
+            shape.state = "waiting"
+            background.background.add(_Compilation(weakref.ref(self), shape))
+
+    def _larger(self, shape: ShapeState) -> ShapeState | None:
+        """Returns the shape with a program that is the least larger in one dim, and equal in all others."""
+        found: tuple[float, ShapeState] | None = None
+        for other in self._known.values():
+            differing = [name for name in self._names if other.sizes[name] != shape.sizes[name]]
+            if other.program is None or len(differing) != 1 or not shape.sizes[differing[0]]:
+                continue
+            if differing[0] in self._refuted:
+                shape.uncovered = self._refuted[differing[0]]
+                continue
+            ratio = other.sizes[differing[0]] / shape.sizes[differing[0]]
+            if 1 < ratio <= _MOST_LARGER and (found is None or ratio < found[0]):
+                found = ratio, other
+        return found[1] if found else None
 
     def build(self, shapes: Sequence[Sizes]) -> None:
         """Compiles programs for shapes, and keeps them. Raises `TilewrightError`."""
@@ -148,7 +198,7 @@ class Shapes:
         key = tuple((name, sizes[name]) for name in self._names)
         if key not in self._known:
             self._known[key] = ShapeState(sizes=dict(key))
-            self._forget(_MOST_KNOWN, lambda shape: shape.state in ("seen", "failed"))
+            self._forget(_MOST_KNOWN, lambda shape: shape.state in ("seen", "covered", "failed"))
         self._known.move_to_end(key)
         return self._known[key]
 
@@ -176,6 +226,9 @@ class Shapes:
             if shape.state != "waiting":
                 return
             shape.state = "compiling"
+            larger = self._larger(shape)
+        if larger is not None and self._cover(shape, larger, deadline):
+            return
         started = time.monotonic()
         try:
             program = self._compile.one(shape.sizes, background_deadline=deadline)
@@ -185,17 +238,35 @@ class Shapes:
         shape.seconds = time.monotonic() - started
         self._fill(shape, program)
 
+    def _cover(self, shape: ShapeState, larger: ShapeState, deadline: Deadline) -> bool:
+        """Finds out whether the program of a larger shape may serve. Returns True if no other one is to be compiled."""
+        try:
+            found = self._compile.rows(shape.sizes, larger.sizes, background_deadline=deadline)
+        except Exception as error:  # then it is not proven
+            found = _one_line(error)
+        with self._lock:
+            [name] = [name for name in self._names if larger.sizes[name] != shape.sizes[name]]
+            if isinstance(found, str):
+                self._refuted[name] = shape.uncovered = found
+            elif larger.program is not None:
+                shape.bucket = Bucket(sizes=larger.sizes, rows=found, program=larger.program)
+            ratio = larger.sizes[name] / shape.sizes[name]
+            if shape.bucket is not None and ratio <= _HARDLY_LARGER:
+                shape.state = "covered"
+            elif not shape.may_compile:
+                shape.state = "seen"
+            return shape.state != "compiling"
+
     def _fill(self, shape: ShapeState, program: Program) -> None:
         with self._lock:
             shape.kernels = len(program.kernels)
             shape.origin = next(iter(program.cache_notes), "")
-            shape.program, shape.state, shape.error = program, "ready", ""
+            shape.program, shape.state, shape.error, shape.bucket = program, "ready", "", None
             self._forget(self._most, lambda known: known.state == "ready" and not known.is_wanted)
 
     def _fail(self, shape: ShapeState, error: Exception) -> None:
         with self._lock:
-            text = str(error) if isinstance(error, TilewrightError) else f"{type(error).__name__}: {error}"
-            shape.program, shape.state, shape.error = None, "failed", " ".join(text.split())[:500]
+            shape.program, shape.state, shape.error, shape.bucket = None, "failed", _one_line(error), None
 
     def _loaded(self, shape: ShapeState, program: Program) -> Program | None:
         # It is loaded in the thread of the call: threads that the runtime starts inherit its priority.
@@ -211,6 +282,11 @@ class Shapes:
         keys = [key for key, shape in self._known.items() if is_one(shape)]
         for key in keys[: max(0, len(keys) - most)]:
             del self._known[key]
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error) if isinstance(error, TilewrightError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:500]
 
 
 class _Test(Protocol):
