@@ -64,8 +64,8 @@ def compile(
 
     Arguments:
         model: Path of an ONNX, MLIR or torch.export file (.pt2), an `onnx.ModelProto`, MLIR text or bytecode, a
-            `torch.nn.Module` with `example_inputs`, or a `torch.export.ExportedProgram`. A .pt2 file with pickled
-            objects is refused.
+            `torch.nn.Module` or a function of `jax.jit` with `example_inputs`, or what `torch.export.export` or
+            `jax.export.export` returns. A .pt2 file with pickled objects is refused.
         target: Name that `known_targets()` lists, "cpu" for this machine, a JSON file, or a `Target`. Several
             processors, as a sequence or with commas, give every kernel a variant for each, and the runtime chooses one
             on the machine that it runs on. A GPU ("cuda:h200") need not be in this machine.
@@ -100,8 +100,9 @@ def compile(
             that is given the module as an `ir.OpView`, an `ir.Pass`, or a textual pipeline. They run in this process,
             possibly more than once per compilation. No database of plans is used then, and a failure of our passes is
             an error, as with `strict`.
-        example_inputs: Inputs to export a `torch.nn.Module` with: a tuple of positional arguments, or a dict of
-            keyword arguments. The program takes tensors of these shapes and dtypes, nested in the same way.
+        example_inputs: Inputs to export a `torch.nn.Module` or a function of JAX with: a tuple of positional
+            arguments, or a dict of keyword arguments. The program takes tensors of these shapes and dtypes, nested in
+            the same way.
         cache: Folder of the compilation cache, which makes the second compilation of the same model a load. True is
             the user's own, $TILEWRIGHT_CACHE (which may be "off"); False is none. See docs/guide/cache.md.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the

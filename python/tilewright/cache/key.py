@@ -17,6 +17,7 @@ from tilewright.cache.build import compiler_identity
 from tilewright.cache.hashes import Hashes
 from tilewright.errors import ModelError, TuningError
 from tilewright.frontends import Model, external_data, is_mlir_text, is_onnx_proto
+from tilewright.frontends.jax import is_jax_model
 from tilewright.frontends.pytorch import is_torch_model
 from tilewright.records.dims import Dim, Sizes
 from tilewright.records.encoding import to_json
@@ -52,8 +53,8 @@ NOT_KEYED: Mapping[str, str] = {
     "dump_dir": "a compilation with it does not use the cache: its stages must run to write their results",
     "passes": "a compilation with them does not use the cache: their code and its data cannot be compared, and a "
     "textual pipeline may name passes written in Python",
-    "example_inputs": "a module of PyTorch, which they are for, has no content that could be compared; a compilation "
-    "with them does not use the cache",
+    "example_inputs": "a module of PyTorch or a function of JAX, which they are for, has no content that could be "
+    "compared; a compilation with them does not use the cache",
     "timeout": "it ends a compilation and changes nothing in one that succeeds",
     "verify": "it compares the program with the model, also one from the cache, and changes nothing",
     "progress": "it is told of the steps and changes nothing",
@@ -108,6 +109,8 @@ class Request:
             raise UncacheableError(
                 "nothing tells whether passes of the caller are those of an earlier compilation"
             )
+        if is_jax_model(self.model):
+            raise UncacheableError("functions of JAX cannot be compared; the StableHLO of jax.export can")
         if self.options.example_inputs is not None or is_torch_model(self.model):
             raise UncacheableError("modules of PyTorch cannot be compared; a .pt2 file can")
         try:

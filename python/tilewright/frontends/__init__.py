@@ -75,7 +75,7 @@ def import_model(
     those of one size are fixed. `entry` is the function that `dims` is about, for MLIR with several. Raises
     `ModelError` if the model cannot be read, or has no such dim.
     """
-    from tilewright.frontends import mlir, pytorch
+    from tilewright.frontends import jax, mlir, pytorch
 
     dims = dims or {}
     fixed = {name: dim.fixed for name, dim in dims.items() if dim.fixed is not None}
@@ -94,9 +94,12 @@ def import_model(
         return pytorch.import_torch(
             model, examples=examples, name="model", compiler=compiler, directory=directory, dims=dims
         )
+    if jax.is_jax_model(model):
+        return jax.import_jax(model, examples=examples, compiler=compiler, fixed=fixed)
     if examples is not None:
         raise ModelError(
-            f"example_inputs are for modules of PyTorch, not for a model of type {type(model).__name__}"
+            "example_inputs are for modules of PyTorch and functions of JAX, not for a model of type "
+            f"{type(model).__name__}"
         )
     if isinstance(model, str) and is_mlir_text(model):
         return mlir.import_mlir(model.encode(), name="model", compiler=compiler, fixed=fixed, entry=entry)
@@ -115,7 +118,8 @@ def import_model(
         )
     raise ModelError(
         f"a model of type {type(model).__name__} is not supported",
-        hint="give a path to an ONNX, MLIR or .pt2 file, an onnx.ModelProto, MLIR text, or a module of PyTorch",
+        hint="give a path to an ONNX, MLIR or .pt2 file, an onnx.ModelProto, MLIR text, a module of PyTorch, or a "
+        "function of jax.jit",
     )
 
 

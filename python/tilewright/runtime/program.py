@@ -32,6 +32,7 @@ from tilewright.runtime.explain import explain_json, explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
 from tilewright.runtime.gpu_fit import refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
+from tilewright.runtime.jax_arrays import JaxCaller
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.nested import NestedCaller
 from tilewright.runtime.processor import missing_features
@@ -63,7 +64,7 @@ class Program:
         self._metadata = metadata
         self._session: Session | None = None
         self._direct: DirectSession | None = None
-        self._caller: NestedCaller | None = None
+        self._caller: NestedCaller | JaxCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
         """Owner of the files, kept alive while the program maps them."""
@@ -78,8 +79,8 @@ class Program:
         """Runs the program on arrays in the order of its inputs; returns a list in the order of its outputs.
 
         Inputs may also be given by name, and those with defaults, which come last, may be left out. A program that was
-        a PyTorch module is called like the module, on tensors or arrays, and returns what the module returns. Raises
-        `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
+        a PyTorch module or a function of JAX is called like it, on tensors or arrays, and returns what it returns.
+        Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
         program cannot be loaded or fails.
 
         A program of a dynamic model runs kernels for the shapes of the arrays if it has such; see docs/guide/shapes.md.
@@ -211,13 +212,17 @@ class Program:
         """What became of the shapes that a program of a dynamic model was called with or built for."""
         return self._shapes.all() if self._shapes is not None else ()
 
-    def _nested(self) -> NestedCaller:
-        """Returns the caller for the module's own arguments, made at the first call."""
+    def _nested(self) -> NestedCaller | JaxCaller:
+        """Returns the caller for the arguments of the module or function, made at the first call."""
         if self._caller is None:
             signature, calling = self._metadata.signature, self._metadata.calling
             assert signature is not None and calling is not None
             is_local = self._metadata.device == "local"
-            self._caller = NestedCaller(self.runner(), signature, calling, is_local=is_local)
+            self._caller = (
+                JaxCaller(self.runner(), signature, calling)
+                if calling.kind == "jax"
+                else NestedCaller(self.runner(), signature, calling, is_local=is_local)
+            )
         return self._caller
 
     def steps(self, /, **state: Any) -> Steps:
