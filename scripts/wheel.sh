@@ -55,6 +55,9 @@ unshare -rm bash "$work/hidden.sh" "$work" || {
   exit 1
 }
 
+# Compiles a model of PyTorch, if the environment of the checkout has PyTorch, whose packages are then linked.
+TILEWRIGHT_WHEEL=$(realpath "$wheel") .venv/bin/python -m pytest -q -p no:cacheprovider test/python/test_wheel.py
+
 # Checks the types as a user's type checker sees them.
 "$user/pip" install -q 'mypy==2.4.1' 'nanobind==3.1.0' 'pytest>=8'
 checkout=$PWD
