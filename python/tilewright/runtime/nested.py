@@ -38,6 +38,15 @@ class NestedCaller:
         self._inputs = _pytree.treespec_loads(calling.inputs)
         self._outputs = _pytree.treespec_loads(calling.outputs)
         self._on_tensors = tensor_caller(session, signature) if is_local else None
+        arguments, named = self._inputs.children() if self._inputs.num_children == 2 else (None, None)
+        self._is_flat = (
+            arguments is not None
+            and arguments.type is tuple
+            and not named.num_children
+            and all(child.is_leaf() for child in arguments.children())
+            and all(leaf.tensor is not None for leaf in calling.arguments)
+        )
+        """True if the arguments are tensors by position, which need no search."""
 
     def run(self, values: Sequence[Any], cut: Cut = list) -> Any:
         """Runs the program on what `flatten` returned; `cut` changes its outputs. Raises `InputError` for tensors that
@@ -86,6 +95,11 @@ class NestedCaller:
 
     def flatten(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Returns the tensors and arrays among the arguments; checks the structure and the other leaves."""
+        import torch
+
+        is_flat = self._is_flat and not named and len(arguments) == len(self._calling.arguments)
+        if is_flat and all(isinstance(value, torch.Tensor) for value in arguments):
+            return list(arguments)
         wanted = self._inputs.child(1).context if self._inputs.num_children == 2 else None
         if wanted is not None and set(wanted) == set(named):
             named = {name: named[name] for name in wanted}
