@@ -18,46 +18,15 @@ DirectProgram::TrimMemory::~TrimMemory() {
 
 DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription description)
     : library(std::move(given)), described(std::move(description)), own(described.ownBytes),
-      local(alignedSize(described.localBytes) * described.threads),
+      local(alignedSize(described.localBytes) * described.threads), addresses(described.slotAddresses(own.data())),
       taken(new std::atomic<uint32_t>[described.launches.size()]),
       done(new std::atomic<uint32_t>[described.launches.size()]) {
   environment.processor[0] = described.processor;
-  addresses.resize(described.inputBytes.size() + described.outputBytes.size());
-  for (uintptr_t constant : described.constants)
-    addresses.push_back(reinterpret_cast<char *>(constant));
-  for (size_t offset : described.offsets)
-    addresses.push_back(static_cast<char *>(own.data()) + offset);
-  for (const Loop &loop : described.loops)
-    addresses.resize(addresses.size() + loop.slots.size());
   for (const Launch &launch : described.launches) {
-    check(launch);
     entries.push_back(launch.kernel.empty() ? nullptr : library->find(launch.kernel));
     if (!launch.kernel.empty() && !entries.back())
       throw std::runtime_error("the module has no kernel " + launch.kernel);
   }
-  uint32_t begin = 0;
-  for (const Loop &loop : described.loops) {
-    check(loop, begin, static_cast<uint32_t>(described.launches.size()));
-    begin = loop.begin;
-  }
-}
-
-void DirectProgram::check(const Launch &launch) const {
-  for (uint32_t slot : launch.slots)
-    if (slot >= addresses.size())
-      throw std::runtime_error("kernel " + launch.kernel + " uses tensor " + std::to_string(slot) +
-                               ", which does not exist");
-  if (launch.kernel.empty() && launch.slots.size() != 2)
-    throw std::runtime_error("a copy of " + std::to_string(launch.slots.size()) + " tensors");
-}
-
-void DirectProgram::check(const Loop &loop, uint32_t begin, uint32_t end) const {
-  if (loop.begin < begin || loop.end <= loop.begin || loop.end > end)
-    throw std::runtime_error("a loop over launches that do not exist");
-  for (const MovingSlot &moving : loop.slots)
-    for (uint32_t slot : {moving.slot, moving.first, moving.even, moving.odd})
-      if (slot >= addresses.size())
-        throw std::runtime_error("a loop moves tensor " + std::to_string(slot) + ", which does not exist");
 }
 
 static double now() {
@@ -84,50 +53,21 @@ public:
   }
 
   void run() {
-    run(0, static_cast<uint32_t>(described.launches.size()), 0);
+    LaunchOrder(described, addresses).run([&](uint32_t number, unsigned depth) { launch(number, depth > 0); });
     if (meets)
       team.meet();
   }
 
 private:
-  /// Runs launches, with the loops in them, of which `loop` is the first. Returns the first loop behind them.
-  size_t run(uint32_t begin, uint32_t end, size_t loop) {
-    for (uint32_t number = begin; number < end;) {
-      if (loop < described.loops.size() && described.loops[loop].begin == number) {
-        number = described.loops[loop].end;
-        loop = repeat(loop);
-      } else {
-        launch(number++);
-      }
-    }
-    return loop;
-  }
-
-  /// Runs all steps of a loop. Returns the first loop behind it.
-  size_t repeat(size_t number) {
-    const Loop &loop = described.loops[number];
-    size_t next = number + 1;
-    ++depth;
-    for (uint32_t step = 0; step < loop.steps; ++step) {
-      for (const MovingSlot &moving : loop.slots)
-        addresses[moving.slot] = step == 0 ? addresses[moving.first] + moving.firstOffset
-                                           : addresses[step % 2 ? moving.odd : moving.even] + moving.offset +
-                                                 static_cast<int64_t>(step) * moving.stride;
-      next = run(loop.begin, loop.end, number + 1);
-    }
-    --depth;
-    return next;
-  }
-
-  void launch(uint32_t number) {
+  void launch(uint32_t number, bool isInLoop) {
     if (meets && hasBegun)
       team.meet();
     hasBegun = true;
     if (!spans) {
-      share(number);
+      share(number, isInLoop);
     } else {
       double start = now();
-      if (share(number))
+      if (share(number, isInLoop))
         spans[number * described.threads + thread] = {start, now()};
     }
     if (!meets)
@@ -135,13 +75,13 @@ private:
   }
 
   /// Runs this thread's part of a launch. Returns false if there was none.
-  bool share(uint32_t number) {
+  bool share(uint32_t number, bool isInLoop) {
     const Launch &launch = described.launches[number];
     bindings.clear();
     for (uint32_t slot : launch.slots)
       bindings.push_back(addresses[slot]);
     uint32_t units = unitsOf(launch), ended = 0;
-    if (depth > 0) {
+    if (isInLoop) {
       // A thread has the same workgroups in every step, so it finds their weights in its own caches.
       uint64_t count = units, threads = described.threads;
       for (uint64_t unit = count * thread / threads; unit < count * (thread + 1) / threads; ++unit, ++ended)
@@ -180,7 +120,7 @@ private:
   const ProgramDescription &described;
   ThreadTeam &team;
   Span *spans;
-  unsigned thread, depth = 0;
+  unsigned thread;
   uint32_t before; ///< launches that had ended before this call
   bool meets, hasBegun = false;
   std::vector<char *> addresses;

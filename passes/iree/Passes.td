@@ -46,9 +46,10 @@ def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
     between launches. One whose steps are not known has its name only.
 
     With `for-runtime`, neither that text nor those functions are printed, but what
-    a runtime for CPUs needs: the functions that the executable will export, the
-    inputs whose memory results take, the bytes of local memory, and the bits by
-    which kernels know features of the processor.
+    a runtime needs: the functions that the executable will export, the inputs
+    whose memory results take, the bytes of local or shared memory, the threads of
+    a block, and whether blocks wait for each other, on a GPU, and on a CPU the bits
+    by which kernels know features of the processor.
   }];
   let options = [Option<"output", "output", "std::string", "", "path of the JSON file to write">,
                  Option<"forRuntime", "for-runtime", "bool", "false", "print what a runtime for CPUs needs">];

@@ -186,17 +186,19 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
                       {"outputs", tensors.idsOf(launch.getResults())}};
     if (auto entry = kernels.lookup(name)) {
       auto integer = [&](StringRef attr) { return entry->getAttrOfType<IntegerAttr>(attr).getInt(); };
-      if (forRuntime) {
-        step["export"] = shimName(entryName(entry, launch));
-        step["workgroups"] = integer(kWorkgroupsAttr);
-        step["local_bytes"] = integer(kBlockBytesAttr);
-        step["tied"] = json::Array(launch.getTied().value_or(SmallVector<int64_t>(launch.getNumResults(), -1)));
-        return step;
-      }
-      int64_t shared = integer(kBlockBytesAttr);
+      bool hasThreads = entry->hasAttr(kThreadsAttr); // of blocks, on a GPU
+      int64_t memory = integer(kBlockBytesAttr);
       step["workgroups"] = integer(kWorkgroupsAttr);
-      step["threads"] = integer(kThreadsAttr);
-      step["dynamic_shared_bytes"] = shared > kStaticSharedBytes ? shared : 0;
+      if (hasThreads || !forRuntime) {
+        step["threads"] = integer(kThreadsAttr);
+        step[forRuntime ? "shared_bytes" : "dynamic_shared_bytes"] = memory > kStaticSharedBytes ? memory : 0;
+      }
+      if (forRuntime) {
+        step["export"] = hasThreads ? name.str() : shimName(entryName(entry, launch));
+        step["local_bytes"] = hasThreads ? 0 : memory;
+        step["meets_at_grid"] = entry->hasAttr(kGridSyncAttr);
+        step["tied"] = json::Array(launch.getTied().value_or(SmallVector<int64_t>(launch.getNumResults(), -1)));
+      }
     }
     return step;
   }

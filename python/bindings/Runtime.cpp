@@ -1,35 +1,15 @@
 // The extension module `tilewright._runtime`: runs kernels without IREE, and without MLIR in the process.
 #include "runtime/DirectProgram.h"
 
-#include <nanobind/nanobind.h>
+#include "python/bindings/RuntimeCalls.h"
+
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace tilewright::runtime;
 
 namespace {
-/// The memory of a contiguous array, held for as long as the object lives.
-class Bytes {
-public:
-  explicit Bytes(nb::handle array) {
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)
-      throw nb::python_error();
-  }
-  Bytes(const Bytes &) = delete;
-  Bytes &operator=(const Bytes &) = delete;
-  ~Bytes() { PyBuffer_Release(&view); }
-  const void *data() const { return view.buf; }
-  size_t size() const { return static_cast<size_t>(view.len); }
-
-private:
-  Py_buffer view;
-};
-
 /// Lends the memory of a result to numpy, which keeps the object alive.
 int lend(PyObject *self, Py_buffer *view, int flags) {
   auto *memory = nb::inst_ptr<AlignedMemory>(nb::handle(self));
@@ -51,26 +31,9 @@ void runAt(DirectProgram &program, const std::vector<const void *> &inputs, cons
 
 /// Runs the program on contiguous arrays, and returns the memory of its results.
 nb::list runArrays(DirectProgram &program, const nb::args &arrays, Span *spans) {
-  const ProgramDescription &described = program.description();
-  if (arrays.size() != described.inputBytes.size())
-    throw nb::value_error("another number of arrays than the program has inputs");
-  std::vector<std::unique_ptr<Bytes>> held;
-  std::vector<const void *> inputs;
-  for (nb::handle array : arrays) {
-    held.push_back(std::make_unique<Bytes>(array));
-    if (held.back()->size() != described.inputBytes[inputs.size()])
-      throw nb::value_error("an array of another size than the input has");
-    inputs.push_back(held.back()->data());
-  }
-  nb::list results;
-  std::vector<void *> outputs;
-  for (size_t bytes : described.outputBytes) {
-    auto memory = std::make_unique<AlignedMemory>(bytes, program.blocks());
-    outputs.push_back(memory->data());
-    results.append(nb::cast(std::move(memory)));
-  }
-  runAt(program, inputs, outputs, spans);
-  return results;
+  HostCall call(program.description(), program.blocks(), arrays);
+  runAt(program, call.inputs, call.outputs, spans);
+  return call.results;
 }
 
 nb::list run(DirectProgram &program, const nb::args &arrays) { return runArrays(program, arrays, nullptr); }
@@ -99,33 +62,11 @@ void runAddresses(DirectProgram &program, const std::vector<uintptr_t> &inputs, 
   runAt(program, from, to);
 }
 
-/// Kernel (empty for a copy), workgroups, slots, and bytes of a copy.
-using Launches = std::vector<std::tuple<std::string, uint32_t, std::vector<uint32_t>, size_t>>;
-/// Slot, slots that it begins behind (in step 0, in even and in odd steps), and the offset in step 0, offset and
-/// stride.
-using MovingSlots = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, int64_t, int64_t, int64_t>>;
-/// First launch, end, steps, and moving slots.
-using Loops = std::vector<std::tuple<uint32_t, uint32_t, uint32_t, MovingSlots>>;
-
-Loop describeLoop(uint32_t begin, uint32_t end, uint32_t steps, const MovingSlots &slots) {
-  Loop loop{begin, end, steps, {}};
-  for (const auto &[slot, first, even, odd, firstOffset, offset, stride] : slots)
-    loop.slots.push_back({slot, first, even, odd, firstOffset, offset, stride});
-  return loop;
-}
-
 ProgramDescription describe(const Launches &launches, const Loops &loops, std::vector<size_t> inputs,
                             std::vector<size_t> outputs, std::vector<uintptr_t> constants, std::vector<size_t> offsets,
                             size_t ownBytes, size_t localBytes, uint64_t processor, unsigned threads) {
-  ProgramDescription made;
-  for (const auto &[kernel, workgroups, slots, bytes] : launches)
-    made.launches.push_back({kernel, workgroups, slots, bytes});
-  for (const auto &[begin, end, steps, slots] : loops)
-    made.loops.push_back(describeLoop(begin, end, steps, slots));
-  made.inputBytes = std::move(inputs);
-  made.outputBytes = std::move(outputs);
-  made.constants = std::move(constants);
-  made.offsets = std::move(offsets);
+  ProgramDescription made = describeProgram(launches, loops, std::move(inputs), std::move(outputs),
+                                            std::move(constants), std::move(offsets));
   made.ownBytes = ownBytes;
   made.localBytes = localBytes;
   made.processor = processor;
@@ -157,4 +98,5 @@ NB_MODULE(_runtime, m) {
       .def("run", &run, nb::sig("def run(self, *arrays: object) -> list[Memory]"))
       .def("trace", &trace, nb::sig("def trace(self, *arrays: object) -> list[list[tuple[float, float]]]"))
       .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));
+  bindCuda(m);
 }

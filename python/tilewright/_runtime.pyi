@@ -1,6 +1,7 @@
 """The extension module that runs kernels without IREE: thin, and private. See `runtime.direct`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 class Memory:
     pass
@@ -29,3 +30,31 @@ class DirectProgram:
     def run(self, *arrays: object) -> list[Memory]: ...
     def trace(self, *arrays: object) -> list[list[tuple[float, float]]]: ...
     def run_addresses(self, inputs: Sequence[int], outputs: Sequence[int]) -> None: ...
+
+class CudaProgram:
+    def __init__(
+        self,
+        *,
+        driver: Mapping[str, int],
+        context: int,
+        kernels: Sequence[tuple[int, int, int, bool]],
+        launches: Sequence[tuple[str, int, Sequence[int], int]],
+        loops: Sequence[tuple[int, int, int, Sequence[tuple[int, int, int, int, int, int, int]]]],
+        input_bytes: Sequence[int],
+        output_bytes: Sequence[int],
+        constants: Sequence[int],
+        offsets: Sequence[int],
+        own: int,
+        done: int,
+    ) -> None: ...
+    def run(
+        self, inputs: Sequence[int], outputs: Sequence[int], stream: int, marks: Sequence[int]
+    ) -> None: ...
+    def run_on_host(
+        self, placed: Sequence[int], stream: int, marks: Sequence[int], *arrays: object
+    ) -> list[Memory]: ...
+    def launch_graph(self, graph: int, stream: int) -> None: ...
+
+def lend_cuda(
+    owner: object, address: int, shape: Sequence[int], code: int, bits: int, device: int
+) -> Any: ...

@@ -137,6 +137,9 @@ class FakeCuda:
         module._obj.value = self._handle(re.findall(r"\.visible \.entry (\w+)", text))
         return 0
 
+    def cuModuleUnload(self, module: Any) -> int:
+        return 0
+
     def cuModuleGetFunction(self, function: Any, module: Any, name: Any) -> int:
         if name.value.decode() not in self._objects[module.value]:
             return _NOT_FOUND

@@ -13,6 +13,7 @@ from conftest import make_model, value
 from cuda_cases import on_h200 as on_h200
 from fake_cuda import FakeCuda
 from onnx import helper
+from stand_in_cuda import StandInCuda
 from tilewright.errors import ProgramError
 from tilewright.runtime import cuda
 
@@ -20,7 +21,7 @@ from tilewright.runtime import cuda
 def test_calling_it_without_a_gpu_says_so(on_h200: tilewright.Program) -> None:
     if _has_gpu():
         pytest.skip("there is a GPU")
-    with pytest.raises(ProgramError, match="no CUDA device can be used"):
+    with pytest.raises(ProgramError, match="no NVIDIA driver is installed"):
         on_h200.load()
 
 
@@ -38,7 +39,8 @@ def test_an_older_gpu_is_refused_when_a_program_is_loaded(
         tilewright.load(path)
     with pytest.raises(ProgramError, match=needs):
         on_h200.load()
-    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(capability=(9, 0)))
+    fitting = StandInCuda(capability=(9, 0))
+    monkeypatch.setattr(cuda, "open_driver", lambda: fitting)
     assert tilewright.load(path).metadata.capability == "sm_90"
 
 
@@ -52,7 +54,6 @@ def test_a_gpu_too_small_for_a_barrier_of_the_grid_is_refused(
     program = tilewright.compile(model, target=tmp_path / "half.json", strict=True)
     (kernel,) = program.kernels
     assert kernel.has_grid_barrier and program.metadata.multiprocessors == min(kernel.workgroups, 66)
-    path = program.save(tmp_path / "saved.vmfb")
     for smaller, message in (
         (FakeCuda(multiprocessors=8), r"on \d+ multiprocessors, but .* has 8; .*--no-grid-sync"),
         (FakeCuda(threads=1536), r"on 2048 threads of each multiprocessor, but .* has 1536"),
@@ -60,8 +61,16 @@ def test_a_gpu_too_small_for_a_barrier_of_the_grid_is_refused(
     ):
         monkeypatch.setattr(cuda, "open_driver", lambda gpu=smaller: gpu)
         with pytest.raises(ProgramError, match=message):
-            tilewright.load(path)
-    monkeypatch.setattr(cuda, "open_driver", lambda: FakeCuda(multiprocessors=66))
+            program.session()  # in IREE, which does not ask the driver
+    path = program.save(tmp_path / "saved.vmfb")
+    part = StandInCuda(multiprocessors=8)
+    monkeypatch.setattr(cuda, "open_driver", lambda: part)
+    with pytest.raises(
+        ProgramError, match=r"wait for each other, but this GPU runs 8 at once .*--no-grid-sync"
+    ):
+        tilewright.load(path)
+    whole = StandInCuda(multiprocessors=66, blocks_per_multiprocessor=2)
+    monkeypatch.setattr(cuda, "open_driver", lambda: whole)
     assert tilewright.load(path).metadata.multiprocessors == program.metadata.multiprocessors
     alone = tilewright.compile(model, target=tmp_path / "half.json", strict=True, grid_sync=False)
     assert alone.metadata.multiprocessors == 0

@@ -78,3 +78,13 @@ void tilewright::lowerToLlvm(OpPassManager &kernels, const KernelOptions &option
   kernels.addPass(createUBToLLVMConversionPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
 }
+
+void tilewright::addLaunchPlan(OpPassManager &manager, const KernelOptions &options) {
+  manager.addPass(createComputeAtLoad());
+  if (options.launches.empty())
+    return;
+  PrintLaunchesOptions print;
+  print.output = options.launches;
+  print.forRuntime = true;
+  manager.addPass(createPrintLaunches(print));
+}

@@ -23,6 +23,9 @@ void addOnePassVariance(mlir::OpPassManager &manager, const KernelOptions &optio
 /// Adds the marks of maxima that an online softmax may use.
 void addOnlineSoftmax(mlir::OpPassManager &manager, const KernelOptions &options);
 
+/// Adds what a runtime needs to run the kernels without IREE, if a file for that is named.
+void addLaunchPlan(mlir::OpPassManager &manager, const KernelOptions &options);
+
 /// Lowers kernels from functions over vectors and memrefs to the LLVM dialect. `expandsArith` is true if the target has
 /// no instructions for some ops of arith, such as extrema of floats.
 void lowerToLlvm(mlir::OpPassManager &kernels, const KernelOptions &options, bool expandsArith);

@@ -74,13 +74,7 @@ void CpuBackend::populateObject(OpPassManager &manager, const KernelOptions &opt
 }
 
 void CpuBackend::populateSplice(OpPassManager &manager, const KernelOptions &options) const {
-  manager.addPass(createComputeAtLoad());
-  if (!options.launches.empty()) {
-    PrintLaunchesOptions print;
-    print.output = options.launches;
-    print.forRuntime = true;
-    manager.addPass(createPrintLaunches(print));
-  }
+  addLaunchPlan(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.objectPath;
   manager.addPass(createSpliceIree(splice));

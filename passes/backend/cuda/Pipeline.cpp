@@ -80,6 +80,7 @@ void CudaBackend::populateObject(OpPassManager &manager, const KernelOptions &op
 }
 
 void CudaBackend::populateSplice(OpPassManager &manager, const KernelOptions &options) const {
+  addLaunchPlan(manager, options);
   SpliceIreeOptions splice;
   splice.object = options.imagePath.empty() ? options.objectPath : options.imagePath;
   splice.target = options.target;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,9 +190,20 @@ def _compile(
         imported = kept[0] if kept else None
         return Recompilation(setting, model_key=cache.model_key, imported=imported, folder=folder).shapes
 
+    def without_barriers() -> Program:
+        return _compile(replace(options, grid_sync=False, dump_dir=None), model, target, progress=None)
+
     cache = CacheUse(setting.request)
-    deadline = Deadline(options.timeout)
-    program = run(setting, stages, cache, deadline=deadline, progress=progress, make_shapes=make_shapes)
+    may_change = targets[0].backend == "cuda" and options.grid_sync and options.plan is None
+    program = run(
+        setting,
+        stages,
+        cache,
+        deadline=Deadline(options.timeout),
+        progress=progress,
+        make_shapes=make_shapes,
+        without_barriers=without_barriers if may_change else None,
+    )
     return _loaded(program)
 
 

@@ -13,7 +13,7 @@ from tilewright.api.finish import Finished, to_stream
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
-from tilewright.api.stitch import LAUNCHES
+from tilewright.api.stitch import LAUNCHES, image_file, kernel_files
 from tilewright.errors import CompileError
 from tilewright.frontends import ImportedModel
 from tilewright.records.dims import open_dims_of
@@ -22,9 +22,10 @@ from tilewright.records.signature import Signature, TensorSpec
 from tilewright.records.targets import Target
 from tilewright.records.threads import seconds_of_iree
 from tilewright.runtime.interface import read_interface
-from tilewright.runtime.launches import LaunchPlan, plan_launches
+from tilewright.runtime.launches import CodeImage, LaunchPlan, plan_launches
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.state import check_in_place, check_state
+from tilewright.system.ptxas import needed_capability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ def describe(
         report=stitched.report,
         iree_seconds=seconds_of_iree(stitched.report, fused.targets[0]),
         plan=stitched.plan.to_json() if stitched.plan else None,
-        launches=_read_launches(job.folder / LAUNCHES, signature) if stitched.report.kernels else None,
+        launches=_read_launches(job, fused, finished, signature) if stitched.report.kernels else None,
         iree_flags=finished.flags,
         notes=(*imported.notes, *fused.notes, *assembled.notes, *notes),
         seconds=job.seconds,
@@ -107,10 +108,24 @@ def describe(
     return Compiled(module=finished.module, parameters=parameters, metadata=metadata)
 
 
-def _read_launches(path: Path, signature: Signature | None) -> LaunchPlan | None:
+def _read_launches(
+    job: Job, fused: Fused, finished: Finished, signature: Signature | None
+) -> LaunchPlan | None:
+    path = job.folder / LAUNCHES
     if signature is None or not path.exists():
         return None
-    return plan_launches(json.loads(path.read_text()), signature)
+    images = _find_images(job, fused, finished.module.read_bytes()) if job.is_for_gpu else []
+    return plan_launches(json.loads(path.read_text()), signature, images=images)
+
+
+def _find_images(job: Job, fused: Fused, module: bytes) -> list[CodeImage]:
+    """Returns where the module has the code of GPU kernels, which it embeds as it is."""
+    images = []
+    for name, target in kernel_files(fused.targets).items():
+        code = image_file(job.folder / name).read_bytes()
+        capability = needed_capability(job.folder / name) or target.cpu
+        images.append(CodeImage(capability, module.index(code), len(code)))
+    return images
 
 
 def with_names_of_jax(

@@ -91,10 +91,12 @@ def run(
     progress: Progress | None = None,
     in_background: bool = False,
     make_shapes: Callable[[WorkFolder | None], MakeShapes] = lambda _: lambda _: None,
+    without_barriers: Callable[[], Program] | None = None,
 ) -> Program:
     """Returns the program, not loaded.
 
     `make_shapes` is given its folder, or None if it came from the cache, and returns what makes its shapes.
+    `without_barriers` compiles it again, for a GPU on which grid barriers would not open.
     """
     options = setting.options
     steps = Steps(progress, deadline)
@@ -107,6 +109,7 @@ def run(
             sources=options.parameters.values(),
             cache_notes=cache.notes,
             make_shapes=make_shapes(None),
+            without_barriers=without_barriers,
         )
     with temporary_files():
         directory = WorkFolder("compile")
@@ -126,6 +129,7 @@ def run(
                 sources=options.parameters.values(),
                 cache_notes=cache.notes,
                 make_shapes=make_shapes(directory),
+                without_barriers=without_barriers,
             )
         except BaseException:
             directory.cleanup()

@@ -117,9 +117,8 @@ def stitch(
         "plan-out": directory / "plan.json",
         "report": directory / "report.json",
         "recipes": directory / "recipes.json",
+        "launches": directory / LAUNCHES,
     }
-    if targets[0].backend == "cpu":
-        outputs["launches"] = directory / LAUNCHES
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
     if targets[0].backend == "cuda":
         options["image-path"] = str(image_file(outputs["object-path"]))

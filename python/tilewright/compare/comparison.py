@@ -29,6 +29,7 @@ from tilewright.records.options import CompileOptions
 from tilewright.records.signature import Array
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import thread_choices
+from tilewright.runtime.cuda_session import CudaSession
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.inputs import random_inputs
 from tilewright.runtime.program import Program
@@ -185,7 +186,7 @@ def count_kernels(program: Program, dump: Path, iree: IreeCompiler) -> int:
 def _prepare(ours: _Contender, program: Program, arrays: Sequence[Array]) -> None:
     """Loads the program and sets up a call like IREE's, on inputs that are checked outside the timed part."""
     runner, signature = program.runner(), program.signature
-    if isinstance(runner, DirectSession):
+    if isinstance(runner, DirectSession | CudaSession):
         ours.call = lambda: runner(runner.checked(arrays))
     else:
         ours.call = lambda: runner(arrays, signature)

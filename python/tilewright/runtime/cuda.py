@@ -23,6 +23,7 @@ _MULTIPROCESSORS, _L2_BYTES, _MAJOR, _MINOR = 16, 38, 75, 76
 _THREADS_OF_MULTIPROCESSOR, _SHARED_BYTES_OF_MULTIPROCESSOR = 39, 81
 _DYNAMIC_SHARED_BYTES, _LOCAL_BYTES, _REGISTERS = 8, 3, 4
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
+_NON_BLOCKING_STREAM, _CAPTURE_OF_THREAD, _EVENT_WITHOUT_TIME = 1, 1, 2
 # Bytes of shared memory that every kernel may use without opting in.
 _PLAIN_SHARED_BYTES = 48 << 10
 _LOG_BYTES = 4096
@@ -82,6 +83,10 @@ class CudaDriver:
             driver=f"{version.value // 1000}.{version.value % 1000 // 10}",
         )
 
+    def address_of(self, function: str) -> int:
+        """Returns the address of a function of the driver's library."""
+        return ctypes.cast(getattr(self._library, function), c_void_p).value or 0
+
     def _attribute(self, which: int) -> int:
         value = c_int()
         self._call("cuDeviceGetAttribute", byref(value), c_int(which), self._device)
@@ -106,7 +111,22 @@ class Cuda(CudaDriver):
         super().__init__(library)
         context = c_void_p()
         self._call("cuDevicePrimaryCtxRetain", byref(context), self._device)
-        self._call("cuCtxSetCurrent", context)
+        self.context = context.value or 0
+        self.use()
+
+    def use(self) -> None:
+        """Makes the context that of this thread, so that other methods work here."""
+        self._call("cuCtxSetCurrent", c_void_p(self.context))
+
+    @property
+    def multiprocessors(self) -> int:
+        return self._attribute(_MULTIPROCESSORS)
+
+    def _release(self, function: str, handle: Any) -> None:
+        """Gives something back, in whatever thread its last user ends. It does not raise: after a fault the context is
+        gone, and with it everything in it."""
+        self._library.cuCtxSetCurrent(c_void_p(self.context))
+        getattr(self._library, function)(handle)
 
     def allocate(self, size: int) -> Buffer:
         """Allocates GPU memory with undefined content."""
@@ -116,16 +136,20 @@ class Cuda(CudaDriver):
 
     def upload(self, array: Array) -> Buffer:
         """Returns a copy of an array in GPU memory."""
-        data = np.ascontiguousarray(array)
-        buffer = self.allocate(data.nbytes)
-        if data.nbytes:
-            self._call(
-                "cuMemcpyHtoD_v2", c_uint64(buffer.pointer), c_void_p(data.ctypes.data), c_size_t(data.nbytes)
-            )
+        buffer = self.allocate(array.nbytes)
+        self.upload_to(buffer.pointer, array)
         return buffer
 
+    def upload_to(self, address: int, array: Array) -> None:
+        """Copies an array to an address in GPU memory."""
+        data = np.ascontiguousarray(array)
+        if data.nbytes:
+            self._call(
+                "cuMemcpyHtoD_v2", c_uint64(address), c_void_p(data.ctypes.data), c_size_t(data.nbytes)
+            )
+
     def load(self, ptx: bytes) -> CudaModule:
-        """Loads PTX, which the driver assembles for this GPU."""
+        """Loads PTX, which the driver assembles for this GPU, or machine code."""
         module, log = c_void_p(), ctypes.create_string_buffer(_LOG_BYTES)
         options = (c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (c_void_p * 2)(ctypes.cast(log, c_void_p), c_void_p(_LOG_BYTES))
@@ -140,9 +164,28 @@ class Cuda(CudaDriver):
         """Waits for all launches; raises `CudaError` if one of them failed."""
         self._call("cuCtxSynchronize")
 
-    def event(self) -> CudaEvent:
-        """Returns an event, which records a time in the order of launches."""
-        return CudaEvent(self)
+    def copy(self, to: int, source: int, size: int, stream: int) -> None:
+        """Copies bytes between addresses in GPU memory, in the order of a stream."""
+        if size:
+            self._call(
+                "cuMemcpyDtoDAsync_v2", c_uint64(to), c_uint64(source), c_size_t(size), c_void_p(stream)
+            )
+
+    def read_at(self, address: int, array: Array) -> Array:
+        """Fills a contiguous array with what is at an address in GPU memory, and returns it."""
+        if array.nbytes:
+            self._call(
+                "cuMemcpyDtoH_v2", c_void_p(array.ctypes.data), c_uint64(address), c_size_t(array.nbytes)
+            )
+        return array
+
+    def stream(self) -> CudaStream:
+        """Returns a new stream, which does not wait for the default stream."""
+        return CudaStream(self)
+
+    def event(self, *, is_timed: bool = True) -> CudaEvent:
+        """Returns an event, which records a time in the order of launches, or only the order."""
+        return CudaEvent(self, is_timed=is_timed)
 
 
 class Buffer:
@@ -157,33 +200,58 @@ class Buffer:
 
     def copy_from(self, other: Buffer) -> None:
         """Copies the content of a buffer of the same size, in the order of launches."""
-        self._cuda._call(
-            "cuMemcpyDtoDAsync_v2",
-            c_uint64(self.pointer),
-            c_uint64(other.pointer),
-            c_size_t(self.size),
-            c_void_p(),
-        )
+        self._cuda.copy(self.pointer, other.pointer, self.size, 0)
 
     def read(self, like: Array) -> Array:
         """Returns the content as an array with the type and shape of `like`."""
-        array = np.empty_like(like)
-        if array.nbytes:
-            self._cuda._call(
-                "cuMemcpyDtoH_v2",
-                c_void_p(array.ctypes.data),
-                c_uint64(self.pointer),
-                c_size_t(array.nbytes),
-            )
-        return array
+        return self._cuda.read_at(self.pointer, np.empty_like(like))
 
     def __del__(self) -> None:
-        # after a trap the context is gone and frees nothing
-        self._cuda._library.cuMemFree_v2(c_uint64(self.pointer))
+        self._cuda._release("cuMemFree_v2", c_uint64(self.pointer))
+
+
+class CudaStream:
+    """An order of launches of its own."""
+
+    def __init__(self, cuda: Cuda) -> None:
+        handle = c_void_p()
+        cuda._call("cuStreamCreate", byref(handle), c_uint(_NON_BLOCKING_STREAM))
+        self._cuda, self.handle = cuda, handle.value or 0
+
+    def synchronize(self) -> None:
+        """Waits for all launches on the stream; raises `CudaError` if one of them failed."""
+        self._cuda._call("cuStreamSynchronize", c_void_p(self.handle))
+
+    def capture(self, work: Callable[[], None]) -> CudaGraph:
+        """Returns a graph of all that `work` launches on the stream, which does not run yet."""
+        graph, made = c_void_p(), c_void_p()
+        self._cuda._call("cuStreamBeginCapture_v2", c_void_p(self.handle), c_int(_CAPTURE_OF_THREAD))
+        try:
+            work()
+        finally:
+            self._cuda._call("cuStreamEndCapture", c_void_p(self.handle), byref(graph))
+        try:
+            self._cuda._call("cuGraphInstantiateWithFlags", byref(made), graph, c_uint64(0))
+        finally:
+            self._cuda._call("cuGraphDestroy", graph)
+        return CudaGraph(self._cuda, made.value or 0)
+
+    def __del__(self) -> None:
+        self._cuda._release("cuStreamDestroy_v2", c_void_p(self.handle))
+
+
+class CudaGraph:
+    """Launches that the driver makes at once."""
+
+    def __init__(self, cuda: Cuda, handle: int) -> None:
+        self._cuda, self.handle = cuda, handle
+
+    def __del__(self) -> None:
+        self._cuda._release("cuGraphExecDestroy", c_void_p(self.handle))
 
 
 class CudaModule:
-    """Loaded PTX."""
+    """Loaded code."""
 
     def __init__(self, cuda: Cuda, handle: c_void_p) -> None:
         self._cuda, self._handle = cuda, handle
@@ -196,14 +264,34 @@ class CudaModule:
             self._cuda._call(
                 "cuFuncSetAttribute", function, c_int(_DYNAMIC_SHARED_BYTES), c_int(dynamic_shared_bytes)
             )
-        return CudaKernel(self._cuda, function, dynamic_shared_bytes)
+        return CudaKernel(self, function, dynamic_shared_bytes)
+
+    def __del__(self) -> None:
+        self._cuda._release("cuModuleUnload", self._handle)
 
 
 class CudaKernel:
     """A kernel that is ready to be launched."""
 
-    def __init__(self, cuda: Cuda, function: c_void_p, dynamic_shared_bytes: int) -> None:
-        self._cuda, self._function, self._shared = cuda, function, dynamic_shared_bytes
+    def __init__(self, module: CudaModule, function: c_void_p, dynamic_shared_bytes: int) -> None:
+        self._module = module  # which it keeps loaded
+        self._cuda, self._function, self._shared = module._cuda, function, dynamic_shared_bytes
+
+    @property
+    def handle(self) -> int:
+        return self._function.value or 0
+
+    def resident_blocks(self, threads: int) -> int:
+        """Returns how many blocks of so many threads run on a multiprocessor at once."""
+        count = c_int()
+        self._cuda._call(
+            "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+            byref(count),
+            self._function,
+            c_int(threads),
+            c_size_t(self._shared),
+        )
+        return count.value
 
     @property
     def registers(self) -> int:
@@ -240,13 +328,21 @@ class CudaKernel:
 class CudaEvent:
     """An event, which marks a point in the order of launches."""
 
-    def __init__(self, cuda: Cuda) -> None:
+    def __init__(self, cuda: Cuda, *, is_timed: bool) -> None:
         self._cuda, self._handle = cuda, c_void_p()
-        cuda._call("cuEventCreate", byref(self._handle), c_uint(0))
+        cuda._call("cuEventCreate", byref(self._handle), c_uint(0 if is_timed else _EVENT_WITHOUT_TIME))
 
-    def record(self) -> None:
-        """Marks the point after everything launched so far."""
-        self._cuda._call("cuEventRecord", self._handle, c_void_p())
+    @property
+    def handle(self) -> int:
+        return self._handle.value or 0
+
+    def record(self, stream: int = 0) -> None:
+        """Marks the point after everything launched so far on a stream."""
+        self._cuda._call("cuEventRecord", self._handle, c_void_p(stream))
+
+    def synchronize(self) -> None:
+        """Waits until the GPU has passed the point."""
+        self._cuda._call("cuEventSynchronize", self._handle)
 
     def seconds_since(self, earlier: CudaEvent) -> float:
         """Returns the seconds of GPU time between two events that the GPU has passed."""
@@ -255,7 +351,7 @@ class CudaEvent:
         return milliseconds.value * 1e-3
 
     def __del__(self) -> None:
-        self._cuda._library.cuEventDestroy_v2(self._handle)
+        self._cuda._release("cuEventDestroy_v2", self._handle)
 
 
 def open_driver() -> Any:

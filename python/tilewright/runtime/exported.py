@@ -16,7 +16,8 @@ import numpy as np
 
 from tilewright.errors import ProgramError
 from tilewright.records.signature import TensorSpec, element_dtype
-from tilewright.runtime.direct import Constants, find_library
+from tilewright.runtime.constants import Constants
+from tilewright.runtime.direct import find_library
 from tilewright.runtime.held import HeldFile
 from tilewright.runtime.launch_loops import ALIGNMENT
 from tilewright.runtime.launches import LaunchPlan, shape_of, size_of
@@ -38,7 +39,8 @@ def exported(
 ) -> Iterator[bytes | memoryview]:
     """Yields the parts of the file. Raises `ProgramError` if IREE is needed to run the program."""
     plan, signature = metadata.launches, metadata.signature
-    if plan is None or signature is None or any(spec.has_default for spec in signature.inputs):
+    is_for_gpu = metadata.device != "local"
+    if is_for_gpu or plan is None or signature is None or any(spec.has_default for spec in signature.inputs):
         reason, hint = _refusal(metadata)
         raise ProgramError(f"it cannot be exported: {reason}", where=metadata.entry, hint=hint)
     if plan.at_load and (missing := missing_features(metadata.features)):

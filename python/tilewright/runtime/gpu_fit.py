@@ -5,23 +5,31 @@ from __future__ import annotations
 import re
 
 from tilewright.errors import ProgramError
-from tilewright.runtime.cuda import CudaDriver
+from tilewright.runtime.cuda import CudaDevice, CudaDriver
 from tilewright.runtime.metadata import Metadata
 
 
-def refuse_smaller_gpu(metadata: Metadata) -> None:
-    """Raises `ProgramError` for a GPU that is too small or too old.
+def has_gpu() -> bool:
+    """Returns True if this machine has a GPU and its driver."""
+    try:
+        CudaDriver()
+    except ProgramError:
+        return False
+    return True
 
-    Otherwise the driver would report it in its own words, or a grid barrier would never open. Without a GPU, the
-    program still loads, so that it can be inspected.
+
+def refuse_older_gpu(metadata: Metadata) -> CudaDevice | None:
+    """Raises `ProgramError` for a GPU that is too old, which the driver would report in its own words.
+
+    Returns the GPU, or None without one: a program still loads then, so that it can be inspected.
     """
     needed = re.fullmatch(r"sm_(\d+)(\d)(a?)", metadata.capability)
     if not needed:
-        return
+        return None
     try:
         gpu = CudaDriver().describe()
     except ProgramError:
-        return
+        return None
     least = (int(needed[1]), int(needed[2]))
     if gpu.capability < least or (needed[3] and gpu.capability != least):
         major, minor = gpu.capability
@@ -31,6 +39,18 @@ def refuse_smaller_gpu(metadata: Metadata) -> None:
             where=metadata.entry,
             hint=f"compile it for target sm_{major}{minor}, or for both",
         )
+    return gpu
+
+
+def refuse_smaller_gpu(metadata: Metadata) -> None:
+    """Raises `ProgramError` for a GPU that is too old, or so small that a grid barrier would never open.
+
+    This is for IREE's runtime, which launches kernels without asking whether all blocks are resident; our own asks the
+    driver (`cuda_session`).
+    """
+    gpu = refuse_older_gpu(metadata)
+    if gpu is None:
+        return
     counted_on = (
         (metadata.multiprocessors, gpu.multiprocessors, "multiprocessors"),
         (metadata.multiprocessor_threads, gpu.multiprocessor_threads, "threads of each multiprocessor"),

@@ -33,6 +33,17 @@ class Step:
     """One per binding: what it reads, then what it writes in memory of its own."""
     bytes: int = 0
     """Bytes that are copied."""
+    threads: int = 0
+    """Threads of a block on a GPU."""
+    shared_bytes: int = 0
+    """Bytes of shared memory of a block that the launch asks for."""
+    meets_at_grid: bool = False
+    """True if blocks wait for each other, so that all of them must be resident at once."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Sizes, none of which is negative."""
+        return self.workgroups, self.bytes, self.threads, self.shared_bytes
 
 
 @dataclass(frozen=True)
@@ -73,8 +84,11 @@ class LoopSteps:
 class FlowReader:
     """Turns the description of a program's flow into steps in order, and loops over them."""
 
-    def __init__(self, tensors: Sequence[Mapping[str, Any]], results: frozenset[int]) -> None:
-        """`results` are tensors that need memory of their own, because they are results of the program."""
+    def __init__(
+        self, tensors: Sequence[Mapping[str, Any]], results: frozenset[int], *, alignment: int = 1
+    ) -> None:
+        """`results` are tensors that need memory of their own, because they are results of the program. Kernels read
+        parts of tensors that begin at multiples of `alignment` bytes."""
         self.steps: list[Step] = []
         self.loops: list[LoopSteps] = []
         self.made: dict[int, int] = {}
@@ -82,6 +96,7 @@ class FlowReader:
         self.arguments: dict[int, int] = {}
         """Inputs of the program that nothing reads, by the numbers of new tensors."""
         self.local_bytes = 0
+        self.alignment = alignment
         self._tensors = tensors
         self._results = results
         self._storage: dict[int, int] = {}
@@ -166,7 +181,10 @@ class FlowReader:
             else:
                 bindings.append(self.make(number))
         self.local_bytes = max(self.local_bytes, launch["local_bytes"])
-        self.steps.append(Step(launch["export"], launch["workgroups"], tuple(bindings)))
+        on_gpu = {
+            name: launch[name] for name in ("threads", "shared_bytes", "meets_at_grid") if name in launch
+        }
+        self.steps.append(Step(launch["export"], launch["workgroups"], tuple(bindings), **on_gpu))
 
 
 class _Loop:
@@ -277,6 +295,8 @@ class _Loop:
     def _move(self, tensor: int, whole: int, part: Mapping[str, int]) -> None:
         size = self._reader.element_bytes(whole)
         offset, stride = part["offset"] * size, part["stride"] * size
+        if offset % self._reader.alignment or stride % self._reader.alignment:
+            raise NotOursError
         self._slots.append(MovingTensor(tensor, whole, whole, whole, offset, offset, stride))
 
 

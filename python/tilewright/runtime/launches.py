@@ -1,4 +1,4 @@
-"""Programs as launches of kernels on tensors: enough to run it without IREE (`direct`).
+"""Programs as launches of kernels on tensors: enough to run them without IREE (`direct`, `cuda_session`).
 
 `tile-print-launches` says which kernels run on which tensors. A program that needs anything else in a call, such as ops
 that IREE computes, has no `LaunchPlan`. What IREE computes once, when a program is loaded, are constants.
@@ -7,6 +7,7 @@ that IREE computes, has no `LaunchPlan`. What IREE computes once, when a program
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,6 +20,32 @@ from tilewright.runtime.tensors import parameter_of
 
 _MOST_CONSTANT_BYTES = 1 << 20
 """Most bytes of constants in a description, which is text; larger ones are weights in a file of their own."""
+
+
+_GPU_ALIGNMENT = 16
+"""Bytes that the addresses of a GPU kernel's tensors are multiples of, because it reads vectors."""
+
+
+@dataclass(frozen=True)
+class CodeImage:
+    """Code for GPUs in a module."""
+
+    capability: str
+    """Compute capability that a GPU needs at least: "sm_90", or "sm_90a" for that one only."""
+    offset: int
+    """Where the code begins in the module, in bytes."""
+    bytes: int
+
+    @property
+    def least(self) -> tuple[int, int]:
+        found = re.fullmatch(r"sm_(\d+)(\d)a?", self.capability)
+        if found is None:
+            raise ValueError(f"code for '{self.capability}'")
+        return int(found[1]), int(found[2])
+
+    def runs_on(self, capability: tuple[int, int]) -> bool:
+        """Returns True if a GPU of this compute capability runs the code."""
+        return self.least == capability if self.capability.endswith("a") else self.least <= capability
 
 
 @dataclass(frozen=True)
@@ -47,11 +74,14 @@ class LaunchPlan:
     its results has the number of the result as `at_load`."""
     computed: tuple[Mapping[str, Any], ...] = ()
     """Shapes and elements of the results of that function."""
+    images: tuple[CodeImage, ...] = ()
+    """The kernels of a program for GPUs, once for each capability; empty for CPUs."""
 
     def check(self, signature: Signature) -> None:
         """Raises `ValueError` if a number is negative or out of range, or a tensor is not described once."""
         numbers = [self.local_bytes, *self.bytes.values(), *self.processor_bits.values()]
-        numbers += [step.workgroups for step in self.steps] + [step.bytes for step in self.steps]
+        numbers += [number for step in self.steps for number in step.numbers]
+        numbers += [number for image in self.images for number in (image.offset, image.bytes, *image.least)]
         if not self.steps or min(numbers) < 0 or max(self.processor_bits.values(), default=0) >= 64:
             raise ValueError("launches with sizes out of range")
         if not set(self.arguments.values()) <= set(range(len(signature.inputs))):
@@ -102,21 +132,25 @@ class LaunchPlan:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LaunchPlan:
-        steps = tuple(
-            Step(s["kernel"], s["workgroups"], tuple(s["tensors"]), s.get("bytes", 0)) for s in data["steps"]
-        )
+        steps = tuple(Step(**{**step, "tensors": tuple(step["tensors"])}) for step in data["steps"])
         loops = tuple(map(LoopSteps.from_json, data.get("loops", ())))
         lists = {name: tuple(data[name]) for name in ("results", "input_bytes", "output_bytes")}
         computed = tuple(data.get("computed", ()))
-        return LaunchPlan(**{**data, **lists, "steps": steps, "loops": loops, "computed": computed})
+        images = tuple(CodeImage(**image) for image in data.get("images", ()))
+        made = {"steps": steps, "loops": loops, "computed": computed, "images": images}
+        return LaunchPlan(**{**data, **lists, **made})
 
 
-def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan | None:
-    """Returns the launches of a program, or None if kernels of ours alone cannot run it."""
+def plan_launches(
+    flow: Mapping[str, Any], signature: Signature, *, images: Sequence[CodeImage] = ()
+) -> LaunchPlan | None:
+    """Returns the launches of a program, or None if kernels of ours alone cannot run it. `images` are the code of one
+    for GPUs."""
     if not _is_static(signature):
         return None
     tensors = flow.get("tensors", [])
-    reader = FlowReader(tensors, frozenset(result.get("tensor", -1) for result in flow["results"]))
+    returned = frozenset(result.get("tensor", -1) for result in flow["results"])
+    reader = FlowReader(tensors, returned, alignment=_GPU_ALIGNMENT if images else 1)
     try:
         reader.read(flow["launches"])
         results = reader.read_results(flow["results"], [size_of(spec) for spec in signature.outputs])
@@ -150,6 +184,7 @@ def plan_launches(flow: Mapping[str, Any], signature: Signature) -> LaunchPlan |
         processor_bits=flow["processor_bits"],
         at_load=flow["at_load"]["function"],
         computed=tuple(flow["at_load"]["results"]),
+        images=tuple(images),
     )
 
 

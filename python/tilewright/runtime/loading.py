@@ -11,7 +11,7 @@ from typing import SupportsIndex
 from tilewright.errors import ProgramError
 from tilewright.runtime.description import read_description
 from tilewright.runtime.file_names import beside, parameter_suffix
-from tilewright.runtime.gpu_fit import refuse_smaller_gpu
+from tilewright.runtime.gpu_fit import has_gpu, refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.interface import read_interface
 from tilewright.runtime.metadata import Metadata
@@ -64,7 +64,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
     program = Program(module=module, parameters=weights, metadata=metadata)
-    if metadata.device == "local":
+    if metadata.device == "local" or (program.runtime == "direct" and has_gpu()):
         program.load()
     else:
         refuse_smaller_gpu(metadata)

@@ -74,7 +74,7 @@ class Metadata:
     """Lower bound of the seconds that ops left to IREE take, by their operations and bytes at the target's rates."""
     plan: dict[str, Any] | None = None
     launches: LaunchPlan | None = None
-    """Launches of a program for CPUs whose kernels are all ours, which can run without IREE."""
+    """Launches of a program whose kernels are all ours, which can run without IREE."""
     iree_flags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes on requests that the compiler could not fulfil."""

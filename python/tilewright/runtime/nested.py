@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 from tilewright.errors import InputError, ProgramError
 from tilewright.records.calling import Calling, Leaf
 from tilewright.records.signature import Signature
+from tilewright.runtime.cuda_session import CudaSession
+from tilewright.runtime.cuda_tensors import is_on_gpu
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.session import Session
 from tilewright.runtime.torch_tensors import as_array, checked_tensor, tensor_caller
@@ -24,7 +26,12 @@ class NestedCaller:
     """
 
     def __init__(
-        self, session: Session | DirectSession, signature: Signature, calling: Calling, *, is_local: bool
+        self,
+        session: Session | DirectSession | CudaSession,
+        signature: Signature,
+        calling: Calling,
+        *,
+        is_local: bool,
     ) -> None:
         try:
             from torch.utils import _pytree
@@ -37,7 +44,9 @@ class NestedCaller:
         self._session, self._signature, self._calling = session, signature, calling
         self._inputs = _pytree.treespec_loads(calling.inputs)
         self._outputs = _pytree.treespec_loads(calling.outputs)
-        self._on_tensors = tensor_caller(session, signature) if is_local else None
+        self._on_tensors = (
+            None if isinstance(session, CudaSession) or not is_local else tensor_caller(session, signature)
+        )
         arguments, named = self._inputs.children() if self._inputs.num_children == 2 else (None, None)
         self._is_flat = (
             arguments is not None
@@ -53,7 +62,9 @@ class NestedCaller:
         do not fit it."""
         import torch
 
-        if any(isinstance(value, torch.Tensor) for value in values):
+        if isinstance(self._session, CudaSession) and any(map(is_on_gpu, values)):
+            results = self._session(values)
+        elif any(isinstance(value, torch.Tensor) for value in values):
             results = self._call_tensors(values)
         else:
             results = self._call_arrays(values)
@@ -65,7 +76,7 @@ class NestedCaller:
 
     def _call_arrays(self, values: Sequence[Any]) -> list[Any]:
         checked = self._signature.check_inputs(values)
-        if isinstance(self._session, DirectSession):
+        if isinstance(self._session, DirectSession | CudaSession):
             return self._session(self._session.checked(checked))
         return self._session(checked, self._signature)
 

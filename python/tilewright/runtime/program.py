@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -26,11 +27,12 @@ from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Array, Signature
 from tilewright.runtime.buckets import Bucket
+from tilewright.runtime.cuda_session import CudaCall, CudaSession, NotResidentError
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
-from tilewright.runtime.gpu_fit import refuse_smaller_gpu
+from tilewright.runtime.gpu_fit import refuse_older_gpu, refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.jax_arrays import JaxCaller
 from tilewright.runtime.metadata import Metadata
@@ -58,12 +60,13 @@ class Program:
         sources: Iterable[Path] = (),
         cache_notes: Sequence[str] = (),
         make_shapes: Callable[[Metadata], Shapes | None] = lambda _: None,
+        without_barriers: Callable[[], Program] | None = None,
     ) -> None:
         self._module = hold_module(module)
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
         self._metadata = metadata
         self._session: Session | None = None
-        self._direct: DirectSession | None = None
+        self._direct: DirectSession | CudaSession | None = None
         self._caller: NestedCaller | JaxCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
@@ -71,6 +74,8 @@ class Program:
         self._sources = tuple(source.absolute() for source in sources)
         """Parameter files that the program was compiled from, which `save` must not replace."""
         self._cache_notes = tuple(cache_notes)
+        self._without_barriers = without_barriers
+        """Compiles the model again without grid barriers, for a GPU that cannot run all blocks of a kernel at once."""
         self._shapes = make_shapes(metadata)
         """Programs for shapes of a dynamic model; None if nothing more can be compiled."""
         self._axes = open_axes(signature_inputs(metadata.signature)) if metadata.signature else ()
@@ -82,6 +87,9 @@ class Program:
         a PyTorch module or a function of JAX is called like it, on tensors or arrays, and returns what it returns.
         Raises `InputError` for arrays that do not fit the signature (number, dtype or shape), and `ProgramError` if the
         program cannot be loaded or fails.
+
+        A program for a GPU that runs without IREE also takes tensors on the GPU: of PyTorch and CuPy, whose kernels are
+        launched on the current stream and whose results are tensors of the same library, and others by DLPack.
 
         A program of a dynamic model runs kernels for the shapes of the arrays if it has such; see docs/guide/shapes.md.
         """
@@ -125,18 +133,29 @@ class Program:
             spans.append(Span(f"call {number}", 0, started, time.perf_counter()))
         return spans
 
-    def bind(self, *arrays: Any, **named: Any) -> BoundCall | DirectCall:
+    def bind(self, *arrays: Any, graph: bool = False, **named: Any) -> BoundCall | DirectCall | CudaCall:
         """Returns a call whose inputs are moved into place once.
 
-        `call()` runs it, and `call.outputs()` returns the results. Raises the errors of `__call__`.
+        `call()` runs it, and `call.outputs()` returns the results. With `graph`, a program on a GPU that runs without
+        IREE is captured into a CUDA graph, which the driver launches at once; an input of that name is given by
+        position. Raises the errors of `__call__`, and `ProgramError` if there is nothing to capture.
         """
         if named:
             arrays = (*arrays, *self._by_position(len(arrays), named))
-        return self._for_shapes(arrays)._bind(arrays)
+        return self._for_shapes(arrays)._bind(arrays, graph=graph)
 
-    def _bind(self, arrays: Sequence[Any]) -> BoundCall | DirectCall:
-        checked = self._check(arrays)
+    def _bind(self, arrays: Sequence[Any], *, graph: bool = False) -> BoundCall | DirectCall | CudaCall:
         direct = self._direct_session()
+        if isinstance(direct, CudaSession):
+            return direct.bind(arrays if direct.takes(arrays) else self._check(arrays), graph=graph)
+        if graph:
+            raise ProgramError(
+                "it cannot be captured into a CUDA graph: "
+                + ("it runs on processors" if direct else "IREE runs it"),
+                where=self._metadata.entry,
+                hint="bind it without graph=True",
+            )
+        checked = self._check(arrays)
         return direct.bind(checked) if direct else self.session().bind(checked, self._metadata.signature)
 
     def _check(self, arrays: Sequence[Any]) -> list[Array]:
@@ -264,34 +283,51 @@ class Program:
         """
         self.runner()
 
-    def runner(self) -> DirectSession | Session:
+    def runner(self) -> DirectSession | CudaSession | Session:
         """Returns the session that runs calls, loaded."""
         return self._direct_session() or self.session()
 
     @property
     def runtime(self) -> Literal["direct", "iree"]:
-        """What runs calls: "direct" for a program whose kernels are all ours, on a CPU, otherwise IREE's runtime. Both
-        give the same bits."""
+        """What runs calls: "direct" for a program whose kernels are all ours, otherwise IREE's runtime. Both give the
+        same bits."""
         return "direct" if self._metadata.launches is not None and is_available() else "iree"
 
-    def _direct_session(self) -> DirectSession | None:
+    def _direct_session(self) -> DirectSession | CudaSession | None:
         """Returns the session that runs the kernels without IREE, or None if only IREE can run the program."""
         if self._direct is not None or self.runtime != "direct":
             return self._direct
-        launches, signature = self._metadata.launches, self._metadata.signature
-        assert launches is not None and signature is not None
         with self._loading:
             if self._direct is None:
-                self._refuse_missing_features()
-                self._direct = DirectSession(
-                    launches,
-                    self._module,
-                    self._parameters,
-                    signature,
-                    threads=self._metadata.threads,
-                    entry=self._metadata.entry,
-                )
+                self._direct = self._load_direct()
             return self._direct
+
+    def _load_direct(self) -> DirectSession | CudaSession:
+        metadata = self._metadata
+        launches, signature, entry = metadata.launches, metadata.signature, metadata.entry
+        assert launches is not None and signature is not None
+        if metadata.device == "local":
+            self._refuse_missing_features()
+            return DirectSession(
+                launches, self._module, self._parameters, signature, threads=metadata.threads, entry=entry
+            )
+        refuse_older_gpu(metadata)
+        try:
+            return CudaSession(
+                launches, self._module, self._parameters, signature, entry=entry, report=metadata.report
+            )
+        except NotResidentError as error:
+            if self._without_barriers is None:
+                raise
+            other = self._without_barriers()
+            self._take(other, f"compiled again without grid barriers, because {error.message}")
+        return self._load_direct()
+
+    def _take(self, other: Program, note: str) -> None:
+        """Becomes another program of the same model."""
+        self._module, self._parameters = other._module, other._parameters
+        self._metadata = replace(other._metadata, notes=(*other._metadata.notes, note))
+        self._keep_alive, self._without_barriers = (self._keep_alive, other._keep_alive), None
 
     def _refuse_missing_features(self) -> None:
         if missing := missing_features(self._metadata.features):

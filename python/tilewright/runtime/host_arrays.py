@@ -1,0 +1,78 @@
+"""Arrays of numpy that programs without IREE are called with: which they take as they are, and what they return."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature
+from tilewright.runtime.defaults import DefaultInputs
+from tilewright.runtime.held import HeldFile
+from tilewright.runtime.launch_loops import ALIGNMENT
+from tilewright.runtime.launches import shape_of
+from tilewright.runtime.stored import held_parameters
+
+
+class HostArrays:
+    """The inputs and outputs of a program, as arrays."""
+
+    def __init__(self, signature: Signature, weights: Mapping[str, HeldFile], *, entry: str) -> None:
+        """Takes the parameter files of the program, of which one may have the defaults of inputs."""
+        self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
+        self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
+        self._exports = [_plain(dtype) for dtype, _ in self._inputs]
+        values = held_parameters(weights[DEFAULTS_SCOPE]) if DEFAULTS_SCOPE in weights else {}
+        self.defaults = DefaultInputs(values, where=entry)
+        self._last = [aligned(self.defaults.array(spec)) for spec in signature.inputs if spec.has_default]
+
+    def takes(self, arrays: Sequence[Any]) -> bool:
+        """Returns True if these are the inputs, as contiguous arrays of their types and shapes."""
+        return len(self._inputs) - len(self._last) <= len(arrays) <= len(self._inputs) and all(
+            type(array) is np.ndarray
+            and array.dtype == dtype
+            and array.shape == shape
+            and array.flags.c_contiguous
+            and array.flags.aligned
+            for array, (dtype, shape) in zip(arrays, self._inputs, strict=False)
+        )
+
+    def checked(self, arrays: Sequence[Array]) -> list[Array]:
+        """Returns arrays that the signature has accepted where kernels can read them."""
+        return [np.require(array, requirements=["C", "A"]) for array in arrays]
+
+    def lent(self, arrays: Sequence[Array]) -> list[Array]:
+        """Returns arrays, and the defaults of those that are missing, as types that can lend their memory."""
+        if missing := len(self._inputs) - len(arrays):
+            arrays = [*arrays, *self._last[-missing:]]
+        return [
+            array if plain is None else array.view(plain)
+            for array, plain in zip(arrays, self._exports, strict=True)
+        ]
+
+    def results(self, memories: Sequence[Any]) -> list[Array]:
+        """Returns the outputs, whose memory the runtime has returned."""
+        return [
+            np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
+            for memory, (dtype, shape) in zip(memories, self._outputs, strict=True)
+        ]
+
+
+def aligned(array: Array) -> Array:
+    """Returns a contiguous array at an aligned address: the array itself if it is one."""
+    array = np.ascontiguousarray(array)
+    if array.ctypes.data % ALIGNMENT == 0:
+        return array
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    moved = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def _plain(dtype: np.dtype[Any]) -> str | None:
+    """Returns the type as which an array can lend its memory, if it cannot as what it is (bfloat16)."""
+    return None if re.fullmatch(r"[?bBhHiIlLqQefdFDgG]", dtype.char) else f"u{dtype.itemsize}"
