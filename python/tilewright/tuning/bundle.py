@@ -14,7 +14,6 @@ from typing import Any
 
 from tilewright.errors import CompileTimeoutError, OutputError, PassError, TuningError
 from tilewright.frontends import Model
-from tilewright.pipelines import pass_text, pipeline
 from tilewright.records.encoding import parse_json
 from tilewright.records.options import NumericsMode
 from tilewright.records.plan import Plan
@@ -25,8 +24,8 @@ from tilewright.tuning.database import Database
 from tilewright.tuning.deciding import decide
 from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
 from tilewright.tuning.service import run_passes
-from tilewright.tuning.subprograms import Setting, list_candidates, write_target
-from tilewright.tuning.tuner import CANDIDATES, plan_hash, plan_program
+from tilewright.tuning.subprograms import Setting, list_candidates
+from tilewright.tuning.tuner import CANDIDATES, compiling, plan_hash, plan_program
 from tilewright.worker.process import Worker
 
 _RUN = """import os, subprocess, sys
@@ -103,25 +102,17 @@ def _compile(
         return []
     compiled: list[dict[str, Any]] = []
     for plan in {plan_hash(plan): plan for plan in plans}.values():
-        launches, ptx = work / "launches.json", work / "kernels.ptx"
         plan.save(work / "plan.json")
-        target = str(write_target(setting.target, work))
-        options = {"target": target, "numerics": setting.numerics, "plan-in": str(work / "plan.json")}
-        passes = pipeline(
-            pass_text("tilewright-cuda-subprogram", options),
-            pass_text("tile-print-launches", {"output": str(launches)}),
-            pass_text("tile-emit-ptx", {"target": target, "path": str(ptx)}),
-        )
         worker.deadline = Deadline(timeout)
         try:
-            run_passes(worker, form, passes)
+            run_passes(worker, form, compiling(setting, work))
         except (PassError, CompileTimeoutError):
             if not compiled:
                 return []
             continue
         place = f"{number}/{len(compiled)}"
-        archive.write(ptx, f"{place}/kernels.ptx")
-        flow = json.loads(launches.read_text())
+        archive.write(work / "kernels.ptx", f"{place}/kernels.ptx")
+        flow = json.loads((work / "launches.json").read_text())
         kept = {name: flow[name] for name in ("launches", "tensors")}
         compiled.append({"plan": plan.to_json(), "folder": place, "launches": kept})
     return compiled

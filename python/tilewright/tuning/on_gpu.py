@@ -122,11 +122,11 @@ def _time_plans(bundle: Path, cuda: Cuda, place: int, left_out: set[int]) -> Tim
             if number in left_out:
                 continue
             try:
-                run = _prepare(archive.read(f"{plan['folder']}/kernels.ptx"), plan["launches"], cuda, cool)
+                run = prepare(archive.read(f"{plan['folder']}/kernels.ptx"), plan["launches"], cuda, cool)
                 run()
             except ProgramError as error:
                 times.problems[number] = str(error)
-                if not _is_alive(cuda):
+                if not is_alive(cuda):
                     times.faulty = number
                     return times
             else:
@@ -138,7 +138,7 @@ def _time_plans(bundle: Path, cuda: Cuda, place: int, left_out: set[int]) -> Tim
     return times
 
 
-def _is_alive(cuda: Cuda) -> bool:
+def is_alive(cuda: Cuda) -> bool:
     """True if the driver still works for this process; after a fault it does not."""
     try:
         cuda.synchronize()
@@ -147,8 +147,8 @@ def _is_alive(cuda: Cuda) -> bool:
     return True
 
 
-def _prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
-    """Returns a call that runs the kernels once and returns the GPU's seconds."""
+def prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
+    """Returns a call that runs the kernels once, with a cold L2, and returns the GPU's seconds."""
     buffers = [_filled(tensor, cuda) for tensor in flow["tensors"]]
     module = cuda.load(ptx)
     launches = []

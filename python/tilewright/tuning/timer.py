@@ -1,9 +1,13 @@
-"""Times kernels on this machine by calling them directly, without the costs of a runtime, which all plans share."""
+"""Times kernels on this machine, on processors or the GPU, by calling them directly, without the costs of a runtime,
+which all plans share."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +34,7 @@ class Build:
     """A compiled plan of a subprogram."""
 
     folder: Path
-    """Folder with `kernels.o` and `manifest.json`."""
+    """Folder with `kernels.o` and `manifest.json`, or for a GPU with `kernels.ptx` and `launches.json`."""
     launches: Sequence[Launch]
     candidate: str
     """Hash of the plan."""
@@ -59,8 +63,8 @@ class Timer(Protocol):
 class ProcessTimer:
     """Times builds in a separate process, which a kernel may crash."""
 
-    def __init__(self, folder: Path, *, threads: int) -> None:
-        self._folder, self._threads = folder, threads
+    def __init__(self, folder: Path, *, threads: int, on_gpu: bool = False) -> None:
+        self._folder, self._threads, self._on_gpu = folder, threads, on_gpu
         self._worker: Worker | None = None
 
     def __enter__(self) -> ProcessTimer:
@@ -78,7 +82,7 @@ class ProcessTimer:
     def seconds(self, build: Build) -> float:
         assert self._worker is not None, "the timer must be entered first"
         header = {
-            "request": f"{__name__}:answer",
+            "request": f"{__name__}:{'answer_on_gpu' if self._on_gpu else 'answer'}",
             "step": "the timing of kernels",
             "folder": str(build.folder),
             "launches": list(build.launches),
@@ -113,6 +117,40 @@ def answer(header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
             Path(header["folder"]), header["launches"], header["threads"], header["evicts_bytes"]
         )
     return {"ok": True, "seconds": _loaded[key].burst()}, b""
+
+
+_on_gpu: dict[str, Callable[[], float]] = {}
+
+
+@functools.cache
+def _gpu() -> tuple[Any, Any]:
+    """Returns the GPU, and what cools its caches before a sample."""
+    from tilewright.runtime.cold import ColdCache
+    from tilewright.runtime.cuda import Cuda
+
+    cuda = Cuda()
+    return cuda, ColdCache(cuda)
+
+
+def answer_on_gpu(header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
+    """Times one run of a build on the GPU, which stays loaded. A kernel that fails breaks the process's use of the GPU,
+    so the process ends."""
+    from tilewright.errors import ProgramError
+    from tilewright.tuning.on_gpu import is_alive, prepare
+
+    folder = Path(header["folder"])
+    cuda, cool = _gpu()
+    try:
+        if str(folder) not in _on_gpu:
+            flow = json.loads((folder / "launches.json").read_text())
+            run = prepare((folder / "kernels.ptx").read_bytes(), flow, cuda, cool)
+            run()  # the first run loads the kernels
+            _on_gpu[str(folder)] = run
+        return {"ok": True, "seconds": _on_gpu[str(folder)]()}, b""
+    except ProgramError as error:
+        if not is_alive(cuda):
+            os._exit(1)
+        return {"ok": False, "error": str(error)}, b""
 
 
 class _Runner:

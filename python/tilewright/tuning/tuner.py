@@ -14,6 +14,7 @@ import json
 import math
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from tilewright.errors import CompileTimeoutError, PassError, TuningError, temporary_files
+from tilewright.errors import CompileTimeoutError, PassError, ProgramError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
 from tilewright.frontends.triangles import mark_triangles
 from tilewright.iree.compiler import IreeCompiler
@@ -32,6 +33,7 @@ from tilewright.records.options import NumericsMode
 from tilewright.records.plan import Plan
 from tilewright.records.targets import Target, TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, choose_threads, thread_choices
+from tilewright.runtime.cuda import CudaDriver
 from tilewright.runtime.processor import missing_features
 from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline, checked_timeout
@@ -143,17 +145,14 @@ def tune(
         progress: Function that is called after every step.
 
     Raises:
-        TuningError: The target is a GPU, this machine cannot run its code, or the database cannot be used.
+        TuningError: This machine cannot run the target's code, or the database cannot be used.
     """
     check_iree()
     timeout = checked_timeout(timeout)
     choices = thread_choices(threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
-    if targets[0].backend != "cpu":
-        raise TuningError(
-            f"{targets[0].name} is a GPU; its kernels are timed on a machine with it",
-            hint="make a bundle for it with --bundle; until its results are imported, plans follow predictions",
-        )
+    on_gpu = targets[0].backend == "cuda"
+    machine = _check_gpu(targets[0]) if on_gpu and timer is None else _machine()
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
@@ -171,8 +170,11 @@ def tune(
             count=candidates,
             jobs=jobs or available_cores(),
             timeout=timeout,
-            timer=timer or ProcessTimer(folder, threads=setting.target.cores),
+            timer=timer or ProcessTimer(folder, threads=setting.target.cores, on_gpu=on_gpu),
+            # A GPU's clock counts the launches, a processor's only the kernels.
+            launch_seconds=0.0 if on_gpu else setting.target.launch_seconds,
             progress=progress or (lambda step: None),
+            machine=machine,
         )
         return Tuning(
             subprograms=run.tune(planned),
@@ -219,7 +221,10 @@ class _Run:
     jobs: int
     timeout: float | None
     timer: Timer
+    launch_seconds: float
+    """Seconds that a launch costs besides what the timer counts."""
     progress: Progress
+    machine: str
 
     def tune(self, planned: Planned) -> tuple[Tuned, ...]:
         groups: dict[str, list[Subprogram]] = {}
@@ -343,17 +348,15 @@ class _One:
             name=self._name,
             target=self._run.setting.target.name,
             candidates=len(timed),
-            machine=_machine(),
+            machine=self._run.machine,
             measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
         self._run.database.keep_decision(decision)
         return decision
 
     def _time(self, build: Build) -> float:
-        """Returns the build's time plus the launch costs of its kernels, which a timer that calls them directly
-        leaves out."""
-        launches = len(build.launches) * self._run.setting.target.launch_seconds
-        return self._run.timer.seconds(build) + launches
+        """Returns the build's time plus the costs of its launches that the timer leaves out."""
+        return self._run.timer.seconds(build) + len(build.launches) * self._run.launch_seconds
 
     @staticmethod
     def _finalists(plans: Mapping[str, Plan], known: Mapping[str, Measurement]) -> list[str]:
@@ -430,16 +433,43 @@ class _Compilers:
         folder = self._run.folder / f"{setting.key(form)[:16]}-{name[:16]}"
         folder.mkdir(exist_ok=True)
         plan.save(folder / "plan.json")
-        options = {
-            "target": str(write_target(setting.target, folder)),
-            "numerics": setting.numerics,
-            "plan-in": str(folder / "plan.json"),
-            "object-path": str(folder / "kernels.o"),
-            "manifest": str(folder / "manifest.json"),
-        }
-        launches = run_passes(worker, form, pipeline(pass_text("tilewright-cpu-subprogram", options)))
+        launches = run_passes(worker, form, compiling(setting, folder))
         evicts = cache_bytes(setting.target) if setting.streams_weights else 0
         return Build(folder=folder, launches=launches, candidate=name, evicts_bytes=evicts)
+
+
+def compiling(setting: Setting, folder: Path) -> str:
+    """Returns the pipeline that compiles the plan in a folder to kernels there, as `Build` has them."""
+    target = str(write_target(setting.target, folder))
+    options = {"target": target, "numerics": setting.numerics, "plan-in": str(folder / "plan.json")}
+    if setting.target.backend == "cpu":
+        files = {"object-path": str(folder / "kernels.o"), "manifest": str(folder / "manifest.json")}
+        return pipeline(pass_text("tilewright-cpu-subprogram", {**options, **files}))
+    return pipeline(
+        pass_text("tilewright-cuda-subprogram", options),
+        pass_text("tile-print-launches", {"output": str(folder / "launches.json")}),
+        pass_text("tile-emit-ptx", {"target": target, "path": str(folder / "kernels.ptx")}),
+    )
+
+
+def _check_gpu(target: Target) -> str:
+    """Returns the name of this machine's GPU. Raises `TuningError` if it does not run code for the target."""
+    hint = "make a bundle for a machine with it (--bundle); until it is tuned, plans follow predictions"
+    try:
+        gpu = CudaDriver().describe()
+    except ProgramError as error:
+        raise TuningError(
+            f"{target.name} is a GPU; its kernels are timed on a machine with it, and here {error.message}",
+            hint=hint,
+        ) from None
+    found = re.fullmatch(r"sm_(\d+)(\d)a?", target.cpu)
+    if found is None or gpu.capability < (int(found[1]), int(found[2])):
+        has = ".".join(map(str, gpu.capability))
+        raise TuningError(
+            f"this machine's {gpu.name} has compute capability {has}, and {target.name} is {target.cpu}",
+            hint=hint,
+        )
+    return f"{gpu.name}, driver {gpu.driver}"
 
 
 def plan_hash(plan: Plan) -> str:
