@@ -10,6 +10,10 @@ using namespace tilewright::runtime;
 namespace {
 constexpr uint32_t kNewestVersion = 6; ///< of the interface, in IREE 3.13
 
+/// End of the names by which IREE's libraries export our kernels (passes/iree/ExportName.h). A library of nothing but
+/// our object has the kernels themselves.
+constexpr char kShimSuffix[] = "_dispatch";
+
 struct Header {
   uint32_t version;
   const char *name;
@@ -67,6 +71,7 @@ Library::Library(const void *elf, size_t bytes) : file(std::make_unique<MemoryFi
   if (!handle)
     throw std::runtime_error(std::string("the code of the kernels cannot be loaded: ") + dlerror());
   auto query = reinterpret_cast<Query>(dlsym(handle, "iree_hal_executable_library_query"));
+  isOfIree = query != nullptr;
   Environment environment;
   const LibraryV0 *library = query ? query(kNewestVersion, &environment) : nullptr;
   if (!library || library->imports.count > 0)
@@ -82,5 +87,10 @@ Library::~Library() {
 
 KernelEntry Library::find(const std::string &name) const {
   auto found = kernels.find(name);
-  return found == kernels.end() ? nullptr : found->second;
+  if (found != kernels.end())
+    return found->second;
+  if (isOfIree || !handle)
+    return nullptr;
+  std::string entry = name.substr(0, name.rfind(kShimSuffix));
+  return reinterpret_cast<KernelEntry>(dlsym(handle, entry.c_str()));
 }

@@ -1,4 +1,5 @@
-// The code of a program's kernels: the ELF library that IREE embeds in a module, loaded by the system's loader.
+// The code of a program's kernels, loaded by the system's loader: the ELF library that IREE embeds in a module, or one
+// of the object with the kernels alone.
 #ifndef TILEWRIGHT_RUNTIME_LIBRARY_H
 #define TILEWRIGHT_RUNTIME_LIBRARY_H
 
@@ -58,6 +59,7 @@ private:
   /// that of the next one.
   std::unique_ptr<MemoryFile> file;
   void *handle = nullptr;
+  bool isOfIree = false; ///< it lists its kernels
   std::unordered_map<std::string, KernelEntry> kernels;
 };
 

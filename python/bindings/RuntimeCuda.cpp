@@ -109,6 +109,7 @@ void tilewright::runtime::bindCuda(nb::module_ &module) {
       .def("run_on_host", &runOnHost, nb::sig("def run_on_host(self, placed: Sequence[int], stream: int, marks: "
                                               "Sequence[int], *arrays: object) -> list[Memory]"))
       .def("launch_graph", &launchGraph, nb::arg("graph"), nb::arg("stream"));
-  module.def("lend_cuda", &lend, nb::arg("owner"), nb::arg("address"), nb::arg("shape"), nb::arg("code"),
-             nb::arg("bits"), nb::arg("device"));
+  module.def("lend_cuda", &lend,
+             nb::sig("def lend_cuda(owner: object, address: int, shape: Sequence[int], code: int, bits: int, device: "
+                     "int) -> object"));
 }

@@ -1,7 +1,6 @@
 """The extension module that runs kernels without IREE: thin, and private. See `runtime.direct`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 class Memory:
     pass
@@ -57,4 +56,4 @@ class CudaProgram:
 
 def lend_cuda(
     owner: object, address: int, shape: Sequence[int], code: int, bits: int, device: int
-) -> Any: ...
+) -> object: ...

@@ -45,13 +45,14 @@ def place(
     monkeypatch: pytest.MonkeyPatch,
     *,
     grid_sync: bool = True,
+    deploy: bool = True,
     **options: Any,
 ) -> Placed:
     """Compiles a model for a GPU that the stand-in, with these options, is from now on."""
     driver = StandInCuda(**options)
     monkeypatch.setattr(cuda, "open_driver", lambda: driver)
     program = tilewright.compile(
-        model, TARGET, dump_dir=folder, cache=False, tuning=False, grid_sync=grid_sync
+        model, TARGET, dump_dir=folder, cache=False, tuning=False, grid_sync=grid_sync, deploy=deploy
     )
     driver.learn(folder)
     inputs = random_inputs(model, 5)

@@ -67,6 +67,7 @@ CHANGES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "policy": lambda folder: {"policy": "unfused"},
     "plan_seconds": lambda _: {"plan_seconds": 0.5},
     "grid_sync": lambda folder: {"grid_sync": False},
+    "deploy": lambda folder: {"deploy": False},
     "tuning": lambda folder: {"tuning": _tuned(folder, "x86-64-avx2")},
     "entry": lambda folder: {"entry": "twice"},
     "parameters": lambda folder: {"parameters": {"model": _weights(folder)}},

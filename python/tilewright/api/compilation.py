@@ -25,6 +25,7 @@ from tilewright.records.options import CompileOptions, NumericsMode, Policy, Sta
 from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
+from tilewright.runtime.again import Again
 from tilewright.runtime.processor import missing_features
 from tilewright.runtime.program import Program
 from tilewright.system.cache_path import default_cache
@@ -58,6 +59,7 @@ def compile(
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     cache: str | os.PathLike[str] | bool = True,
     timeout: float | None = None,
+    deploy: bool = True,
     verify: bool = False,
     progress: Progress | None = None,
 ) -> Program:
@@ -108,6 +110,8 @@ def compile(
             the user's own, $TILEWRIGHT_CACHE (which may be "off"); False is none. See docs/guide/cache.md.
         timeout: Seconds after which the compilation ends with `CompileTimeoutError`, which names the step and the
             pass, or the phase of IREE's compiler, that was running. By default there is no limit.
+        deploy: False to leave out the `.vmfb`, which takes IREE half of the time of a small model, if the program runs
+            without IREE. It is compiled again, with the module, when it is saved or taken to IREE.
         verify: True to run the program once, on random inputs, and to raise `VerificationError` if its results differ
             from the model in float64 by more than rounding explains. For ONNX models, and targets that this machine
             runs; `tilewright check` also finds the op at fault.
@@ -132,6 +136,7 @@ def compile(
         example_inputs=example_inputs,
         cache=(default_cache() if cache else None) if isinstance(cache, bool) else Path(cache).absolute(),
         timeout=timeout,
+        deploy=deploy,
         verify=verify,
     )
     return compile_with(options, model, target, progress=progress)
@@ -193,6 +198,9 @@ def _compile(
     def without_barriers() -> Program:
         return _compile(replace(options, grid_sync=False, dump_dir=None), model, target, progress=None)
 
+    def deployed() -> Program:
+        return _compile(replace(options, deploy=True, dump_dir=None), model, target, progress=None)
+
     cache = CacheUse(setting.request)
     may_change = targets[0].backend == "cuda" and options.grid_sync and options.plan is None
     program = run(
@@ -202,7 +210,10 @@ def _compile(
         deadline=Deadline(options.timeout),
         progress=progress,
         make_shapes=make_shapes,
-        without_barriers=without_barriers if may_change else None,
+        again=Again(
+            without_barriers=without_barriers if may_change else None,
+            deployed=None if options.deploy else deployed,
+        ),
     )
     return _loaded(program)
 

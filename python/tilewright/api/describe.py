@@ -58,7 +58,7 @@ def describe(
 ) -> Compiled:
     """Reads the module's interface and checks that its state is updated in place."""
     imported, options = front.imported, job.options
-    interface = read_interface(finished.module, entry=options.entry or imported.entry)
+    interface = finished.interface or read_interface(finished.module, entry=options.entry or imported.entry)
     signature = (
         imported.signature or interface.signature or job.iree.signature(imported.source, interface.entry)
     )
@@ -84,6 +84,7 @@ def describe(
         threads=fused.threads,
         entry=interface.entry,
         device="cuda" if job.is_for_gpu else "local",
+        is_deployable=finished.interface is None,
         resources=assembled.resources,
         capability=assembled.capability,
         **residency([stitched.report], fused.targets),

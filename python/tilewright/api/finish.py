@@ -12,6 +12,7 @@ from tilewright.api.job import Job
 from tilewright.api.stitch import Stitched
 from tilewright.errors import IreeError
 from tilewright.iree.faults import DATA_TILING, without_data_tiling
+from tilewright.runtime.interface import Interface
 from tilewright.runtime.stored import StoredWeights
 
 
@@ -25,6 +26,8 @@ class Finished:
     flags: tuple[str, ...]
     """Flags with which IREE compiled the module."""
     notes: tuple[str, ...]
+    interface: Interface | None = None
+    """Interface of a program whose file is no module but the code of its kernels (`undeployed`); None for a module."""
 
 
 def finish(job: Job, front: Preprocessed, fused: Fused) -> Finished:

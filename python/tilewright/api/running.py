@@ -17,6 +17,7 @@ from tilewright.frontends import Model
 from tilewright.records.dims import Dim, Sizes
 from tilewright.records.options import CompileOptions
 from tilewright.records.targets import Target, TargetChoice, resolve_targets
+from tilewright.runtime.again import Again
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.program import Program
 from tilewright.runtime.shapes import Shapes
@@ -91,12 +92,12 @@ def run(
     progress: Progress | None = None,
     in_background: bool = False,
     make_shapes: Callable[[WorkFolder | None], MakeShapes] = lambda _: lambda _: None,
-    without_barriers: Callable[[], Program] | None = None,
+    again: Again[Program] | None = None,
 ) -> Program:
     """Returns the program, not loaded.
 
     `make_shapes` is given its folder, or None if it came from the cache, and returns what makes its shapes.
-    `without_barriers` compiles it again, for a GPU on which grid barriers would not open.
+    `again` compiles it in other ways.
     """
     options = setting.options
     steps = Steps(progress, deadline)
@@ -109,7 +110,7 @@ def run(
             sources=options.parameters.values(),
             cache_notes=cache.notes,
             make_shapes=make_shapes(None),
-            without_barriers=without_barriers,
+            again=again,
         )
     with temporary_files():
         directory = WorkFolder("compile")
@@ -129,7 +130,7 @@ def run(
                 sources=options.parameters.values(),
                 cache_notes=cache.notes,
                 make_shapes=make_shapes(directory),
-                without_barriers=without_barriers,
+                again=again,
             )
         except BaseException:
             directory.cleanup()

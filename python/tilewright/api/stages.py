@@ -5,7 +5,8 @@
     -> preprocess             IREE lowers that to linalg on tensors, its preprocessing phase (`front`)
     -> fuse                   our passes plan kernels, compile them and splice them in (`fuse`, `stitch`)
     -> assemble_kernels       for a GPU, NVIDIA's assembler checks them and reports their registers (`assemble`)
-    -> finish                 IREE compiles the rest, and links all of it to `model.vmfb` (`finish`)
+    -> finish                 IREE compiles the rest, and links all of it to `model.vmfb` (`finish`); it is left out for
+                              programs that only run here (`undeployed`)
     -> store_weights          weights are stored in the layout that kernels read (`describe`)
     -> describe               the program's signature, target, plan and notes (`describe`)
     -> Program                the files and their description, to call or to save (`runtime.program`)
@@ -26,6 +27,7 @@ from tilewright.api.front import preprocess
 from tilewright.api.fuse import fuse
 from tilewright.api.job import Job
 from tilewright.api.shapes import compile_shapes, model_signature
+from tilewright.api.undeployed import finish_for_here
 from tilewright.frontends import ImportedModel
 from tilewright.records.dims import ahead_shapes, open_axes, open_dims_of, signature_inputs
 
@@ -41,7 +43,8 @@ def run_stages(job: Job, imported: ImportedModel) -> Compiled:
     if imported.is_dynamic and not fused.stitched.report.kernels:
         fused = replace(fused, notes=(*fused.notes, _note_on_dynamic_axes(imported)))
     assembled = assemble_kernels(job, fused)
-    finished = finish(job, front, fused)
+    finished = finish_for_here(job, front, fused) if not job.options.deploy else None
+    finished = finished or finish(job, front, fused)
     parameters = store_weights(job, front, finished)
     return describe(job, front, fused, assembled, finished, parameters)
 

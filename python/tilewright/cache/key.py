@@ -41,6 +41,7 @@ KEYED: Mapping[str, str] = {
     "policy": "its name",
     "plan_seconds": "the number, because the search of a policy ends by it",
     "grid_sync": "the flag",
+    "deploy": "the flag: an entry without it may have no module for IREE",
     "tuning": "the decisions of the database for the target; a database without any is like none",
     "entry": "the name",
     "parameters": "scopes, and the content and kind of their files",
@@ -135,6 +136,7 @@ class Request:
             "policy": options.policy,
             "plan_seconds": options.plan_seconds,
             "grid_sync": options.grid_sync,
+            "deploy": options.deploy,
             "tuning": self._decisions(),
             "entry": options.entry,
             "parameters": {

@@ -95,6 +95,9 @@ class CompileOptions:
     timeout: float | None = None
     """Seconds after which the compilation ends with a `CompileTimeoutError`; None: no limit."""
 
+    deploy: bool = True
+    """False if a module for IREE is made only when it is needed, as for a program that only runs in this process."""
+
     verify: bool = False
     """True if the program is run once and compared with the model in float64."""
 

@@ -46,6 +46,8 @@ class Metadata:
     """None for a module without a description, about which nothing is known."""
     device: str = "local"
     """Where the program runs: "local" (on processors) or "cuda"."""
+    is_deployable: bool = True
+    """False if its file is no module for IREE but the code of its kernels."""
     resources: Mapping[str, KernelResources] = field(default_factory=dict)
     """Resources of each kernel on a GPU, if ptxas was available."""
     capability: str = ""
@@ -91,6 +93,7 @@ class Metadata:
         return {
             "target": self.target,
             "device": self.device,
+            "is_deployable": self.is_deployable,
             "resources": {name: asdict(kernel) for name, kernel in self.resources.items()},
             "capability": self.capability,
             "multiprocessors": self.multiprocessors,
@@ -120,6 +123,7 @@ class Metadata:
         return Metadata(
             target=data["target"],
             device=data.get("device", "local"),
+            is_deployable=data.get("is_deployable", True),
             resources={name: KernelResources(**r) for name, r in data.get("resources", {}).items()},
             capability=data.get("capability", ""),
             multiprocessors=data.get("multiprocessors", 0),

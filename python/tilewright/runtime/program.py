@@ -26,6 +26,7 @@ from tilewright.records.dims import (
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Array, Signature
+from tilewright.runtime.again import Again
 from tilewright.runtime.buckets import Bucket
 from tilewright.runtime.cuda_session import CudaCall, CudaSession, NotResidentError
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
@@ -60,7 +61,7 @@ class Program:
         sources: Iterable[Path] = (),
         cache_notes: Sequence[str] = (),
         make_shapes: Callable[[Metadata], Shapes | None] = lambda _: None,
-        without_barriers: Callable[[], Program] | None = None,
+        again: Again[Program] | None = None,
     ) -> None:
         self._module = hold_module(module)
         self._parameters = {scope: hold_weights(file) for scope, file in parameters.items()}
@@ -74,8 +75,7 @@ class Program:
         self._sources = tuple(source.absolute() for source in sources)
         """Parameter files that the program was compiled from, which `save` must not replace."""
         self._cache_notes = tuple(cache_notes)
-        self._without_barriers = without_barriers
-        """Compiles the model again without grid barriers, for a GPU that cannot run all blocks of a kernel at once."""
+        self._again = again or Again()
         self._shapes = make_shapes(metadata)
         """Programs for shapes of a dynamic model; None if nothing more can be compiled."""
         self._axes = open_axes(signature_inputs(metadata.signature)) if metadata.signature else ()
@@ -317,17 +317,28 @@ class Program:
                 launches, self._module, self._parameters, signature, entry=entry, report=metadata.report
             )
         except NotResidentError as error:
-            if self._without_barriers is None:
+            if self._again.without_barriers is None:
                 raise
-            other = self._without_barriers()
-            self._take(other, f"compiled again without grid barriers, because {error.message}")
+            self._take(self._again.without_barriers())
+            self._add_note(f"compiled again without grid barriers, because {error.message}")
         return self._load_direct()
 
-    def _take(self, other: Program, note: str) -> None:
+    def _take(self, other: Program) -> None:
         """Becomes another program of the same model."""
-        self._module, self._parameters = other._module, other._parameters
-        self._metadata = replace(other._metadata, notes=(*other._metadata.notes, note))
-        self._keep_alive, self._without_barriers = (self._keep_alive, other._keep_alive), None
+        self._module, self._parameters, self._metadata = other._module, other._parameters, other._metadata
+        self._keep_alive, self._again = (self._keep_alive, other._keep_alive), other._again
+
+    def _add_note(self, note: str) -> None:
+        self._metadata = replace(self._metadata, notes=(*self._metadata.notes, note))
+
+    def _deploy(self) -> None:
+        """Gets a module for IREE, if there is none yet. Raises the errors of `tilewright.compile`."""
+        if self._metadata.is_deployable:
+            return
+        assert self._again.deployed is not None, "only what compile returns has no module"
+        notes = self._metadata.notes
+        self._take(self._again.deployed())
+        self._metadata = replace(self._metadata, notes=notes)
 
     def _refuse_missing_features(self) -> None:
         if missing := missing_features(self._metadata.features):
@@ -345,6 +356,7 @@ class Program:
         """
         with self._loading:
             if self._session is None:
+                self._deploy()
                 self._refuse_missing_features()
                 refuse_smaller_gpu(self._metadata)
                 self._session = Session(
@@ -389,6 +401,7 @@ class Program:
     @property
     def module_path(self) -> Path:
         """Path of the module for IREE's tools (`iree-run-module --module=`)."""
+        self._deploy()
         return self._module.path
 
     @property
@@ -426,6 +439,7 @@ class Program:
         another compilation; that raises the errors of `tilewright.compile`.
         """
         refuse_special(path)
+        self._deploy()
         together = self._shapes.save_as_one() if self._shapes is not None else None
         if together is not None:
             return together.save(path)

@@ -56,6 +56,7 @@ def compile_part(module: GraphModule, options: BackendOptions) -> CompiledPart:
         cast(Any, layouts.graph),
         threads=options.threads or torch.get_num_threads(),
         numerics=options.numerics,
+        deploy=False,
     )
     return CompiledPart(program, layouts)
 

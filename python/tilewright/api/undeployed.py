@@ -1,0 +1,57 @@
+"""Programs without a module for IREE: the code of their kernels is all that they need to run here.
+
+IREE's back end takes half of the time of a small compilation, and only makes what it needs to launch the kernels. What
+is compiled with `deploy=False` leaves it out, if all kernels are ours.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from iree.compiler.tools.binaries import find_tool
+
+from tilewright.api.finish import Finished
+from tilewright.api.front import Preprocessed
+from tilewright.api.fuse import Fused
+from tilewright.api.job import Job
+from tilewright.api.stitch import LAUNCHES, image_file, kernel_files
+from tilewright.errors import CompileError
+from tilewright.runtime.interface import Interface
+from tilewright.runtime.launches import plan_launches
+from tilewright.system import lifeline
+
+
+def finish_for_here(job: Job, front: Preprocessed, fused: Fused) -> Finished | None:
+    """Writes the code of the kernels to one file in place of a module. Returns None for a program that needs IREE, in a
+    call or when it is loaded."""
+    imported, options = front.imported, job.options
+    entry, signature, path = options.entry or imported.entry, imported.signature, job.folder / LAUNCHES
+    if not fused.stitched.report.kernels or not path.exists() or signature is None or entry is None:
+        return None
+    flow = json.loads(path.read_text())
+    plan = plan_launches(flow, signature) if not options.state else None
+    if plan is None or plan.at_load:
+        return None
+    code = job.folder / "kernels.code"
+    with job.step("link"):
+        if job.is_for_gpu:
+            images = [image_file(job.folder / name).read_bytes() for name in kernel_files(fused.targets)]
+            code.write_bytes(b"".join(images))
+        else:
+            _link(job, code.with_suffix(".so"))
+            code = code.with_suffix(".so")
+    interface = Interface(entry, signature)
+    return Finished(module=code, stitched=fused.stitched, flags=(), notes=(), interface=interface)
+
+
+def _link(job: Job, library: Path) -> None:
+    """Makes a library of the object with the kernels."""
+    command = [find_tool("iree-lld"), "-flavor", "gnu", "-shared", str(job.folder / "kernels.o")]
+    try:
+        done = lifeline.run([*command, "-o", str(library)], timeout=job.deadline.left())
+    except subprocess.TimeoutExpired:
+        raise job.deadline.passed("the linker") from None
+    if done.returncode != 0:
+        raise CompileError("the kernels cannot be linked", details=done.stderr)
