@@ -24,6 +24,7 @@ def launches(counts: Counter[str]) -> int:
 
 def test_arrays_go_to_the_gpu_and_results_come_back(two: Placed) -> None:
     assert two.program.runtime == "direct"
+    assert "calls run without IREE" in two.program.explain()
     two.check(two.program(*two.inputs))
     two.check(two.program(*(np.ascontiguousarray(x.T).T for x in two.inputs)))
 

@@ -73,6 +73,7 @@ def test_a_program_that_needs_iree_gets_its_module_at_once(tmp_path: Path) -> No
     onnx.save(g.build(), path)
     program = tilewright.compile(path, threads=1, deploy=False, cache=False)
     assert program.metadata.is_deployable and program.runtime == "iree"
+    assert "calls run in IREE's runtime, because IREE computes the program" in program.explain()
     x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     np.testing.assert_array_equal(program(x)[0], -np.sort(-x, axis=1))
 

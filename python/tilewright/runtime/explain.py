@@ -83,6 +83,7 @@ def explain_json(
         "entry": metadata.entry,
         "target": metadata.target,
         "device": metadata.device,
+        "runtime": "direct" if metadata.launches is not None else "iree",
         "threads": metadata.threads,
         "numerics": report.numerics,
         "features": metadata.features,
@@ -122,10 +123,22 @@ def _head(metadata: Metadata, summary: Summary, notes: Iterable[str]) -> list[st
     numerics = f", {metadata.report.numerics} numerics" if summary.kernels else ""
     threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
     lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
+    lines.append(_runtime(metadata))
     lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
     lines += [f"dim {name}: {dim}" for name, dim in metadata.dims.items()]
     lines += [*map(str, metadata.shapes), *notes]
     return lines + _coverage(summary.coverage)
+
+
+def _runtime(metadata: Metadata) -> str:
+    """Says what runs calls (docs/guide/calls.md)."""
+    if metadata.launches is not None:
+        return "calls run without IREE"
+    inputs = metadata.signature.inputs if metadata.signature else ()
+    if not all(isinstance(size, int) for spec in inputs for size in spec.shape):
+        return "calls run in IREE's runtime, because shapes are open"
+    part = "a part of the program" if metadata.report.kernels else "the program"
+    return f"calls run in IREE's runtime, because IREE computes {part}"
 
 
 def _coverage(coverage: Coverage) -> list[str]:

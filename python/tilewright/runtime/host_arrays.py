@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +15,9 @@ from tilewright.runtime.launch_loops import ALIGNMENT
 from tilewright.runtime.launches import shape_of
 from tilewright.runtime.stored import held_parameters
 
+_LENDABLE = 0x101
+"""Flags of numpy's C interface: contiguous, and aligned as the type is."""
+
 
 class HostArrays:
     """The inputs and outputs of a program, as arrays."""
@@ -25,29 +27,35 @@ class HostArrays:
         self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
         self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
         self._exports = [_plain(dtype) for dtype, _ in self._inputs]
+        self._are_plain = not any(self._exports)
         values = held_parameters(weights[DEFAULTS_SCOPE]) if DEFAULTS_SCOPE in weights else {}
         self.defaults = DefaultInputs(values, where=entry)
         self._last = [aligned(self.defaults.array(spec)) for spec in signature.inputs if spec.has_default]
 
     def takes(self, arrays: Sequence[Any]) -> bool:
         """Returns True if these are the inputs, as contiguous arrays of their types and shapes."""
-        return len(self._inputs) - len(self._last) <= len(arrays) <= len(self._inputs) and all(
-            type(array) is np.ndarray
-            and array.dtype == dtype
-            and array.shape == shape
-            and array.flags.c_contiguous
-            and array.flags.aligned
-            for array, (dtype, shape) in zip(arrays, self._inputs, strict=False)
-        )
+        if not len(self._inputs) - len(self._last) <= len(arrays) <= len(self._inputs):
+            return False
+        # This is a loop and not a comprehension, because it is a part of every call.
+        for array, (dtype, shape) in zip(arrays, self._inputs, strict=False):
+            if type(array) is not np.ndarray or array.shape != shape:
+                return False
+            if array.dtype is not dtype and array.dtype != dtype:
+                return False
+            if array.flags.num & _LENDABLE != _LENDABLE:
+                return False
+        return True
 
     def checked(self, arrays: Sequence[Array]) -> list[Array]:
         """Returns arrays that the signature has accepted where kernels can read them."""
         return [np.require(array, requirements=["C", "A"]) for array in arrays]
 
-    def lent(self, arrays: Sequence[Array]) -> list[Array]:
+    def lent(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """Returns arrays, and the defaults of those that are missing, as types that can lend their memory."""
         if missing := len(self._inputs) - len(arrays):
             arrays = [*arrays, *self._last[-missing:]]
+        if self._are_plain:
+            return arrays
         return [
             array if plain is None else array.view(plain)
             for array, plain in zip(arrays, self._exports, strict=True)
@@ -56,7 +64,7 @@ class HostArrays:
     def results(self, memories: Sequence[Any]) -> list[Array]:
         """Returns the outputs, whose memory the runtime has returned."""
         return [
-            np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
+            np.ndarray(shape, dtype, memory)
             for memory, (dtype, shape) in zip(memories, self._outputs, strict=True)
         ]
 
