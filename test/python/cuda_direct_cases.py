@@ -32,11 +32,11 @@ class Placed:
     expected: list[Array]
 
     def check(self, results: list[Array]) -> None:
-        """Fails if results are further from float64 than the rounding of float32 explains."""
+        """Fails if results are further from float64 than the rounding of their type explains."""
         assert self.driver.error is None
         for result, expected in zip(results, self.expected, strict=True):
             assert result.shape == expected.shape
-            assert relative_error(result, expected) <= tolerance(np.float32)
+            assert relative_error(result, expected) <= tolerance(result.dtype.type)
 
 
 def place(
