@@ -5,11 +5,13 @@
 // or a norm: those that only add up or compare windows (depthwise convolutions, pools), and contractions that have
 // nothing or too little along the vector lanes (a row by a column, a matrix by a vector or two).
 #include "passes/Passes.h"
+#include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/normalize/AccumulatorInit.h"
 #include "passes/normalize/CollapseReaders.h"
 #include "passes/normalize/FillLanes.h"
+#include "passes/normalize/ImageLayout.h"
 #include "passes/normalize/KeepLayout.h"
 #include "passes/normalize/RepeatedExtracts.h"
 #include "passes/normalize/ReshapedTo.h"
@@ -32,14 +34,19 @@ namespace tilewright {
 namespace {
 /// Points of a line of an image that leave few rows of the last register block empty; longer lines stay apart.
 constexpr int64_t kLongLine = 24;
+/// Channels that a register block reads from one point of an image before it goes on to the next.
+constexpr int64_t kChannelsInLine = 8;
+/// Fewest filters of a group that are computed as a contraction; fewer would leave most lanes of its vectors empty.
+constexpr int64_t kFewestPerGroup = 8;
 
 /// A convolution and the roles of its loops.
 struct Convolution {
   linalg::LinalgOp op;
   SmallVector<unsigned> points; ///< M: batch and image dims of the result
-  SmallVector<unsigned> window; ///< K: input channel and window dims, in the order of the weights
-  unsigned channel;             ///< N: channel of the result
-  bool channelFirst;            ///< true if `channel` is the first dim of the weights, false if it is the last
+  SmallVector<unsigned> groups; ///< batch of contractions: the groups of channels, if there are any
+  SmallVector<unsigned> window; ///< K: input channel and window dims, in the order of the weights, or channels last
+  unsigned channel;             ///< N: channel of the result, within its group
+  bool channelFirst; ///< true if `channel` is the first dim of the weights behind the groups, false if it is the last
 };
 
 /// A reduction that no register block computes.
@@ -68,14 +75,19 @@ bool isStatic(linalg::LinalgOp op) {
 std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
-  if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || !dims->depth.empty())
+  if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || dims->inputChannel.empty())
     return std::nullopt; // a depthwise convolution has nothing to contract
+  SmallVector<unsigned> groups(ArrayRef<unsigned>(dims->depth));
+  if (!groups.empty() && (op.getStaticLoopRanges()[dims->outputChannel[0]] < kFewestPerGroup ||
+                          !llvm::equal(groups, ArrayRef(*weights).take_front(groups.size()))))
+    return std::nullopt;
+  weights->erase(weights->begin(), weights->begin() + groups.size());
   Block &body = *op.getBlock();
   // Quantized values are in i32 until tile-lower-quantized-matmul finds their bytes.
   bool isWide = getElementTypeOrSelf(op->getResult(0)).isInteger(32);
   if (!isWide && !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
     return std::nullopt;
-  Convolution found{op, {}, {}, dims->outputChannel[0], weights->front() == dims->outputChannel[0]};
+  Convolution found{op, {}, groups, {}, dims->outputChannel[0], weights->front() == dims->outputChannel[0]};
   if (!found.channelFirst && weights->back() != found.channel)
     return std::nullopt;
   found.points.append(dims->batch.begin(), dims->batch.end());
@@ -83,9 +95,24 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
   for (unsigned dim : *weights)
     if (dim != found.channel)
       found.window.push_back(dim);
-  if (found.points.size() + 1 != result->size() || found.points.size() + found.window.size() + 1 != op.getNumLoops())
+  size_t ofResult = found.points.size() + groups.size() + 1;
+  if (ofResult != result->size() || ofResult + found.window.size() != op.getNumLoops())
     return std::nullopt;
   return found;
+}
+
+/// Puts the channels behind the points of the window, if the image has them innermost and the weights can be stored in
+/// that order: K then runs along lines of the image. Only sums of 32 bits may take another order in all modes.
+void takeChannelsLast(Convolution &convolution) {
+  linalg::LinalgOp op = convolution.op;
+  FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+  Value weights = op->getOperand(1);
+  bool isStored = isMadeOfParameters(weights) || weights.getDefiningOp<arith::ConstantOp>();
+  if (!isStored || getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() < 32 ||
+      op.getStaticLoopRanges()[dims->inputChannel.back()] % kChannelsInLine != 0)
+    return;
+  std::stable_partition(convolution.window.begin(), convolution.window.end(),
+                        [&](unsigned dim) { return llvm::is_contained(dims->filterLoop, dim); });
 }
 
 std::optional<PlainReduction> matchPlainReduction(linalg::LinalgOp op) {
@@ -121,12 +148,13 @@ public:
   /// Returns the convolution's result. `own` is set to the result of the contraction: points, then channels.
   Value rewrite(Value &own) {
     int64_t k = count(convolution.window), n = sizes[convolution.channel];
-    SmallVector<int64_t> points = rowsOfMatrix(), image(points), matrix{n, k};
+    SmallVector<int64_t> rows = rowsOfMatrix(), matrix = sizesOf(convolution.groups), shape = sizesOf(convolution.points);
+    llvm::append_range(rows, matrix);
+    llvm::append_range(shape, matrix);
+    SmallVector<int64_t> image(rows);
     image.push_back(k);
-    if (!convolution.channelFirst)
-      std::swap(matrix[0], matrix[1]);
-    Value result = product(reshaped(windows(), image), reshaped(op->getOperand(1), matrix), points, n);
-    SmallVector<int64_t> shape = sizesOf(convolution.points);
+    matrix.append({convolution.channelFirst ? n : k, convolution.channelFirst ? k : n});
+    Value result = product(reshaped(windows(), image), reshaped(weights(), matrix), rows, n);
     shape.push_back(n);
     own = reshaped(result, shape);
     return arranged(own);
@@ -149,11 +177,12 @@ private:
 
   Value reshaped(Value value, ArrayRef<int64_t> shape) { return reshapedTo(builder, loc, value, shape); }
 
-  /// Returns the elements of all windows (im2col), over the dims of the points and then those of the window.
+  /// Returns the elements of all windows (im2col), over the dims of the points, the groups and then the window.
   Value windows() {
     Value image = op->getOperand(0);
     Type element = cast<RankedTensorType>(image.getType()).getElementType();
     SmallVector<unsigned> order(convolution.points);
+    order.append(convolution.groups);
     order.append(convolution.window);
     AffineMap read = readInOrder(builder, op, 0, order);
     SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
@@ -164,17 +193,33 @@ private:
     return generic.getResult(0);
   }
 
-  Value product(Value image, Value weights, ArrayRef<int64_t> points, int64_t n) {
+  /// Returns the weights with K in the order of the window.
+  Value weights() {
+    SmallVector<unsigned> own = *dimsOf(mapOf(op, 1)), order(convolution.groups);
+    order.append(convolution.window);
+    order.insert(convolution.channelFirst ? order.begin() + convolution.groups.size() : order.end(), convolution.channel);
+    Value weights = op->getOperand(1);
+    if (order == own)
+      return weights;
+    SmallVector<int64_t> from =
+        llvm::map_to_vector(order, [&](unsigned dim) -> int64_t { return llvm::find(own, dim) - own.begin(); });
+    Value into = emptyTensor(builder, loc, sizesOf(order), getElementTypeOrSelf(weights));
+    return linalg::TransposeOp::create(builder, loc, weights, into, from)->getResult(0);
+  }
+
+  /// `rows` are the sizes of the M dims, and of the groups.
+  Value product(Value image, Value weights, ArrayRef<int64_t> rows, int64_t n) {
     Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-    unsigned rank = points.size();
-    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // M dims, N, K
+    unsigned rank = rows.size();
+    AffineMap all = builder.getMultiDimIdentityMap(rank + 2); // M dims, groups, N, K
     SmallVector<AffineExpr> inImage(all.getResults().take_front(rank));
     AffineExpr dimN = all.getResult(rank), dimK = all.getResult(rank + 1);
     inImage.push_back(dimK);
     auto of = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(rank + 2, 0, index, builder.getContext()); };
-    AffineMap maps[] = {of(inImage), convolution.channelFirst ? of({dimN, dimK}) : of({dimK, dimN}),
-                        all.getMajorSubMap(rank + 1)};
-    SmallVector<int64_t> shape(points);
+    SmallVector<AffineExpr> inWeights(all.getResults().slice(rank - convolution.groups.size(), convolution.groups.size()));
+    inWeights.append({convolution.channelFirst ? dimN : dimK, convolution.channelFirst ? dimK : dimN});
+    AffineMap maps[] = {of(inImage), of(inWeights), all.getMajorSubMap(rank + 1)};
+    SmallVector<int64_t> shape(rows);
     shape.push_back(n);
     Value start = zeros(builder, loc, shape, element);
     SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
@@ -189,6 +234,7 @@ private:
   /// Returns the result in the layout of the convolution's, with the convolution's start added.
   Value arranged(Value value) {
     SmallVector<int64_t> order(convolution.points.begin(), convolution.points.end());
+    llvm::append_range(order, convolution.groups);
     order.push_back(convolution.channel);
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     SmallVector<AffineExpr> read(order.size());
@@ -377,7 +423,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
 private:
   /// Returns the result of a convolution that sums over input channels; null for other ops.
   Value rewriteConvolution(linalg::LinalgOp op) {
-    if (keepsLayout) {
+    if (keepsLayout || isAloneInLayout(op, results)) {
       WindowContraction rewritten = rewriteAsWindowContraction(op);
       if (rewritten.reshape)
         reshapes.push_back(rewritten.reshape);
@@ -386,6 +432,8 @@ private:
     std::optional<Convolution> convolution = matchConvolution(op);
     if (!convolution)
       return {};
+    if (hasChannelsLast(op->getOperand(0), results))
+      takeChannelsLast(*convolution);
     Value rewritten = ConvolutionRewriter(*convolution).rewrite(results.emplace_back());
     if (auto reshape = results.back().getDefiningOp<tensor::ExpandShapeOp>())
       reshapes.push_back(reshape);

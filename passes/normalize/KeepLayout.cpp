@@ -42,6 +42,45 @@ RankedTensorType inSource(RankedTensorType type, ArrayRef<int64_t> dims) {
   return type.clone(inSource(type.getShape(), dims));
 }
 
+/// A reshape of a tensor that lies in another layout.
+struct Reshaped {
+  SmallVector<int64_t> shape;               ///< of the reshaped source
+  SmallVector<ReassociationIndices> groups; ///< dims of the longer shape that are one dim of the shorter one
+  SmallVector<int64_t> dims;                ///< the layout of the result: where each of its dims is in `shape`
+};
+
+/// Returns the reshape of the source of a tensor with the layout `dims` that expands the tensor.
+Reshaped reshapedIn(tensor::ExpandShapeOp op, ArrayRef<int64_t> dims) {
+  Reshaped found{{}, {}, SmallVector<int64_t>(op.getResultType().getRank())};
+  for (ArrayRef<int64_t> group : inSource<ReassociationIndices>(op.getReassociationIndices(), dims)) {
+    ReassociationIndices &own = found.groups.emplace_back();
+    for (int64_t dim : group) {
+      own.push_back(found.shape.size());
+      found.dims[dim] = found.shape.size();
+      found.shape.push_back(op.getResultType().getDimSize(dim));
+    }
+  }
+  return found;
+}
+
+/// Returns the reshape of the source of a tensor with the layout `dims` that collapses the tensor, if the dims that
+/// become one follow each other in the source.
+std::optional<Reshaped> reshapedIn(tensor::CollapseShapeOp op, ArrayRef<int64_t> dims) {
+  SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
+  for (const ReassociationIndices &group : groups)
+    for (auto [dim, next] : llvm::zip(group, llvm::drop_begin(group)))
+      if (dims[next] != dims[dim] + 1)
+        return std::nullopt;
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, groups.size()));
+  llvm::sort(order, [&](int64_t a, int64_t b) { return dims[groups[a].front()] < dims[groups[b].front()]; });
+  Reshaped found{{}, {}, inverse(order)};
+  for (int64_t group : order) {
+    found.shape.push_back(op.getResultType().getDimSize(group));
+    found.groups.push_back(llvm::map_to_vector<2>(groups[group], [&](int64_t dim) { return dims[dim]; }));
+  }
+  return found;
+}
+
 int64_t elementsOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getNumElements(); }
 
 class LayoutKeeper {
@@ -66,6 +105,10 @@ public:
         follow(extract);
       else if (auto transpose = dyn_cast<linalg::TransposeOp>(op))
         follow(transpose);
+      else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+        followReshape(expand);
+      else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+        followReshape(collapse);
     }
     eraseUnused(block); // transposes that nobody needs
   }
@@ -110,10 +153,19 @@ private:
 
   static bool isContraction(linalg::GenericOp op) { return op.getNumDpsInputs() > 1 && op.getNumReductionLoops() > 0; }
 
-  /// Returns true if an op can read its operands in any layout.
-  static bool readsAnyLayout(Operation *op) {
+  /// Returns true if an op gains from an operand in the layout `dims`, because it reads any, or all that reads it does.
+  static bool readsLayout(Operation *op, ArrayRef<int64_t> dims) {
+    auto isRead = [](Value value, const Reshaped &reshaped) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) { return readsLayout(user, reshaped.dims); });
+    };
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       return !isContraction(generic);
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      return isRead(expand, reshapedIn(expand, dims));
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+      std::optional<Reshaped> reshaped = reshapedIn(collapse, dims);
+      return reshaped && isRead(collapse, *reshaped);
+    }
     return isa<tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp, tensor::ExtractSliceOp>(op);
   }
 
@@ -133,11 +185,13 @@ private:
         lead = input;
     }
     op.setIndexingMapsAttr(OpBuilder(op).getAffineMapArrayAttr(maps));
-    if (!lead || !mayReorder(op))
+    if (!lead)
       return;
-    AffineMap read = maps[lead->getOperandNumber()];
+    SmallVector<unsigned> order = loopOrder(maps[lead->getOperandNumber()], op.getNumLoops());
+    if (!mayReorder(op, order))
+      return;
     alignSmaller(op, *lead);
-    reorder(op, loopOrder(read, op.getNumLoops()));
+    reorder(op, order);
   }
 
   /// Transposes operands that are smaller than the one whose layout an op takes, such as the weights of a depthwise
@@ -165,12 +219,27 @@ private:
     op.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
   }
 
-  static bool mayReorder(linalg::GenericOp op) {
-    bool hasReaders = llvm::any_of(op->getResults(),
-                                   [](Value result) { return llvm::any_of(result.getUsers(), readsAnyLayout); });
-    return hasReaders && !isContraction(op) && op.getBlock()->getOps<linalg::IndexOp>().empty() &&
-           llvm::all_of(op.getDpsInitsMutable(),
-                        [&](OpOperand &init) { return op.getMatchingIndexingMap(&init).isProjectedPermutation(); });
+  /// Returns true if the loops of an op may take another order, and readers of its results gain from it.
+  static bool mayReorder(linalg::GenericOp op, ArrayRef<unsigned> order) {
+    auto inits = op.getDpsInitsMutable();
+    auto maps = llvm::map_range(inits, [&](OpOperand &init) { return op.getMatchingIndexingMap(&init); });
+    if (isContraction(op) || !op.getBlock()->getOps<linalg::IndexOp>().empty() ||
+        !llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
+      return false;
+    return llvm::any_of(llvm::zip_equal(op->getResults(), maps), [&](auto entry) {
+      auto [result, map] = entry;
+      SmallVector<int64_t> dims = layoutOf(map, order);
+      return llvm::any_of(result.getUsers(), [&](Operation *user) { return readsLayout(user, dims); });
+    });
+  }
+
+  /// Returns the layout of a result if an op runs over its loops in another order: dim i of the result is dim [i] of the
+  /// new one.
+  static SmallVector<int64_t> layoutOf(AffineMap map, ArrayRef<unsigned> order) {
+    auto placeOf = [&](int64_t dim) { return llvm::find(order, map.getDimPosition(dim)); };
+    SmallVector<int64_t> own = llvm::to_vector(llvm::seq<int64_t>(0, map.getNumResults()));
+    llvm::sort(own, [&](int64_t a, int64_t b) { return placeOf(a) < placeOf(b); });
+    return inverse(own);
   }
 
   /// Returns the loops in the order in which `map` reads a tensor. The points of a window come last; loops that the
@@ -211,9 +280,7 @@ private:
     SmallVector<SmallVector<int64_t>> layouts;
     for (OpOperand &init : op.getDpsInitsMutable()) {
       AffineMap &map = maps[init.getOperandNumber()];
-      SmallVector<int64_t> own = llvm::to_vector(llvm::seq<int64_t>(0, map.getNumResults()));
-      llvm::sort(own, [&](int64_t a, int64_t b) { return map.getDimPosition(a) < map.getDimPosition(b); });
-      SmallVector<int64_t> dims = inverse(own); // dim i of the result is dim dims[i] of the new one
+      SmallVector<int64_t> dims = layoutOf(op.getMatchingIndexingMap(&init), order);
       map = AffineMap::get(map.getNumDims(), 0, inSource(map.getResults(), dims), builder.getContext());
       bool isRead = op.payloadUsesValueFromOperand(&init);
       RankedTensorType type = inSource(cast<RankedTensorType>(init.get().getType()), dims);
@@ -289,6 +356,23 @@ private:
                                                   inSource<OpFoldResult>(op.getMixedSizes(), dims),
                                                   inSource<OpFoldResult>(op.getMixedStrides(), dims));
     replace(builder, op, extract, dims);
+    op.erase();
+  }
+
+  /// Follows a reshape whose dims lie beside each other in the source, such as one that splits channels into groups.
+  template <typename Op> void followReshape(Op op) {
+    if (kept.contains(op.getSrc()))
+      kept.insert(op.getResult());
+    const Elsewhere *where = elsewhere(op.getSrc());
+    std::optional<Reshaped> reshaped;
+    if (where)
+      reshaped = reshapedIn(op, where->dims);
+    if (!reshaped)
+      return;
+    OpBuilder builder(op);
+    auto type = op.getResultType().clone(reshaped->shape);
+    Value by = Op::create(builder, op.getLoc(), type, where->source, reshaped->groups);
+    replace(builder, op, by, reshaped->dims);
     op.erase();
   }
 

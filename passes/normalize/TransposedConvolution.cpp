@@ -1,6 +1,7 @@
 #include "passes/normalize/TransposedConvolution.h"
 
 #include "passes/normalize/AccumulatorInit.h"
+#include "passes/normalize/PackedCopy.h"
 #include "passes/normalize/ReshapedTo.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,13 +14,36 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// A convolution of channels first whose windows do not overlap.
+/// One image dim of a transposed convolution.
+struct SpreadDim {
+  int64_t size;           ///< points of the image, without the zeros
+  int64_t window, stride; ///< points of a window, which zeros spread, and between two points of the image
+  int64_t offset;         ///< zeros in front of the image
+  int64_t result;         ///< points of the result
+
+  /// Returns how many points of the image a window covers at most.
+  int64_t taps() const { return llvm::divideCeil(window, stride); }
+  /// Returns how far windows reach over the ends of the image, in its points.
+  int64_t low() const { return offset / stride; }
+  int64_t high() const { return last() + taps() - size; }
+  /// Returns the number of windows with different points of the image; each has `stride` results.
+  int64_t windows() const { return last() + low() + 1; }
+  /// Returns how many results of the first window precede the result.
+  int64_t crop() const { return stride - 1 - offset % stride; }
+
+private:
+  /// Returns the point of the image at which the last window begins.
+  int64_t last() const { return llvm::divideCeilSigned(result - 1 - offset, stride); }
+};
+
+/// A transposed convolution of channels first.
 struct Transposed {
   linalg::LinalgOp op;
   Value image;   ///< without the zeros: batch, channels, points
   Value weights; ///< not flipped: channels, filters, points of a window
-  int64_t rank;  ///< dims of a window
+  SmallVector<SpreadDim> dims;
 
+  int64_t rank() const { return dims.size(); }
   ArrayRef<int64_t> imageShape() const { return cast<RankedTensorType>(image.getType()).getShape(); }
   ArrayRef<int64_t> weightShape() const { return cast<RankedTensorType>(weights.getType()).getShape(); }
 };
@@ -71,18 +95,19 @@ std::optional<Transposed> match(linalg::LinalgOp op) {
   Value weights = unflipped(op->getOperand(1));
   if (!spread || !weights || !isZeros(spread.getDest()))
     return std::nullopt;
-  Transposed found{op, spread.getSource(), weights, static_cast<int64_t>(op.getNumLoops() - 3) / 2};
+  Transposed found{op, spread.getSource(), weights, {}};
   ArrayRef<int64_t> image = found.imageShape(), whole = spread.getDestType().getShape();
   ArrayRef<int64_t> offsets = spread.getStaticOffsets(), strides = spread.getStaticStrides();
   if (image.size() != whole.size() || image[0] != whole[0] || image[1] != whole[1])
     return std::nullopt;
-  for (int64_t dim = 2; dim < found.rank + 2; ++dim) {
-    int64_t window = found.weightShape()[dim];
-    if (offsets[dim] != window - 1 || strides[dim] != window ||
-        whole[dim] != (image[dim] - 1) * window + 1 + 2 * (window - 1))
+  ArrayRef<int64_t> result = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  for (size_t dim = 2; dim < image.size(); ++dim) {
+    if (ShapedType::isDynamic(offsets[dim]) || ShapedType::isDynamic(strides[dim]))
       return std::nullopt;
+    found.dims.push_back({image[dim], found.weightShape()[dim], strides[dim], offsets[dim], result[dim]});
   }
-  return found;
+  bool spreads = llvm::any_of(found.dims, [](const SpreadDim &dim) { return dim.stride > 1; });
+  return spreads ? std::optional(std::move(found)) : std::nullopt;
 }
 
 Value transposed(OpBuilder &builder, Location loc, Value tensor, ArrayRef<int64_t> order) {
@@ -92,7 +117,7 @@ Value transposed(OpBuilder &builder, Location loc, Value tensor, ArrayRef<int64_
   return linalg::TransposeOp::create(builder, loc, tensor, into, order)->getResult(0);
 }
 
-/// Convolves an image with windows of one point; channels are last in the image, and filters in the weights.
+/// Convolves an image without steps; channels are last in the image, and filters in the weights.
 Value convolved(OpBuilder &builder, Location loc, Value image, Value weights, Value start, int64_t rank) {
   Type type = start.getType();
   if (rank == 1)
@@ -102,40 +127,96 @@ Value convolved(OpBuilder &builder, Location loc, Value image, Value weights, Va
   return linalg::Conv3DNdhwcDhwcfOp::create(builder, loc, type, ValueRange{image, weights}, start).getResult(0);
 }
 
+/// Pads a tensor with zeros.
+Value padded(OpBuilder &builder, Location loc, Value tensor, ArrayRef<int64_t> low, ArrayRef<int64_t> high) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [size, before, behind] : llvm::zip_equal(shape, low, high))
+    size += before + behind;
+  if (llvm::equal(shape, type.getShape()))
+    return tensor;
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type.getElementType()));
+  return tensor::PadOp::create(builder, loc, type.clone(shape), tensor, getAsIndexOpFoldResult(builder.getContext(), low),
+                               getAsIndexOpFoldResult(builder.getContext(), high), zero)
+      .getResult();
+}
+
+/// Returns the image that windows of the rewritten convolution read, channels last.
+Value imageOf(OpBuilder &builder, const Transposed &what) {
+  Location loc = what.image.getLoc();
+  SmallVector<int64_t> order{0}, low{0}, high{0};
+  for (auto [number, dim] : llvm::enumerate(what.dims)) {
+    order.push_back(number + 2);
+    low.push_back(dim.low());
+    high.push_back(dim.high());
+  }
+  order.push_back(1);
+  low.push_back(0);
+  high.push_back(0);
+  return padded(builder, loc, transposed(builder, loc, what.image, order), low, high);
+}
+
+/// Returns the weights of the rewritten convolution: points of its windows, in which the last is the first of the given
+/// ones, channels, results of a window, filters. Zeros in front of the given ones make whole windows.
+Value weightsOf(OpBuilder &builder, const Transposed &what) {
+  Location loc = what.weights.getLoc();
+  int64_t rank = what.rank(), channels = what.weightShape()[0], filters = what.weightShape()[1], results = filters;
+  SmallVector<int64_t> low(2), high(rank + 2), shape(2 * rank + 2), kernel;
+  SmallVector<AffineExpr> from{builder.getAffineDimExpr(rank), builder.getAffineDimExpr(2 * rank + 1)};
+  shape[rank] = channels;
+  shape[2 * rank + 1] = filters;
+  for (auto [number, dim] : llvm::enumerate(what.dims)) {
+    low.push_back(dim.taps() * dim.stride - dim.window);
+    shape[number] = dim.taps();
+    shape[rank + 1 + number] = dim.stride;
+    kernel.push_back(dim.taps());
+    results *= dim.stride;
+    from.push_back(builder.getAffineDimExpr(rank + 1 + number));
+    if (dim.taps() > 1)
+      from.back() = from.back() + (dim.taps() - 1 - builder.getAffineDimExpr(number)) * dim.stride;
+  }
+  kernel.append({channels, results});
+  Value whole = padded(builder, loc, what.weights, low, high);
+  return reshapedTo(builder, loc, copyElements(builder, loc, whole, shape, from).getResult(0), kernel);
+}
+
 /// Returns the result, channels last, without the convolution's start.
 Value resultOf(const Transposed &what) {
   linalg::LinalgOp op = what.op;
   OpBuilder builder(op);
   Location loc = op.getLoc();
-  int64_t rank = what.rank, channels = what.weightShape()[0], filters = what.weightShape()[1];
-  ArrayRef<int64_t> window = what.weightShape().drop_front(2), image = what.imageShape().drop_front(2);
-  SmallVector<int64_t> last{0}; // the order of dims with channels last
-  for (int64_t dim = 0; dim < rank; ++dim)
-    last.push_back(dim + 2);
-  last.push_back(1);
-
-  int64_t all = llvm::product_of(window) * filters;
-  SmallVector<int64_t> kernel(rank, 1), sums{what.imageShape()[0]};
-  kernel.append({channels, all});
-  sums.append(image.begin(), image.end());
-  sums.push_back(all);
-  Value matrix = reshapedTo(builder, loc, transposed(builder, loc, what.weights, last), {channels, all});
+  int64_t rank = what.rank(), filters = what.weightShape()[1];
+  Value image = imageOf(builder, what), weights = weightsOf(builder, what);
+  SmallVector<int64_t> sums{what.imageShape()[0]}, split, order{0}, shape{sums[0]}, first{0}, size{sums[0]};
+  for (const SpreadDim &dim : what.dims)
+    sums.push_back(dim.windows());
+  split = sums;
+  sums.push_back(cast<RankedTensorType>(weights.getType()).getShape().back());
   Value start = zeros(builder, loc, sums, getElementTypeOrSelf(op->getResult(0)));
-  Value points = convolved(builder, loc, transposed(builder, loc, what.image, last),
-                           reshapedTo(builder, loc, matrix, kernel), start, rank);
+  Value points = convolved(builder, loc, image, weights, start, rank);
 
-  // Batch, points, points of a window, filters: each point of a window goes beside its point of the image.
-  SmallVector<int64_t> split{sums[0]}, order{0}, shape{sums[0]};
-  split.append(image.begin(), image.end());
-  split.append(window.begin(), window.end());
-  split.push_back(filters);
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    order.append({1 + dim, 1 + rank + dim});
-    shape.push_back(image[dim] * window[dim]);
+  // Batch, windows, results of a window, filters: the results of each window go beside each other.
+  for (auto [number, dim] : llvm::enumerate(what.dims)) {
+    split.push_back(dim.stride);
+    order.append({static_cast<int64_t>(number) + 1, static_cast<int64_t>(number) + 1 + rank});
+    shape.push_back(dim.windows() * dim.stride);
+    first.push_back(dim.crop());
+    size.push_back(dim.result);
   }
+  split.push_back(filters);
   order.push_back(1 + 2 * rank);
-  shape.push_back(filters);
-  return reshapedTo(builder, loc, transposed(builder, loc, reshapedTo(builder, loc, points, split), order), shape);
+  for (SmallVector<int64_t> *sizes : {&shape, &size})
+    sizes->push_back(filters);
+  first.push_back(0);
+  Value result = transposed(builder, loc, reshapedTo(builder, loc, points, split), order);
+  result = reshapedTo(builder, loc, result, shape);
+  if (shape == size)
+    return result;
+  MLIRContext *context = builder.getContext();
+  SmallVector<OpFoldResult> steps(rank + 2, builder.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(builder, loc, result, getAsIndexOpFoldResult(context, first),
+                                        getAsIndexOpFoldResult(context, size), steps)
+      .getResult();
 }
 } // namespace
 
@@ -150,11 +231,11 @@ SmallVector<Value> tilewright::rewriteTransposedConvolutions(func::FuncOp functi
     linalg::LinalgOp op = each.op;
     results.push_back(resultOf(each));
     OpBuilder builder(op);
-    SmallVector<int64_t> first{0, each.rank + 1}; // the order of dims with channels first
-    for (int64_t dim = 0; dim < each.rank; ++dim)
+    SmallVector<int64_t> first{0, each.rank() + 1}; // the order of dims with channels first
+    for (int64_t dim = 0; dim < each.rank(); ++dim)
       first.push_back(dim + 1);
     Value result = transposed(builder, op.getLoc(), results.back(), first);
-    AffineMap all = builder.getMultiDimIdentityMap(each.rank + 2);
+    AffineMap all = builder.getMultiDimIdentityMap(each.rank() + 2);
     op->getResult(0).replaceAllUsesWith(addStart(builder, op, result, all).getResult(0));
     op->erase();
   }

@@ -34,6 +34,7 @@ class _Network:
         stride: int = 1,
         pad: int = 0,
         groups: int = 1,
+        dilation: int = 1,
     ) -> str:
         weights = self.g.weight(
             [filters, channels // groups, *[window] * self.rank],
@@ -47,6 +48,7 @@ class _Network:
             kernel_shape=[window] * self.rank,
             strides=[stride] * self.rank,
             pads=[pad] * (2 * self.rank),
+            dilations=[dilation] * self.rank,
             group=groups,
         )
 
@@ -111,6 +113,45 @@ def _upsampled() -> onnx.ModelProto:
     return n.build(n.conv(n.relu(y), 8, 5, 3, pad=1), (1, 5, 12, 10))
 
 
+def _padded() -> onnx.ModelProto:
+    """Channels in whole runs, which contractions read under the guards of pads."""
+    n = _Network(16, (13, 27), batch=2)
+    y = n.relu(n.conv(n.x, 16, 24, 3, pad=1))
+    y = n.relu(n.conv(y, 24, 8, 3, pad=2, dilation=2))
+    y = n.relu(n.conv(y, 8, 32, 5, pad=2, stride=2))
+    return n.build(n.conv(y, 32, 6, 3, pad=1, stride=2), (2, 6, 4, 7))
+
+
+def _grouped() -> onnx.ModelProto:
+    n = _Network(6, (11, 26))
+    y = n.relu(n.conv(n.x, 6, 24, 1))
+    y = n.relu(n.conv(y, 24, 40, 3, pad=1, groups=4))
+    y = n.relu(n.conv(y, 40, 48, 3, pad=1, stride=2, groups=2))
+    y = n.relu(n.conv(y, 48, 16, 3, groups=8))
+    return n.build(n.conv(y, 16, 5), (1, 5, 4, 11))
+
+
+def _shuffled() -> onnx.ModelProto:
+    """Channels change places between groups, as in ShuffleNet."""
+    n = _Network(5, (9, 10))
+    y = n.relu(n.conv(n.x, 5, 24))
+    y = n.g.op("Reshape", y, n.g.ints([1, 3, 8, 9, 10]))
+    y = n.g.op("Reshape", n.g.op("Transpose", y, perm=[0, 2, 1, 3, 4]), n.g.ints([1, 24, 9, 10]))
+    return n.build(n.conv(n.relu(y), 24, 16, 3, pad=1, groups=2), (1, 16, 9, 10))
+
+
+def _deconvolved() -> onnx.ModelProto:
+    """Transposed convolutions whose windows overlap, with and without points that no whole window reaches."""
+    n = _Network(3, (5, 7), batch=2)
+    y = n.relu(n.conv(n.x, 3, 8, 3, pad=1))
+    weights = n.g.weight([8, 16, 3, 4], fan_in=20)
+    y = n.g.op(
+        "ConvTranspose", y, weights, n.g.vector(16), strides=[2, 3], pads=[1, 0, 1, 2], output_padding=[1, 0]
+    )
+    y = n.g.op("ConvTranspose", n.relu(y), n.g.weight([16, 4, 4, 4], fan_in=64), strides=[2, 2], pads=[3, 1, 0, 2])
+    return n.build(n.conv(n.relu(y), 4, 3), (2, 3, 19, 39))
+
+
 def _other_readers() -> onnx.ModelProto:
     """A matmul over the points, and a result in another layout."""
     n = _Network(3, (5, 8))
@@ -140,6 +181,10 @@ _NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "pooled": _pooled,
     "split": _split,
     "upsampled": _upsampled,
+    "padded": _padded,
+    "grouped": _grouped,
+    "shuffled": _shuffled,
+    "deconvolved": _deconvolved,
     "other-readers": _other_readers,
     "lines": _lines,
     "volumes": _volumes,

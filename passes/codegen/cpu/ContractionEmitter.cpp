@@ -7,8 +7,8 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values, const Target &target) {
-  std::optional<Contraction> contraction = matchContraction(compute);
-  if (!contraction)
+  std::optional<Contraction> contraction = matchContraction(compute, OperandGuards::allowed);
+  if (!contraction || contraction->rhs.getGuard())
     return false;
   KLayout layout = kLayout(compute, *contraction);
   for (bool allowTiles : {true, false}) {

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 #include <numeric>
 
@@ -120,7 +119,7 @@ void ContractionLoops::emitStreams() {
 /// Emits all rows by `count` elements along N, panel by panel along K.
 void ContractionLoops::emitPanels(int64_t count) {
   if (!packed && packsPanels())
-    packed = allocatePanel({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
+    packed = allocateOnStack({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
   accumulatorsInSlice = stopsBetweenPanels(length);
   if (accumulatorsInSlice && init())
     fillAccumulators(broadcast(constant(init())), count);
@@ -167,15 +166,6 @@ void ContractionLoops::fillAccumulators(Value value, int64_t count) {
     indices[contraction.m] = start;
     fill(rows);
   });
-}
-
-Value ContractionLoops::allocatePanel(ArrayRef<int64_t> shape, Type stored) {
-  OpBuilder::InsertionGuard guard(builder);
-  auto function = builder.getInsertionBlock()->getParentOp();
-  while (!isa<FunctionOpInterface>(function))
-    function = function->getParentOp();
-  builder.setInsertionPointToStart(&function->getRegion(0).front());
-  return memref::AllocaOp::create(builder, loc, MemRefType::get(shape, stored), builder.getI64IntegerAttr(64));
 }
 
 SmallVector<Value> ContractionLoops::inPanel(Value step, int64_t vector) {

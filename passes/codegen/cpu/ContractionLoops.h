@@ -44,8 +44,6 @@ protected:
   int64_t stepsTogether() const { return kernel.stepK() / depth; }
   bool hasOnePanel(int64_t k);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
-  /// Allocates a panel on the stack, at the start of the kernel's function.
-  mlir::Value allocatePanel(llvm::ArrayRef<int64_t> shape, mlir::Type stored);
 
   /// Emits a loop with the given step, and calls `body` with its index.
   void loop(mlir::Value low, mlir::Value high, int64_t step, llvm::function_ref<void(mlir::Value)> body);

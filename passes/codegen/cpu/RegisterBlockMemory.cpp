@@ -2,10 +2,14 @@
 // lane: rhs is packed that way, or its rows are interleaved when they are loaded.
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
 
+#include "passes/codegen/common/EmitLoops.h"
+#include "passes/support/AffineAlgebra.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -77,7 +81,15 @@ bool RegisterBlockMemory::liesAlongN() {
          liesAlongN(accumulatorType(), accumulatorMap(), 1);
 }
 
+OperandAccess RegisterBlockMemory::lhsAccess() {
+  SliceType type = contraction.lhs.getSlice().getType();
+  return {contraction.lhs.getMap(), type.getShape(), type.getElementBytes(), compute.getSizes(), compute.getExtents(),
+          contraction.lhs.getGuard().value_or(IntegerSet())};
+}
+
 bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {
+  if (load == contraction.lhs && lhsAccess().alignedElements(layout.dim, depth) == depth)
+    return true;
   for (int64_t k = 1; k < depth; ++k)
     if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, k}) != k)
       return false;
@@ -92,20 +104,80 @@ bool RegisterBlockMemory::holdsWholeVectors() {
 
 // --- operands --------------------------------------------------------------------------------------------------------
 
-Value RegisterBlockMemory::loadLhs(int64_t row, int64_t k) {
-  Value memory = outer.lookup(contraction.lhs.getSlice());
+/// Returns the place of an element. Outside of the guard, that is in a line of zeros: a choice of the address, which the
+/// steps of an iteration share, takes less time than a mask of each element.
+RegisterBlockMemory::Place RegisterBlockMemory::lhsPlace(int64_t row, int64_t k) {
+  Place place{outer.lookup(contraction.lhs.getSlice()), at(contraction.lhs.getMap(), row, 0, k)};
+  std::optional<IntegerSet> guard = contraction.lhs.getGuard();
+  if (!guard)
+    return place;
+  GuardedRow &known = guardedRows[row];
+  if (inTogether == 0 || !lhsAccess().isGuardedByRuns(layout.dim, together)) {
+    known.isInside = isInGuard(*guard, row, k);
+    Value line = lineOfZeros(cast<MemRefType>(place.memory.getType()));
+    known.memory = arith::SelectOp::create(builder, loc, known.isInside, place.memory, line);
+  }
+  place.memory = known.memory;
+  Value zero = constantIndex(0);
+  MutableArrayRef<Value> chosen(place.index);
+  for (Value &index : lastIndexIsInside() ? chosen.drop_back() : chosen)
+    index = arith::SelectOp::create(builder, loc, known.isInside, index, zero);
+  return place;
+}
+
+/// Returns true if the last index of lhs is one of the slice outside of the guard, too.
+bool RegisterBlockMemory::lastIndexIsInside() {
   AffineMap map = contraction.lhs.getMap();
+  AffineExpr last = map.getResults().back();
+  for (unsigned symbol = 0; symbol < map.getNumSymbols(); ++symbol)
+    if (last.isFunctionOfSymbol(symbol))
+      return false;
+  Interval range = boundExpr(last, domainRanges(compute.getExtents()));
+  return range.low >= 0 && range.high < contraction.lhs.getSlice().getType().getShape().back();
+}
+
+Value RegisterBlockMemory::isInGuard(IntegerSet guard, int64_t row, int64_t k) {
+  AffineMap constraints = AffineMap::get(guard.getNumDims(), guard.getNumSymbols(), guard.getConstraints(),
+                                         builder.getContext());
+  Value all;
+  for (auto [value, equality] : llvm::zip_equal(at(constraints, row, 0, k), guard.getEqFlags())) {
+    auto predicate = equality ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;
+    Value holds = arith::CmpIOp::create(builder, loc, predicate, value, constantIndex(0));
+    all = all ? arith::AndIOp::create(builder, loc, all, holds).getResult() : holds;
+  }
+  return all;
+}
+
+Value RegisterBlockMemory::lineOfZeros(MemRefType type) {
+  if (outside)
+    return outside;
+  Type stored = type.getElementType();
+  int64_t perVector = lanes * depth, length = llvm::alignTo(type.getShape().back(), perVector);
+  Value line = allocateOnStack({length}, stored);
+  OpBuilder::InsertionGuard back(builder);
+  builder.setInsertionPointAfterValue(line);
+  Value none = zeros(VectorType::get({perVector}, stored));
+  emitFor(builder, loc, constantIndex(0), constantIndex(length), constantIndex(perVector),
+          [&](Value at) { vector::StoreOp::create(builder, loc, none, line, at); });
+  auto [strides, offset] = type.getStridesAndOffset();
+  return outside = memref::ReinterpretCastOp::create(builder, loc, type, line, offset, type.getShape(), strides);
+}
+
+Value RegisterBlockMemory::loadLhs(int64_t row, int64_t k) {
+  Place first = lhsPlace(row);
   if (depth == 1)
-    return broadcast(widen(memref::LoadOp::create(builder, loc, memory, at(map, row, 0)), contraction.lhsWidening));
-  Type stored = cast<MemRefType>(memory.getType()).getElementType();
+    return broadcast(
+        widen(memref::LoadOp::create(builder, loc, first.memory, first.index), contraction.lhsWidening));
+  Type stored = cast<MemRefType>(first.memory.getType()).getElementType();
   auto type = VectorType::get({depth}, stored);
   Value together;
   if (k == depth && lieSideBySide(contraction.lhs, row)) {
-    together = vector::LoadOp::create(builder, loc, type, memory, at(map, row, 0));
+    together = vector::LoadOp::create(builder, loc, type, first.memory, first.index);
   } else {
     together = zeros(type);
     for (int64_t i = 0; i < k; ++i) {
-      Value value = memref::LoadOp::create(builder, loc, memory, at(map, row, 0, i));
+      Place place = lhsPlace(row, i);
+      Value value = memref::LoadOp::create(builder, loc, place.memory, place.index);
       together = vector::InsertOp::create(builder, loc, value, together, i);
     }
   }
@@ -190,6 +262,15 @@ Value RegisterBlockMemory::widen(Value value, Operation *widening) {
   if (isa_and_nonnull<arith::ExtUIOp>(widening))
     return arith::ExtUIOp::create(builder, loc, shaped(element, value), value);
   return widen(value, element);
+}
+
+Value RegisterBlockMemory::allocateOnStack(ArrayRef<int64_t> shape, Type stored) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto function = builder.getInsertionBlock()->getParentOp();
+  while (!isa<FunctionOpInterface>(function))
+    function = function->getParentOp();
+  builder.setInsertionPointToStart(&function->getRegion(0).front());
+  return memref::AllocaOp::create(builder, loc, MemRefType::get(shape, stored), builder.getI64IntegerAttr(64));
 }
 
 Value RegisterBlockMemory::constant(TypedAttr value) { return arith::ConstantOp::create(builder, loc, value); }

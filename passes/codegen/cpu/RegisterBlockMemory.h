@@ -4,6 +4,7 @@
 
 #include "passes/codegen/cpu/ContractionKernels.h"
 #include "passes/codegen/cpu/RegisterBlockIndex.h"
+#include "passes/layout/OperandAccess.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -53,6 +54,9 @@ protected:
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value broadcast(mlir::Value scalar);
 
+  /// Allocates memory on the stack, at the start of the kernel's function.
+  mlir::Value allocateOnStack(llvm::ArrayRef<int64_t> shape, mlir::Type stored);
+
   tile::ComputeOp compute;
   Contraction contraction;
   KLayout layout;
@@ -64,6 +68,18 @@ protected:
   RegisterBlock block;
 
 private:
+  /// An element of lhs: its memory and index.
+  struct Place {
+    mlir::Value memory;
+    llvm::SmallVector<mlir::Value> index;
+  };
+  Place lhsPlace(int64_t row, int64_t k = 0);
+  bool lastIndexIsInside();
+  mlir::Value isInGuard(mlir::IntegerSet guard, int64_t row, int64_t k);
+  OperandAccess lhsAccess();
+  /// Returns a line of zeros with the type of a tensor in memory: its last index is the only one that may differ from
+  /// zero.
+  mlir::Value lineOfZeros(mlir::MemRefType type);
   bool liesAlongN(tile::SliceType type, mlir::AffineMap map, int64_t apart);
   bool lieSideBySide(tile::LoadOp load, int64_t row);
   /// Returns the width of the panels that rhs is packed in, or 1 if it is not packed. The widest variant determines it.
@@ -73,6 +89,13 @@ private:
   mlir::Value sideBySide(llvm::ArrayRef<mlir::Value> rows);
   mlir::Value widen(mlir::Value value, mlir::Operation *widening);
   mlir::Value widen(mlir::Value value, mlir::Type type);
+
+  /// Where a row of lhs is in the current iteration along K, if all steps of an iteration are in its guard or none is.
+  struct GuardedRow {
+    mlir::Value isInside, memory;
+  };
+  llvm::SmallDenseMap<int64_t, GuardedRow> guardedRows;
+  mlir::Value outside; ///< the line of zeros that is read outside of the guard
 };
 
 } // namespace tilewright

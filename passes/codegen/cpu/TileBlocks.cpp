@@ -27,7 +27,7 @@ private:
 
   void prepareBlocks(int64_t rows) override {
     if (!configuration)
-      configuration = allocatePanel({kTileRowBytes}, builder.getI8Type());
+      configuration = allocateOnStack({kTileRowBytes}, builder.getI8Type());
     tiles.configure(configuration, rows);
   }
 
@@ -48,6 +48,8 @@ private:
   bool canLoadTiles() {
     SliceType lhsType = contraction.lhs.getSlice().getType();
     AffineMap lhs = contraction.lhs.getMap(), rhs = contraction.rhs.getMap();
+    if (contraction.lhs.getGuard())
+      return false;
     for (int64_t k = 1; k < kernel.stepK(); ++k)
       if (distance(lhsType, lhs, 0, {0, 0}, {0, k}) != k)
         return false;
@@ -172,7 +174,7 @@ private:
     Value memory = outer.lookup(contraction.lhs.getSlice());
     auto type = VectorType::get({kernel.stepK()}, cast<MemRefType>(memory.getType()).getElementType());
     if (!stackLhs)
-      stackLhs = allocatePanel({block.rows, kernel.stepK()}, type.getElementType());
+      stackLhs = allocateOnStack({block.rows, kernel.stepK()}, type.getElementType());
     Value mask = vector::ConstantMaskOp::create(builder, loc, VectorType::get(type.getShape(), builder.getI1Type()),
                                                 ArrayRef<int64_t>{k});
     forRows(rows, [&](Value row) {
@@ -205,7 +207,7 @@ private:
 
   TileLocation accumulatorsOnStack() {
     if (!stackAccumulators)
-      stackAccumulators = allocatePanel({block.rows, width()}, element);
+      stackAccumulators = allocateOnStack({block.rows, width()}, element);
     return {stackAccumulators, {constantIndex(0), constantIndex(0)}, width() * elementBytes(element)};
   }
 

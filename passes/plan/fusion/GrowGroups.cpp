@@ -37,6 +37,12 @@ public:
       const PlannedGroup &reader = *decisions.parts[consumer];
       return movesUnguarded(*decisions.parts[producer]) && (contracts(reader) || movesUnguarded(reader));
     });
+    // A pad that a contraction can read as a guard merges with it before it merges with what computes the image.
+    if (!target.traits.threadBlocks)
+      mergeAlong([&](unsigned producer, unsigned consumer) {
+        return isPad(*decisions.parts[producer]) && contracts(*decisions.parts[consumer]) &&
+               isReadOnlyBy(producer, consumer);
+      });
     mergeAlong([](unsigned, unsigned) { return true; });
   }
 
@@ -162,6 +168,23 @@ private:
     decisions.parts[a] = std::move(*merged);
     ++versions[a];
     return true;
+  }
+
+  /// Returns true for a group that only reads its source under a guard.
+  bool isPad(const PlannedGroup &group) const {
+    const TensorExpr &expr = graph.exprs()[group.choice.exprs.front()];
+    return group.choice.exprs.size() == 1 && expr.kind == ExprKind::movement && expr.inputs.size() == 1 &&
+           expr.inputs[0].guard != IntegerSet();
+  }
+
+  /// Returns true if no other group reads the results of a group.
+  bool isReadOnlyBy(unsigned producer, unsigned consumer) const {
+    return llvm::all_of(decisions.parts[producer]->choice.exprs, [&](unsigned expr) {
+      return !graph.escapes(expr) && llvm::all_of(graph.outEdges(expr), [&](unsigned edge) {
+        int64_t reader = decisions.partOf[graph.edges()[edge].consumer];
+        return reader == static_cast<int64_t>(producer) || reader == static_cast<int64_t>(consumer);
+      });
+    });
   }
 
   /// Returns true for a broadcast and a reshape of it, in this order.

@@ -11,6 +11,7 @@
 #include "passes/graph/Bindings.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/layout/OperandAccess.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
 #include "passes/support/AffineAlgebra.h"
@@ -22,6 +23,9 @@
 
 using namespace mlir;
 using namespace tilewright;
+
+/// Steps along K that are all inside a guard or all outside, for a choice of the address to cost next to nothing.
+static constexpr int64_t kGuardedRun = 8;
 
 /// Returns the dim along which an innermost index advances by one, possibly within blocks; -1 if there is none.
 static int64_t blockedDim(AffineExpr index) {
@@ -334,6 +338,23 @@ static bool readsBufferedWindows(const RootAccess &access, ArrayRef<int64_t> dom
           }));
 }
 
+/// Returns true if register blocks of a CPU can read lhs under its guard: whole runs of channels are inside or outside,
+/// so that an address is chosen once for all of their steps along K.
+static bool readsUnderGuard(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                            const Target &target, NumericsMode numerics) {
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  const RootAccess &lhs = root.accesses[roles.lhsInput];
+  std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, numerics);
+  if (root.accesses[roles.rhsInput].guard != IntegerSet() || expr.reductions.size() != 1 || !kernel ||
+      kernel->unit != StepUnit::vector)
+    return false;
+  auto type = cast<RankedTensorType>(lhs.tensor.getType());
+  OperandAccess access{lhs.map,     type.getShape(), tile::elementBytes(type.getElementType()),
+                       expr.domain, expr.domain,     lhs.guard};
+  int64_t k = expr.reductions[0];
+  return access.alignedElements(k, kGuardedRun) == kGuardedRun && access.isGuardedByRuns(k, kGuardedRun);
+}
+
 /// Returns why no register block can compute a contraction of the group, if none can. Where a thread fills the lanes of
 /// vectors, the micro kernel loads whole vectors along them.
 static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space,
@@ -347,7 +368,8 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
       return Declined{"both operands of its contraction, or none, change along the innermost dim of the result",
                       "a layout of the result whose innermost dim comes from one operand"};
     bool isGuarded = llvm::any_of(root.accesses, [](const RootAccess &access) { return access.guard != IntegerSet(); });
-    if (isGuarded && !target.traits.threadBlocks) // blocks copy their operands, with zeros outside of the guard
+    if (isGuarded && !target.traits.threadBlocks && // blocks copy their operands, with zeros outside of the guard
+        !readsUnderGuard(graph, root, *roles, target, space.numerics))
       return Declined{"its contraction would read an operand under a guard", "a pad that is stored"};
     auto readsWindows = [&](const RootAccess &access) { return readsBufferedWindows(access, expr.domain); };
     if (target.traits.threadBlocks && llvm::any_of(root.accesses, readsWindows))

@@ -7,6 +7,11 @@
 // CHECK-DAG: #[[$TERMS:.+]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-DAG: #[[$SLIDING:.+]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1 + d4, d2 + d5, d3)>
 // CHECK-DAG: #[[$TURNED:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
+// CHECK-DAG: #[[$GROUP:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK-DAG: #[[$OF_GROUP:.+]] = affine_map<(d0, d1, d2, d3) -> (d1, d2, d3)>
+// CHECK-DAG: #[[$SUMS_OF:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+// CHECK-DAG: #[[$FILTER:.+]] = affine_map<(d0, d1, d2, d3) -> (d1, d3)>
+// CHECK-DAG: #[[$IMAGE:.+]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>
 
 // The initial value of a convolution is added at the end.
 // CHECK-LABEL: func.func @channels_first
@@ -52,6 +57,43 @@ func.func @channels_last(%x: tensor<1x9x9x4xf32>, %w: tensor<3x3x4x6xf32>) -> te
   %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x9x9x4xf32>, tensor<3x3x4x6xf32>)
       outs(%zeros : tensor<1x7x7x6xf32>) -> tensor<1x7x7x6xf32>
   return %y : tensor<1x7x7x6xf32>
+}
+
+// Groups of channels are a batch of contractions; their results lie side by side.
+// CHECK-LABEL: func.func @groups
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3], [4, 5, 6]] : tensor<1x5x6x2x3x3x3xf32> into tensor<30x2x27xf32>
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2, 3, 4]] : tensor<2x8x3x3x3xf32> into tensor<2x8x27xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[$GROUP]], #[[$OF_GROUP]], #[[$SUMS_OF]]], {{.*}}"reduction"]}
+// CHECK: return
+func.func @groups(%x: tensor<1x2x3x7x8xf32>, %w: tensor<2x8x3x3x3xf32>, %b: tensor<1x2x8x5x6xf32>)
+    -> tensor<1x2x8x5x6xf32> {
+  %y = linalg.conv_2d_ngchw_gfchw ins(%x, %w : tensor<1x2x3x7x8xf32>, tensor<2x8x3x3x3xf32>)
+      outs(%b : tensor<1x2x8x5x6xf32>) -> tensor<1x2x8x5x6xf32>
+  return %y : tensor<1x2x8x5x6xf32>
+}
+
+// Few filters of a group would leave lanes empty: products and their sums.
+// CHECK-LABEL: func.func @small_groups
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<1x2x3x7x8xf32>, tensor<2x7x3x3x3xf32>)
+// CHECK:   arith.mulf
+// CHECK: linalg.generic {{.*}}"reduction", "reduction", "reduction"]}
+func.func @small_groups(%x: tensor<1x2x3x7x8xf32>, %w: tensor<2x7x3x3x3xf32>, %b: tensor<1x2x7x5x6xf32>)
+    -> tensor<1x2x7x5x6xf32> {
+  %y = linalg.conv_2d_ngchw_gfchw ins(%x, %w : tensor<1x2x3x7x8xf32>, tensor<2x7x3x3x3xf32>)
+      outs(%b : tensor<1x2x7x5x6xf32>) -> tensor<1x2x7x5x6xf32>
+  return %y : tensor<1x2x7x5x6xf32>
+}
+
+// Windows of one point between tensors of the model, with channels first: weights times image.
+// CHECK-LABEL: func.func @alone
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.generic {indexing_maps = [#[[$IMAGE]], #[[$FILTER]], #[[$SUMS_OF]]], {{.*}} ins(%{{.*}}, %{{.*}} : tensor<2x5x132xf32>, tensor<9x5xf32>)
+// CHECK: tensor.expand_shape %{{.*}} into tensor<2x9x11x12xf32>
+// CHECK: return
+func.func @alone(%x: tensor<2x5x11x12xf32>, %w: tensor<9x5x1x1xf32>, %b: tensor<2x9x11x12xf32>) -> tensor<2x9x11x12xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x5x11x12xf32>, tensor<9x5x1x1xf32>)
+      outs(%b : tensor<2x9x11x12xf32>) -> tensor<2x9x11x12xf32>
+  return %y : tensor<2x9x11x12xf32>
 }
 
 // A depthwise convolution has nothing to contract, so it becomes products and their sums.

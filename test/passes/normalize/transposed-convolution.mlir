@@ -1,6 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-convolution-to-matmul))' | FileCheck %s
-// A transposed convolution with windows that do not overlap, as front ends spell it: zeros between the points of the
-// image, and flipped weights.
+// A transposed convolution as front ends spell it: zeros between the points of the image, and flipped weights.
+
+// CHECK-DAG: #[[$TAPS:.+]] = affine_map<(d0, d1, d2, d3) -> (d1, d3, d2 + (-d0 + 1) * 2)>
 
 // Each point is multiplied with all weights of its channels, and the results of a window are put side by side. Nothing
 // reads the zeros or flips the weights.
@@ -8,8 +9,7 @@
 // CHECK-SAME: (%[[X:.+]]: tensor<2x5x3x4xf32>, %[[W:.+]]: tensor<5x7x2x3xf32>
 // CHECK-NOT: tensor.insert_slice
 // CHECK-NOT: tensor.extract
-// CHECK: %[[T:.+]] = linalg.transpose ins(%[[W]] : {{.*}} permutation = [0, 2, 3, 1]
-// CHECK: tensor.collapse_shape %[[T]] {{\[\[}}0], [1, 2, 3]] : {{.*}} into tensor<5x42xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[W]] : {{.*}} outs(%{{.*}} : tensor<1x1x5x2x3x7xf32>)
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<24x5xf32>, tensor<5x42xf32>)
 // CHECK: %[[S:.+]] = tensor.expand_shape {{.*}} into tensor<2x3x4x2x3x7xf32>
 // CHECK: linalg.transpose ins(%[[S]] : {{.*}} permutation = [0, 1, 3, 2, 4, 5]
@@ -40,9 +40,18 @@ func.func @disjoint(%x: tensor<2x5x3x4xf32>, %w: tensor<5x7x2x3xf32>, %b: tensor
   return %r : tensor<2x7x6x12xf32>
 }
 
-// Windows that overlap (3 points, stride 2) are left alone: the zeros stay.
+// Windows that overlap (3 points, stride 2) cover two points of the image at most. The weights get a zero in front, so
+// that both points have two of them; the window of the weights that is nearer to its end reads the first point.
 // CHECK-LABEL: func.func @overlapping
-// CHECK: tensor.insert_slice
+// CHECK-SAME: (%[[X:.+]]: tensor<1x5x4xf32>, %[[W:.+]]: tensor<5x7x3xf32>
+// CHECK-NOT: tensor.insert_slice
+// CHECK: tensor.pad %{{.*}} low[0, 1, 0] high[0, 1, 0]
+// CHECK: tensor<1x4x5xf32> to tensor<1x6x5xf32>
+// CHECK: tensor.pad %[[W]] low[0, 0, 1] high[0, 0, 0]
+// CHECK: linalg.generic {indexing_maps = [#[[$TAPS]],
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<5x10xf32>, tensor<10x14xf32>)
+// CHECK: tensor.collapse_shape {{.*}} into tensor<1x10x7xf32>
+// CHECK: tensor.extract_slice %{{.*}}[0, 1, 0] [1, 9, 7] [1, 1, 1]
 // CHECK: return
 func.func @overlapping(%x: tensor<1x5x4xf32>, %w: tensor<5x7x3xf32>, %b: tensor<1x7x9xf32>) -> tensor<1x7x9xf32> {
   %zero = arith.constant 0.0 : f32

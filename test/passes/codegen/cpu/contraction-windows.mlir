@@ -54,3 +54,33 @@ tile.program @channels_last outputs 1 {
   }
   }
 }
+
+// A pad is a guard. The address of a point is chosen once for all channels of an iteration: its place in the image, or a
+// line of zeros.
+#padded = affine_map<(m, n, k)[s0, s1, s2] -> (m floordiv 9 + k floordiv 48 - 1, m mod 9 + (k mod 48) floordiv 16 - 1, k mod 16)>
+#inside = affine_set<(m, n, k)[s0, s1, s2] : (m floordiv 9 + k floordiv 48 - 1 >= 0, m mod 9 + (k mod 48) floordiv 16 - 1 >= 0,
+                                  -(m floordiv 9) - k floordiv 48 + 7 >= 0, -(m mod 9) - (k mod 48) floordiv 16 + 9 >= 0)>
+// CHECK-LABEL: func.func @guarded
+// CHECK: %[[LINE:.+]] = memref.alloca() {alignment = 64 : i64} : memref<16xf32>
+// CHECK: vector.store %{{.*}}, %[[LINE]]
+// CHECK: %[[ZEROS:.+]] = memref.reinterpret_cast %[[LINE]] to offset: [0], sizes: [7, 9, 16]
+// CHECK: scf.for %{{.*}} = %c0 to %c9 step %c1
+// CHECK: arith.select %{{.*}}, %arg0, %[[ZEROS]] : memref<7x9x16xf32>
+// CHECK-NOT: arith.select %{{.*}}, %arg0, %[[ZEROS]]
+// CHECK: scf.yield
+tile.program @guarded outputs 1 {
+^bb0(%a: !tile.slice<7x9x16xf32, global>, %b: !tile.slice<1x144x64xf32, global>, %y: !tile.slice<1x64xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+  tile.walk {
+    tile.compute [1, 64, 144] sizes [1, 64, 144] offsets [] () vector 1 reduce [2]
+        into (%y : !tile.slice<1x64xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #padded guard #inside : !tile.slice<7x9x16xf32, global> -> f32
+      %v = tile.load %b at #panels : !tile.slice<1x144x64xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}

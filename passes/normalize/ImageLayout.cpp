@@ -1,0 +1,59 @@
+#include "passes/normalize/ImageLayout.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Fewest points of an image that may be N: of fewer, the last, partly filled vector is a large part.
+static constexpr int64_t kPointsInLanes = 128;
+/// Most ops that a prediction looks at.
+static constexpr unsigned kMostOps = 64;
+
+static bool keepsAnyLayout(Operation *op) {
+  return isa_and_nonnull<linalg::LinalgOp, tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp,
+                         tensor::ExtractSliceOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+bool tilewright::hasChannelsLast(Value image, ArrayRef<Value> results) {
+  llvm::SetVector<Value> open;
+  open.insert(image);
+  for (unsigned next = 0; next < open.size() && next < kMostOps; ++next) {
+    if (llvm::is_contained(results, open[next]))
+      return true;
+    if (Operation *made = open[next].getDefiningOp(); keepsAnyLayout(made))
+      open.insert_range(made->getOperands());
+  }
+  return false;
+}
+
+/// Returns true if a convolution or a pool reads a value, possibly behind ops that keep its layout.
+static bool reachesConvolution(Value value) {
+  llvm::SetVector<Value> open;
+  open.insert(value);
+  for (unsigned next = 0; next < open.size() && next < kMostOps; ++next)
+    for (Operation *user : open[next].getUsers()) {
+      auto reader = dyn_cast<linalg::LinalgOp>(user);
+      if (reader && linalg::isaConvolutionOpInterface(reader))
+        return true;
+      if (keepsAnyLayout(user))
+        open.insert_range(user->getResults());
+    }
+  return open.size() >= kMostOps;
+}
+
+bool tilewright::isAloneInLayout(linalg::LinalgOp op, ArrayRef<Value> results) {
+  FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  if (failed(dims) || dims->inputChannel.size() != 1 || dims->outputChannel.size() != 1 || !dims->depth.empty() ||
+      dims->outputImage.empty() || !llvm::all_of(dims->filterLoop, [&](unsigned dim) { return sizes[dim] == 1; }) ||
+      !llvm::all_of(dims->strides, [](int64_t stride) { return stride == 1; }))
+    return false;
+  int64_t points = 1;
+  for (unsigned dim : dims->outputImage)
+    points *= sizes[dim];
+  AffineExpr last = op.getIndexingMapsArray()[2].getResults().back();
+  return points >= kPointsInLanes && last == getAffineDimExpr(dims->outputImage.back(), op.getContext()) &&
+         !hasChannelsLast(op->getOperand(0), results) && !reachesConvolution(op->getResult(0));
+}
