@@ -148,7 +148,9 @@ def _deconvolved() -> onnx.ModelProto:
     y = n.g.op(
         "ConvTranspose", y, weights, n.g.vector(16), strides=[2, 3], pads=[1, 0, 1, 2], output_padding=[1, 0]
     )
-    y = n.g.op("ConvTranspose", n.relu(y), n.g.weight([16, 4, 4, 4], fan_in=64), strides=[2, 2], pads=[3, 1, 0, 2])
+    y = n.g.op(
+        "ConvTranspose", n.relu(y), n.g.weight([16, 4, 4, 4], fan_in=64), strides=[2, 2], pads=[3, 1, 0, 2]
+    )
     return n.build(n.conv(n.relu(y), 4, 3), (2, 3, 19, 39))
 
 
