@@ -33,8 +33,10 @@ class IreeProgram:
     """A loaded module. The runtime does not report GPU times; a call ends when the results are there."""
 
     def __init__(self, cuda: Cuda, case: Case) -> None:
-        self._cuda, self._program = cuda, case.program
-        self._call = self._program.bind(*case.inputs)
+        self._cuda, signature = cuda, case.program.signature
+        checked = signature.check_inputs(case.inputs) if signature else case.inputs
+        # The program may be able to run without IREE, which is not what this measures.
+        self._call = case.program.session().bind(checked, signature)
 
     def outputs(self) -> list[Array]:
         """Returns the outputs of one call."""

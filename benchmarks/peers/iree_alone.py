@@ -18,6 +18,7 @@ from tilewright.iree.flags import iree_flags
 from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
+from tilewright.runtime.cuda_session import CudaCall
 from tilewright.runtime.direct import DirectCall
 from tilewright.runtime.session import BoundCall, Session
 from tilewright.worker.process import Worker
@@ -95,7 +96,7 @@ def _describe(
 class IreeProgram:
     """A call that is bound to inputs where the program reads them."""
 
-    def __init__(self, call: BoundCall | DirectCall, facts: Facts) -> None:
+    def __init__(self, call: BoundCall | DirectCall | CudaCall, facts: Facts) -> None:
         self.call, self.facts = call, facts
 
     def outputs(self) -> list[Array]:

@@ -15,6 +15,7 @@ from stand_in_cuda import StandInCuda
 from tilewright import _runtime
 from tilewright.reference.oracle import float64_reference, random_inputs, relative_error, tolerance
 from tilewright.runtime import cuda
+from tilewright.runtime.cuda_session import CudaSession
 
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -30,6 +31,12 @@ class Placed:
     program: tilewright.Program
     inputs: list[Array]
     expected: list[Array]
+
+    @property
+    def session(self) -> CudaSession:
+        runner = self.program.runner()
+        assert isinstance(runner, CudaSession)
+        return runner
 
     def check(self, results: list[Array]) -> None:
         """Fails if results are further from float64 than the rounding of their type explains."""

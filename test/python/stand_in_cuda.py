@@ -260,7 +260,7 @@ class StandInCuda:
         if name == self.failing:
             raise DriverError(UNKNOWN)
         code, bindings = self.kernels[name]
-        pointers = (c_void_p * len(bindings)).from_address(parameters)
+        pointers = (c_uint64 * len(bindings)).from_address(parameters)
         addresses = [c_uint64.from_address(pointer).value for pointer in pointers]
         assert all(address % 16 == 0 for address in addresses)
         self._do(stream, lambda: self._simulate(name, code, bindings, addresses, sizes))
@@ -269,7 +269,7 @@ class StandInCuda:
         self, name: str, code: str, bindings: list[int], addresses: list[int], sizes: list[int]
     ) -> None:
         arrays = [
-            np.frombuffer((c_ubyte * size).from_address(address), np.uint8)
+            np.ctypeslib.as_array((c_ubyte * size).from_address(address))
             for address, size in zip(addresses, bindings, strict=True)
         ]
         report = tilewright.simulate(

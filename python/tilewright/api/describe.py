@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tilewright.api.finish import Finished, to_stream
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job, narrowest
-from tilewright.api.stitch import LAUNCHES, image_file, kernel_files
+from tilewright.api.stitch import LAUNCHES, Stitched, image_file, kernel_files
 from tilewright.errors import CompileError
 from tilewright.frontends import ImportedModel
 from tilewright.records.dims import open_dims_of
@@ -37,11 +38,24 @@ class Compiled:
     metadata: Metadata
 
 
-def store_weights(job: Job, front: Preprocessed, finished: Finished) -> dict[str, Path]:
-    """Writes the program's parameter files and removes the imported ones that they replace."""
+def write_weights(job: Job, front: Preprocessed, stitched: Stitched) -> dict[str, Path]:
+    """Writes the parameter files of a module with our kernels; returns those of the program, by scope."""
+    return stitched.stored.write(front.parameters, job.folder)
+
+
+def store_weights(
+    job: Job, front: Preprocessed, fused: Fused, finished: Finished, early: Future[dict[str, Path]]
+) -> dict[str, Path]:
+    """Returns the program's parameter files, and removes the imported ones that they replace.
+
+    `early` is `write_weights` for the fused module, which runs while the compilers do. A module that was finished
+    without our kernels reads other weights.
+    """
     job.progress("storing weights in the layout that kernels read")
     with job.step("weights"):
-        written = finished.stitched.stored.write(front.parameters, job.folder)
+        written = early.result()
+        if finished.stitched is not fused.stitched:
+            written = write_weights(job, front, finished.stitched)
         for scope, path in front.parameters.items():
             if written[scope] != path and path.parent == job.folder and not front.imported.is_dynamic:
                 path.unlink()

@@ -27,6 +27,8 @@ from tilewright.worker.process import Worker, lend_worker
 
 Stages = Callable[[Job], Compiled]
 """What a compilation does."""
+_IMPORTS = ("iree.compiler.api.ctypes_dl", "tilewright.frontends.onnx_importer", "tilewright.api.stitch")
+"""Modules that a compilation needs in the worker, and that take half a second to import."""
 MakeShapes = Callable[[Metadata], Shapes | None]
 """Makes the shapes of a program with this metadata."""
 
@@ -116,7 +118,10 @@ def run(
         directory = WorkFolder("compile")
         try:
             make_dump_folder(options.dump_dir)
-            lent = lend_worker(directory.path, deadline=deadline, is_shared=not in_background)
+            # The process starts while this one reads the model.
+            lent = lend_worker(
+                directory.path, deadline=deadline, is_shared=not in_background, imports=_IMPORTS
+            )
             with lent as worker, steps.watch(worker.doing):
                 compiled = stages(job_of(setting, directory.path, worker, deadline, progress=steps.report))
             reports = [compiled.metadata.report, *(shape.report for shape in compiled.metadata.shapes)]

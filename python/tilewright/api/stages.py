@@ -7,7 +7,7 @@
     -> assemble_kernels       for a GPU, NVIDIA's assembler checks them and reports their registers (`assemble`)
     -> finish                 IREE compiles the rest, and links all of it to `model.vmfb` (`finish`); it is left out for
                               programs that only run here (`undeployed`)
-    -> store_weights          weights are stored in the layout that kernels read (`describe`)
+    -> store_weights          meanwhile, weights are stored in the layout that kernels read (`describe`)
     -> describe               the program's signature, target, plan and notes (`describe`)
     -> Program                the files and their description, to call or to save (`runtime.program`)
 
@@ -18,10 +18,11 @@ becomes a note.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from tilewright.api.assemble import assemble_kernels
-from tilewright.api.describe import Compiled, describe, store_weights
+from tilewright.api.describe import Compiled, describe, store_weights, write_weights
 from tilewright.api.finish import finish
 from tilewright.api.front import preprocess
 from tilewright.api.fuse import fuse
@@ -42,10 +43,12 @@ def run_stages(job: Job, imported: ImportedModel) -> Compiled:
     fused = fuse(job, front)
     if imported.is_dynamic and not fused.stitched.report.kernels:
         fused = replace(fused, notes=(*fused.notes, _note_on_dynamic_axes(imported)))
-    assembled = assemble_kernels(job, fused)
-    finished = finish_for_here(job, front, fused) if not job.options.deploy else None
-    finished = finished or finish(job, front, fused)
-    parameters = store_weights(job, front, finished)
+    with ThreadPoolExecutor(1) as threads:
+        early = threads.submit(write_weights, job, front, fused.stitched)
+        assembled = assemble_kernels(job, fused)
+        here = None if job.options.deploy else finish_for_here(job, front, fused)
+        finished = here or finish(job, front, fused)
+        parameters = store_weights(job, front, fused, finished, early)
     return describe(job, front, fused, assembled, finished, parameters)
 
 

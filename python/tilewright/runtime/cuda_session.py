@@ -136,6 +136,7 @@ class CudaSession:
 
         A kernel in a loop has the time of the last step."""
         marks = self._marks
+        self._cuda.use()
         self._stream.synchronize()
         started = time.perf_counter()
         marks[0].record(self._stream.handle)

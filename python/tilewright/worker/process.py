@@ -46,7 +46,8 @@ class Worker:
     """A process with both compilers in it. It runs one request at a time.
 
     Files that the compilers leave behind when they die (objects, backtraces) stay in `folder`. `module` is run to
-    answer the requests; it may be in one of the folders `search`. The process, and everything it started, ends if a
+    answer the requests; it may be in one of the folders `search`. It imports the modules `imports` when it starts, so
+    that this is done when the first request arrives. The process, and everything it started, ends if a
     request takes longer than the limit or passes the deadline, and if this process ends for any reason (see
     `tilewright.system.lifeline`).
     """
@@ -59,8 +60,10 @@ class Worker:
         search: Sequence[Path] = (),
         limit_seconds: float | None = None,
         deadline: Deadline | None = None,
+        imports: Sequence[str] = (),
     ) -> None:
         self._folder = folder
+        self._imports = imports
         self._module = module
         self._search = search
         self._limit_seconds = limit_seconds
@@ -154,6 +157,10 @@ class Worker:
         is_there = self._process is not None and self._process.poll() is None
         return is_there and self._started_with == _read_at_start(_environment())
 
+    def start(self) -> None:
+        """Starts the process now instead of at the first request."""
+        self._started()
+
     def close(self, *, kill: bool = False) -> None:
         """Ends the process, at once or after its request."""
         process, self._process = self._process, None
@@ -181,7 +188,11 @@ class Worker:
             search = os.pathsep.join(filter(None, folders))
             self._lifeline, doing = Lifeline(), self._doing.fileno()
             self._process = self._lifeline.start(
-                [sys.executable, "-m", self._module, str(self._lifeline.read_end), str(doing)],
+                [
+                    *(sys.executable, "-m", self._module),
+                    *(str(self._lifeline.read_end), str(doing)),
+                    *self._imports,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,
@@ -230,15 +241,16 @@ def keep_compilers() -> Iterator[None]:
 
 @contextmanager
 def lend_worker(
-    folder: Path, *, deadline: Deadline | None = None, is_shared: bool = True
+    folder: Path, *, deadline: Deadline | None = None, is_shared: bool = True, imports: Sequence[str] = ()
 ) -> Iterator[Worker]:
-    """Provides a worker for one compilation: one that waits (`keep_compilers`), or a new one.
+    """Provides a worker for one compilation: one that waits (`keep_compilers`), or a new one. If there are `imports`,
+    its process starts now.
 
     If `is_shared` is False, it is a new one, which no other compilation gets: its process has the priority of the
     calling thread.
     """
     if not is_shared:
-        with Worker(folder, deadline=deadline) as worker:
+        with Worker(folder, deadline=deadline, imports=imports) as worker:
             yield worker
         return
     with _keeping:
@@ -246,8 +258,10 @@ def lend_worker(
     if waiting is not None and not waiting.serve(folder, deadline):
         waiting.__exit__(None, None, None)
         waiting = None
-    worker = waiting or Worker(folder, deadline=deadline)
+    worker = waiting or Worker(folder, deadline=deadline, imports=imports)
     try:
+        if imports:
+            worker.start()
         yield worker
     except BaseException as error:
         worker.__exit__(type(error), error, error.__traceback__)

@@ -1,7 +1,8 @@
 """The process in which the compilers run: `python -m tilewright.worker`.
 
 Requests arrive on stdin, answers leave on stdout; see `tilewright.worker.wire`. The arguments are open files: the
-lifeline (`tilewright.system.lifeline`), and the record of the current step (`tilewright.worker.doing`).
+lifeline (`tilewright.system.lifeline`), and the record of the current step (`tilewright.worker.doing`). Modules to
+import before the first request arrives may follow.
 
 A request names the function that answers it, such as "tilewright.iree.service:list_functions". The process imports
 that module at its first request, so this package does not depend on the packages that use it.
@@ -9,6 +10,7 @@ that module at its first request, so this package does not depend on the package
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -31,13 +33,16 @@ Handler: TypeAlias = Callable[[dict[str, Any], bytes], tuple[dict[str, Any], byt
 def main(*packages: str) -> None:
     """Answers requests on stdin until it closes, with functions of this package and of the given packages."""
     native.describe_crashes()
-    if len(sys.argv) == 3:
+    if len(sys.argv) >= 3:
         lifeline.hold_on(int(sys.argv[1]))
         doing.note_in(int(sys.argv[2]))
     requests = sys.stdin.buffer
     # The output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    for module in sys.argv[3:]:
+        with contextlib.suppress(ImportError):  # the request that needs it says so
+            importlib.import_module(module)
     serve(requests, answers, packages=("tilewright", *packages))
 
 
