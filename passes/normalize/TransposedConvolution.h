@@ -1,4 +1,4 @@
-// Rewrites transposed convolutions whose windows do not overlap.
+// Rewrites transposed convolutions without the zeros between the points of their image.
 #ifndef TILEWRIGHT_NORMALIZE_TRANSPOSEDCONVOLUTION_H
 #define TILEWRIGHT_NORMALIZE_TRANSPOSEDCONVOLUTION_H
 
@@ -7,10 +7,9 @@
 namespace tilewright {
 
 /// Front ends spell a transposed convolution as a convolution with flipped weights over an image with zeros between its
-/// points. If the stride is the size of the window, each point of the result has one product per channel that is not
-/// with such a zero. Computes these convolutions by a convolution with windows of one point and as many times the
-/// filters as a window has points, whose results are then moved to their places. Returns the tensors of these results,
-/// channels last.
+/// points. The points of the image that a window covers are the same for as many neighbouring results as the stride, each
+/// of which multiplies them with other weights. Computes these results as further filters of one convolution without
+/// those zeros, and moves them to their places. Returns the tensors of all results, channels last.
 llvm::SmallVector<mlir::Value> rewriteTransposedConvolutions(mlir::func::FuncOp function);
 
 } // namespace tilewright

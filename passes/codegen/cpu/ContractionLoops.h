@@ -43,6 +43,7 @@ protected:
   /// Returns the number of steps that the micro kernel takes at once. Panels have a multiple of it.
   int64_t stepsTogether() const { return kernel.stepK() / depth; }
   bool hasOnePanel(int64_t k);
+  int64_t panelSteps(int64_t all);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
 
   /// Emits a loop with the given step, and calls `body` with its index.
@@ -68,7 +69,6 @@ private:
   void emitPanel(Panel panel, int64_t count);
   void packPanel(const Panel &panel, int64_t count);
   void fillAccumulators(mlir::Value value, int64_t count);
-  int64_t panelSteps(int64_t all);
   mlir::Type panelElement();
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);
   void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);

@@ -45,8 +45,13 @@ protected:
   bool aligned = false;  ///< true if the index along N counts panels
   int64_t together = 1;  ///< steps of K that one iteration of the innermost loop takes; the index along K counts them
   int64_t inTogether = 0; ///< the current one of those steps
+  /// Iterations that stay at one point of a window. If there are several, the index along K counts these runs, and
+  /// `inRun` is the iteration within the current one.
+  int64_t perRun = 1;
+  mlir::Value inRun;
 
 private:
+  mlir::AffineExpr byRuns(mlir::AffineExpr expr, mlir::AffineExpr run, mlir::AffineExpr iteration);
   mlir::AffineExpr inBlock(mlir::AffineExpr expr, Point point);
 
   BlockDims dims;

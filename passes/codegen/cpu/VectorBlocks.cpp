@@ -2,12 +2,14 @@
 // of lhs broadcast to all lanes.
 #include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/cpu/ContractionLoops.h"
+#include "passes/codegen/cpu/WindowSteps.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace tilewright;
@@ -151,26 +153,48 @@ private:
     });
   }
 
-  /// Returns the number of the loop's iteration that starts with a step.
+  /// Returns the number of the loop's iteration, or run of iterations, that starts with a step.
   Value iteration(Value step) {
-    return together == 1 ? step : arith::DivUIOp::create(builder, loc, step, constantIndex(together)).getResult();
+    int64_t steps = together * perRun;
+    return steps == 1 ? step : arith::DivUIOp::create(builder, loc, step, constantIndex(steps)).getResult();
   }
 
-  /// Emits the innermost loop with several steps in each iteration.
+  /// Emits the innermost loop with several steps in each iteration. Iterations that stay at one point of a window are a
+  /// loop of their own, so that places in the image are computed once for all of them.
   SmallVector<Value> reduceTogether(Value low, Value high, ValueRange accumulators, int64_t rows, int64_t count) {
+    // Blocks of K begin and end with a run.
+    int64_t blocks = current ? std::gcd(current->steps, panelSteps(length))
+                             : std::gcd(length, compute.getSizes()[layout.dim]);
+    int64_t run = std::gcd(windowRun(contraction.lhs.getMap(), layout.dim), blocks);
+    bool hasRuns = run % together == 0 && run > together;
+    perRun = hasRuns ? run / together : 1;
     Value first = iteration(low);
-    return carry(first, iteration(high), accumulators, [&](Value index, ValueRange carried) {
+    SmallVector<Value> sums = carry(first, iteration(high), accumulators, [&](Value index, ValueRange carried) {
       indices[layout.dim] = index;
-      Value step = arith::SubIOp::create(builder, loc, index, first);
-      step = arith::MulIOp::create(builder, loc, step, constantIndex(together));
-      SmallVector<Value> now(carried);
-      for (inTogether = 0; inTogether < together; ++inTogether) {
-        prefetchAt(add(step, constantIndex(inTogether)));
-        now = multiplyAdd(now, rows, count, 1);
-      }
-      inTogether = 0;
-      return now;
+      Value number = arith::SubIOp::create(builder, loc, index, first);
+      if (!hasRuns)
+        return stepsOfIteration(number, carried, rows, count);
+      number = arith::MulIOp::create(builder, loc, number, constantIndex(perRun));
+      return carry(constantIndex(0), constantIndex(perRun), carried, [&](Value inner, ValueRange now) {
+        inRun = inner;
+        return stepsOfIteration(add(number, inner), now, rows, count);
+      });
     });
+    perRun = 1;
+    inRun = {};
+    return sums;
+  }
+
+  /// Emits the steps of an iteration, whose number counts from the first one.
+  SmallVector<Value> stepsOfIteration(Value number, ValueRange carried, int64_t rows, int64_t count) {
+    Value step = arith::MulIOp::create(builder, loc, number, constantIndex(together));
+    SmallVector<Value> now(carried);
+    for (inTogether = 0; inTogether < together; ++inTogether) {
+      prefetchAt(add(step, constantIndex(inTogether)));
+      now = multiplyAdd(now, rows, count, 1);
+    }
+    inTogether = 0;
+    return now;
   }
 
   /// Emits the innermost loop, whose index counts steps of several K, and a partial step for the remaining K.

@@ -13,6 +13,10 @@ namespace tilewright {
 /// itself.
 int64_t windowSteps(mlir::AffineMap map, int64_t k, int64_t length, int64_t tile);
 
+/// Returns how many steps along K stay at one point of a window, such as the channels of an image that has them
+/// innermost. 1: none.
+int64_t windowRun(mlir::AffineMap map, int64_t k);
+
 } // namespace tilewright
 
 #endif

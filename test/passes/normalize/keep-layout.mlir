@@ -103,3 +103,36 @@ func.func @result(%x: tensor<1x3x7x9xf32>, %w: tensor<6x3x3x3xf32>, %b: tensor<1
       outs(%b : tensor<1x6x5x7xf32>) -> tensor<1x6x5x7xf32>
   return %a : tensor<1x6x5x7xf32>
 }
+
+// Channels that are split into groups stay innermost, and so do they where they become one dim again.
+// CHECK-LABEL: func.func @split_channels
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4]] output_shape [1, 5, 7, 2, 3]
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x5x7x2x3xf32>)
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4]] : tensor<1x5x7x2x3xf32> into tensor<1x5x7x6xf32>
+// CHECK: linalg.generic {{.*}} outs(%{{.*}} : tensor<1x6x5x7xf32>)
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+#five = affine_map<(n, g, c, h, w) -> (n, g, c, h, w)>
+func.func @split_channels(%x: tensor<1x3x7x9xf32>, %w: tensor<6x3x3x3xf32>) -> tensor<1x6x5x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x6x5x7xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x6x5x7xf32>) -> tensor<1x6x5x7xf32>
+  %a = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x7x9xf32>, tensor<6x3x3x3xf32>)
+      outs(%z : tensor<1x6x5x7xf32>) -> tensor<1x6x5x7xf32>
+  %s = tensor.expand_shape %a [[0], [1, 2], [3], [4]] output_shape [1, 2, 3, 5, 7] : tensor<1x6x5x7xf32> into tensor<1x2x3x5x7xf32>
+  %f = tensor.empty() : tensor<1x2x3x5x7xf32>
+  %r = linalg.generic {indexing_maps = [#five, #five], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%s : tensor<1x2x3x5x7xf32>) outs(%f : tensor<1x2x3x5x7xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %m = arith.maximumf %i, %zero : f32
+    linalg.yield %m : f32
+  } -> tensor<1x2x3x5x7xf32>
+  %c = tensor.collapse_shape %r [[0], [1, 2], [3], [4]] : tensor<1x2x3x5x7xf32> into tensor<1x6x5x7xf32>
+  %y = linalg.generic {indexing_maps = [#points, #points], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%c : tensor<1x6x5x7xf32>) outs(%e : tensor<1x6x5x7xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    %m = arith.addf %i, %i : f32
+    linalg.yield %m : f32
+  } -> tensor<1x6x5x7xf32>
+  return %y : tensor<1x6x5x7xf32>
+}
