@@ -13,6 +13,7 @@ from tilewright.errors import InputError, ProgramError
 from tilewright.records.calling import Calling
 from tilewright.records.signature import Array, Signature
 from tilewright.records.trees import TreeError, leaves_of, rebuilt
+from tilewright.runtime.cuda_session import CudaSession
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.nested import Cut
 from tilewright.runtime.session import Session
@@ -25,7 +26,7 @@ class JaxCaller:
     need not be installed.
     """
 
-    def __init__(self, session: Session | DirectSession, signature: Signature, calling: Calling) -> None:
+    def __init__(self, session: Session | DirectSession | CudaSession, signature: Signature, calling: Calling) -> None:
         self._session, self._signature, self._calling = session, signature, calling
         self._inputs, self._outputs = json.loads(calling.inputs), json.loads(calling.outputs)
 
@@ -52,7 +53,7 @@ class JaxCaller:
             for value, spec, ours in zip(values, self._signature.inputs, is_jax, strict=True)
         ]
         checked = self._signature.check_inputs(arrays)
-        if isinstance(self._session, DirectSession):
+        if isinstance(self._session, DirectSession | CudaSession):
             results = self._session(self._session.checked(checked))
         else:
             results = self._session(checked, self._signature)

@@ -47,12 +47,12 @@ class NestedCaller:
         self._on_tensors = (
             None if isinstance(session, CudaSession) or not is_local else tensor_caller(session, signature)
         )
-        arguments, named = self._inputs.children() if self._inputs.num_children == 2 else (None, None)
+        children = self._inputs.children()
         self._is_flat = (
-            arguments is not None
-            and arguments.type is tuple
-            and not named.num_children
-            and all(child.is_leaf() for child in arguments.children())
+            len(children) == 2
+            and children[0].type is tuple
+            and not children[1].num_children
+            and all(child.is_leaf() for child in children[0].children())
             and all(leaf.tensor is not None for leaf in calling.arguments)
         )
         """True if the arguments are tensors by position, which need no search."""
