@@ -174,3 +174,24 @@ def test_a_single_row_may_be_read_as_the_first_of_its_dim() -> None:
     header = {"split": len(texts[1]), "entry": "net", "axes": [0, EQUAL]}
     answer, _ = answer_rows(header, texts[1] + texts[4])
     assert [tuple(each) for each in answer["outputs"]] == [(0, 1)]
+
+
+def test_another_result_of_the_same_op_is_refuted() -> None:
+    body = """
+      %two:2 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>,
+          affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+          iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%a : TYPE) outs(%empty, %empty : TYPE, TYPE) {
+        ^bb0(%p: f32, %o: f32, %q: f32): %s = arith.negf %p : f32 linalg.yield %p, %s : f32, f32
+      } -> (TYPE, TYPE)
+      %r = tensor.extract_slice %two#RESULT[0, 0, 0] [N, 5, 6] [1, 1, 1] : TYPE to TYPE"""
+    proofs = []
+    for used in ((0, 0), (0, 1)):
+        texts = []
+        for n, result in zip((3, 4), used, strict=True):
+            kind = _ROWS.format(n=n)
+            spelled = body.replace("TYPE", kind).replace("RESULT", str(result)).replace("N", str(n))
+            texts.append(_MODULE.format(n=n, body=spelled, type=kind).encode())
+        header = {"split": len(texts[0]), "entry": "net", "axes": [0, EQUAL]}
+        proofs.append(answer_rows(header, b"".join(texts))[0]["refuted"])
+    assert proofs[0] == "" and "another result" in proofs[1]

@@ -132,6 +132,8 @@ class _Proof:
         first, second = small.owner.operation, large.owner.operation
         if first.name != second.name or len(first.operands) != len(second.operands):
             raise _RefutedError(f"{_spell(first)} is {_spell(second)} for the larger size")
+        if small.result_number != large.result_number:
+            raise _RefutedError(f"another result of {_spell(first)} is used for the larger size")
         if first.name in ("hal.tensor.barrier", "hal.tensor.export"):
             at = small.result_number if first.name.endswith("barrier") else 0
             return self._relate(first.operands[at], second.operands[at])
