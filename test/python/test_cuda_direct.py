@@ -195,6 +195,13 @@ def test_on_a_part_of_a_gpu_it_is_compiled_without_barriers(
     assert placed.driver.counts["cuLaunchCooperativeKernel"] == 0
 
 
+def test_programs_for_processors_take_no_tensors_on_a_gpu(program: tilewright.Program, x: np.ndarray) -> None:
+    with pytest.raises(
+        InputError, match=r"input 'x': it is on a GPU, and this .*; copy it there, as x\.cpu\(\) does"
+    ):
+        program(Tensor(x))
+
+
 def test_a_graph_needs_a_gpu(program: tilewright.Program, x: np.ndarray) -> None:
     with pytest.raises(ProgramError, match="it cannot be captured into a CUDA graph: it runs on processors"):
         program.bind(x, graph=True)

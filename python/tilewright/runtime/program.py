@@ -29,6 +29,7 @@ from tilewright.records.signature import Array, Signature
 from tilewright.runtime.again import Again
 from tilewright.runtime.buckets import Bucket
 from tilewright.runtime.cuda_session import CudaCall, CudaSession, NotResidentError
+from tilewright.runtime.cuda_tensors import is_on_gpu
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
@@ -161,6 +162,18 @@ class Program:
     def _check(self, arrays: Sequence[Any]) -> list[Array]:
         """Returns inputs as contiguous arrays; raises `InputError` for those that do not fit the signature."""
         signature = self._metadata.signature
+        for position, array in enumerate(arrays):
+            if is_on_gpu(array):
+                name = (
+                    signature.inputs[position].name
+                    if signature and position < len(signature.inputs)
+                    else f"{position}"
+                )
+                raise InputError(
+                    "it is on a GPU, and this program takes arrays in the host's memory",
+                    where=f"input '{name}'",
+                    hint="copy it there, as x.cpu() does",
+                )
         return (
             signature.check_inputs(arrays) if signature else [np.require(a, requirements="C") for a in arrays]
         )
