@@ -169,6 +169,20 @@ def test_blocks_that_wait_for_each_other_are_launched_together(
     assert placed.driver.counts["cuLaunchCooperativeKernel"] == 1
 
 
+def test_on_a_part_of_a_gpu_a_file_without_barriers_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = place(two_softmaxes(), tmp_path / "with", monkeypatch, multiprocessors=3)
+    saved = placed.program.save(tmp_path / "saved.vmfb")
+    with pytest.raises(ProgramError, match=r"--no-grid-sync, .* beside it as saved\.without-barriers\.vmfb"):
+        tilewright.load(saved)
+    other = place(two_softmaxes(), tmp_path / "without", monkeypatch, multiprocessors=3, grid_sync=False)
+    other.program.save(tmp_path / "saved.without-barriers.vmfb")
+    loaded = tilewright.load(saved)
+    assert "taken instead of saved.vmfb, because the " in loaded.explain()
+    other.check(loaded(*other.inputs))
+
+
 def test_on_a_part_of_a_gpu_it_is_compiled_without_barriers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

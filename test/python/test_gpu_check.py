@@ -186,7 +186,7 @@ def test_programs_of_a_bundle_are_for_the_runtime(
     case = Case(tmp_path / entry["folder"], entry)
     assert case.program.signature is not None
     assert len(case.program.parameter_paths) == 1
-    with pytest.raises(ProgramError, match="no CUDA device can be used|no NVIDIA driver is installed"):
+    with pytest.raises(ProgramError, match=r"no CUDA device can be used|no NVIDIA driver is installed"):
         case.program(*case.inputs)
 
 

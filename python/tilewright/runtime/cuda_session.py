@@ -16,6 +16,7 @@ from tilewright.records.signature import Array, Signature
 from tilewright.runtime.constants import Constants
 from tilewright.runtime.cuda import Buffer, Cuda, CudaError, CudaKernel
 from tilewright.runtime.cuda_tensors import is_on_gpu, library_of, locate
+from tilewright.runtime.gpu_fit import NotResidentError
 from tilewright.runtime.held import HeldFile
 from tilewright.runtime.host_arrays import HostArrays
 from tilewright.runtime.launch_loops import Step
@@ -45,10 +46,6 @@ _HOT = (
 
 GPU_THREAD = 1
 """Number by which traces know the GPU, besides the caller's thread."""
-
-
-class NotResidentError(ProgramError):
-    """The blocks of a kernel wait for each other, and this GPU cannot run all of them at once."""
 
 
 class CudaSession:

@@ -9,6 +9,10 @@ from tilewright.runtime.cuda import CudaDevice, CudaDriver
 from tilewright.runtime.metadata import Metadata
 
 
+class NotResidentError(ProgramError):
+    """The blocks of a kernel wait for each other, and this GPU cannot run all of them at once."""
+
+
 def has_gpu() -> bool:
     """Returns True if this machine has a GPU and its driver."""
     try:
@@ -43,7 +47,8 @@ def refuse_older_gpu(metadata: Metadata) -> CudaDevice | None:
 
 
 def refuse_smaller_gpu(metadata: Metadata) -> None:
-    """Raises `ProgramError` for a GPU that is too old, or so small that a grid barrier would never open.
+    """Raises `ProgramError` for a GPU that is too old, and `NotResidentError` for one that is so small that a grid
+    barrier would never open.
 
     This is for IREE's runtime, which launches kernels without asking whether all blocks are resident; our own asks the
     driver (`cuda_session`).
@@ -62,7 +67,7 @@ def refuse_smaller_gpu(metadata: Metadata) -> None:
     )
     for needs, has, what in counted_on:
         if has < needs:
-            raise ProgramError(
+            raise NotResidentError(
                 f"the workgroups of its kernels wait for each other and count on {needs} {what}, "
                 f"but this GPU ({gpu.name}) has {has}",
                 where=metadata.entry,

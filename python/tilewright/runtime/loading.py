@@ -11,12 +11,16 @@ from typing import SupportsIndex
 from tilewright.errors import ProgramError
 from tilewright.runtime.description import read_description
 from tilewright.runtime.file_names import beside, parameter_suffix
-from tilewright.runtime.gpu_fit import has_gpu, refuse_smaller_gpu
+from tilewright.runtime.gpu_fit import NotResidentError, has_gpu, refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.interface import read_interface
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.program import Program
 from tilewright.system.cores import MOST_THREADS
+
+WITHOUT_BARRIERS = ".without-barriers.vmfb"
+"""End of the name of a program without grid barriers, in place of ".vmfb". It lies beside the program with them, for
+GPUs that cannot run all blocks of a kernel at once."""
 
 
 def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bool = True) -> Program:
@@ -26,6 +30,9 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     its own name, so the files can be copied and renamed together; where `path` is a link they may lie beside the file
     that it points to. A .vmfb without its .json also loads, if it has no weights, but nothing is known about its
     kernels.
+
+    If a kernel for a GPU has grid barriers, and its blocks are not all resident there at once, the program
+    NAME.without-barriers.vmfb is loaded instead, if it lies beside NAME.vmfb.
 
     Arguments:
         path: Path of the .vmfb.
@@ -64,10 +71,18 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
     if threads is not None and threads != metadata.threads:
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
     program = Program(module=module, parameters=weights, metadata=metadata)
-    if metadata.device == "local" or (program.runtime == "direct" and has_gpu()):
-        program.load()
-    else:
-        refuse_smaller_gpu(metadata)
+    try:
+        if metadata.device == "local" or (program.runtime == "direct" and has_gpu()):
+            program.load()
+        else:
+            refuse_smaller_gpu(metadata)
+    except NotResidentError as error:
+        variant = beside(module.path, WITHOUT_BARRIERS)
+        if not variant.is_file():
+            error.hint = f"compile it with --no-grid-sync, here or beside it as {variant.name}"
+            raise
+        program = load(variant, threads=threads, verify=verify)
+        program.add_note(f"taken instead of {module.path.name}, because {error.message}")
     return program
 
 

@@ -28,13 +28,13 @@ from tilewright.records.report import Kernel
 from tilewright.records.signature import Array, Signature
 from tilewright.runtime.again import Again
 from tilewright.runtime.buckets import Bucket
-from tilewright.runtime.cuda_session import CudaCall, CudaSession, NotResidentError
+from tilewright.runtime.cuda_session import CudaCall, CudaSession
 from tilewright.runtime.cuda_tensors import is_on_gpu
 from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
 from tilewright.runtime.file_names import parameter_suffix, refuse_taken
-from tilewright.runtime.gpu_fit import refuse_older_gpu, refuse_smaller_gpu
+from tilewright.runtime.gpu_fit import NotResidentError, refuse_older_gpu, refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.jax_arrays import JaxCaller
 from tilewright.runtime.metadata import Metadata
@@ -333,7 +333,7 @@ class Program:
             if self._again.without_barriers is None:
                 raise
             self._take(self._again.without_barriers())
-            self._add_note(f"compiled again without grid barriers, because {error.message}")
+            self.add_note(f"compiled again without grid barriers, because {error.message}")
         return self._load_direct()
 
     def _take(self, other: Program) -> None:
@@ -341,7 +341,8 @@ class Program:
         self._module, self._parameters, self._metadata = other._module, other._parameters, other._metadata
         self._keep_alive, self._again = (self._keep_alive, other._keep_alive), other._again
 
-    def _add_note(self, note: str) -> None:
+    def add_note(self, note: str) -> None:
+        """Adds a note to those of the compilation, which `explain` shows."""
         self._metadata = replace(self._metadata, notes=(*self._metadata.notes, note))
 
     def _deploy(self) -> None:
