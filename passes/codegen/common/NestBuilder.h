@@ -44,6 +44,8 @@ private:
   /// the carried vectors.
   Values emitTail(mlir::Value first, int64_t points, const mlir::IRMapping &values, mlir::ValueRange carried,
                   LoopBody body);
+  /// Returns true if lanes of a load may be inside and outside of its guard.
+  bool readsUnderMasks();
   /// Emits this thread's share of a loop: every n-th vector from its first one on, for n threads along the dim. The
   /// lanes divide the extents, so no vector is partial.
   Values emitShare(unsigned level, const mlir::IRMapping &values, mlir::ValueRange carried, LoopBody body);

@@ -72,8 +72,12 @@ SmallVector<Value> NestBuilder::emitWholeOrLastTile(const IRMapping &values, Val
 SmallVector<Value> NestBuilder::emitTail(Value first, int64_t points, const IRMapping &values, ValueRange carried,
                                          LoopBody body) {
   int64_t all = lanes;
-  if (!beside && nest.running < 0)
+  if (!beside && nest.running < 0) {
     lanes = std::min(all, lanesFor(points, shape.bytes));
+    // LLVM computes a mask bit by bit if the number of its lanes is no power of two.
+    if (readsUnderMasks())
+      lanes = std::min<int64_t>(all, llvm::PowerOf2Ceil(lanes));
+  }
   Value mask = points == lanes ? Value() : tailMask(constantIndex(points));
   SmallVector<Value> now;
   for (auto [i, value] : llvm::enumerate(carried))
@@ -84,6 +88,14 @@ SmallVector<Value> NestBuilder::emitTail(Value first, int64_t points, const IRMa
     if (value.getType() != whole.getType())
       value = vector::InsertStridedSliceOp::create(builder, loc, value, whole, 0, 1);
   return now;
+}
+
+bool NestBuilder::readsUnderMasks() {
+  return llvm::any_of(compute.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+    std::optional<IntegerSet> guard = load.getGuard();
+    return guard && llvm::any_of(guard->getConstraints(),
+                                 [&](AffineExpr expr) { return expr.isFunctionOfDim(vectorDim); });
+  });
 }
 
 SmallVector<Value> NestBuilder::emitShare(unsigned level, const IRMapping &values, ValueRange carried, LoopBody body) {

@@ -92,6 +92,50 @@ tile.program @guards_accesses outputs 1 {
 
 // -----
 
+#in = affine_map<(d0)[s0] -> (d0 - 1)>
+#out = affine_map<(d0)[s0] -> (d0)>
+
+// The last 48 points take the lanes of 64 under a guard, because LLVM computes masks of 48 lanes bit by bit; without a
+// guard they take three registers.
+// CHECK-LABEL: func.func @masks_whole_powers_of_two
+// CHECK: vector.maskedload {{.*}} vector<64xf32>
+// CHECK: vector.maskedload {{.*}} vector<64xf32>
+// CHECK: vector.maskedstore {{.*}} vector<64xf32>
+tile.program @masks_whole_powers_of_two outputs 1 {
+^bb0(%x: !tile.slice<111xf32, global>, %y: !tile.slice<112xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [112] sizes [112] offsets [] () vector 0 reduce [] {
+      %v = tile.load %x at #in guard affine_set<(d0)[s0] : (d0 - 1 >= 0)> : !tile.slice<111xf32, global> -> f32
+      %n = arith.addf %v, %v : f32
+      tile.store %n, %y at #out : f32, !tile.slice<112xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// CHECK-LABEL: func.func @fills_registers
+// CHECK: vector.load {{.*}} vector<48xf32>
+// CHECK: vector.store {{.*}} vector<48xf32>
+tile.program @fills_registers outputs 1 {
+^bb0(%x: !tile.slice<112xf32, global>, %y: !tile.slice<112xf32, global>):
+  tile.parallel [1] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [112] sizes [112] offsets [] () vector 0 reduce [] {
+      %v = tile.load %x at #out : !tile.slice<112xf32, global> -> f32
+      %n = arith.addf %v, %v : f32
+      tile.store %n, %y at #out : f32, !tile.slice<112xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 #each = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 48)>
 #wide = affine_map<(d0, d1)[s0, s1] -> (d0, d1 floordiv 64)>
