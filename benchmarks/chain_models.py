@@ -1,4 +1,5 @@
-"""The chains of two batched matmuls of Chimera's Table IV, as whole models and as one model per operator."""
+"""The chains of Chimera's tables as whole models and as one model per operator: two batched matmuls (Table IV) and two
+convolutions (Table V)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 import onnx
 
 from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.convolutional import ConvolutionChainOptions, convolution_chain, operators_of
+from benchmarks.workloads.suites.convolutions import convolution_chains
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,21 @@ class Chain:
         return [self.batch, rows, columns]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionChain:
+    """Two convolutions, perhaps with a ReLU between them."""
+
+    name: str
+    options: ConvolutionChainOptions
+
+    def whole(self) -> onnx.ModelProto:
+        return convolution_chain(self.options)
+
+    def operators(self) -> list[onnx.ModelProto]:
+        """Returns one model per operator, in order."""
+        return operators_of(self.options)
+
+
 _TABLE = (
     *(("G1", 8, 512, 64, 64, 512), ("G2", 12, 512, 64, 64, 512), ("G3", 16, 512, 64, 64, 512)),
     *(("G4", 12, 256, 64, 64, 256), ("G5", 16, 256, 64, 64, 256), ("G6", 16, 256, 80, 80, 256)),
@@ -73,6 +91,17 @@ CHAINS: tuple[Chain, ...] = tuple(
     for softmax in (False, True)
     for name, batch, m, n, k, inner in _TABLE
 )
+
+
+CONVOLUTION_CHAINS: tuple[ConvolutionChain, ...] = tuple(
+    ConvolutionChain(name=name.replace("c", "C", 1), options=options)
+    for name, options in convolution_chains().items()
+)
+
+
+def convolutions_named(names: Sequence[str]) -> list[ConvolutionChain]:
+    """Returns those of the named chains that are convolutions, such as C1 or C1-relu."""
+    return [chain for chain in CONVOLUTION_CHAINS if chain.name in names]
 
 
 def chains_named(names: Sequence[str]) -> list[Chain]:

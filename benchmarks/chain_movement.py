@@ -15,7 +15,7 @@ from tilewright.simulator.movement import Cache, Hierarchy, LevelMovement, trace
 from tilewright.system.lifeline import end_with_parent
 from tilewright.system.workfolder import WorkFolder
 
-from benchmarks.chain_models import CHAINS, Chain
+from benchmarks.chain_models import CHAINS, Chain, ConvolutionChain
 
 # Threads that kernels are planned for. The simulation runs all workgroups one after another on one core's caches.
 _THREADS = 2
@@ -50,13 +50,13 @@ def caches_of(target: Target) -> list[Cache]:
 
 
 def chain_movement(
-    *, jobs: int, target: str = "cpu", chains: Sequence[Chain] = CHAINS
+    *, jobs: int, target: str = "cpu", chains: Sequence[Chain | ConvolutionChain] = CHAINS
 ) -> list[ChainMovement]:
     with ProcessPoolExecutor(max_workers=jobs, initializer=end_with_parent) as pool:
         return list(pool.map(partial(measure_chain, target=target), chains))
 
 
-def measure_chain(chain: Chain, *, target: str = "cpu") -> ChainMovement:
+def measure_chain(chain: Chain | ConvolutionChain, *, target: str = "cpu") -> ChainMovement:
     caches = caches_of(Target.lookup(target))
     whole, predicted = traced(chain.whole(), target)
     operators = [traced(op, target)[0] for op in chain.operators()]

@@ -6,7 +6,7 @@ accesses.
 The first part uses the chain C = A B, E = C D with M = N = K = L, scaled down together with its cache. Tile programs in
 the orders mlkn and mlnk, and in mlkn without keeping C, are run for the requested number of tilings. The bytes that the
 model predicts for each, into the cache and back, are compared with those that the accesses of the compiled kernel move.
-The second part compares the movement of the chains of the paper's Table IV as one kernel and as one kernel per
+The second part compares the movement of the chains of the paper's Tables IV and V as one kernel and as one kernel per
 operator, both as the compiler builds them, at full size and with the target's caches.
 """
 
@@ -35,7 +35,14 @@ from tilewright.system.lifeline import end_with_parent
 from tilewright.system.workfolder import WorkFolder
 
 from benchmarks import machine
-from benchmarks.chain_models import CHAINS, chains_named
+from benchmarks.chain_models import (
+    CHAINS,
+    CONVOLUTION_CHAINS,
+    Chain,
+    ConvolutionChain,
+    chains_named,
+    convolutions_named,
+)
 from benchmarks.chain_movement import ChainMovement, chain_movement
 from benchmarks.chain_programs import ChainBlocks, K, L, M, N, fused_chain, separate_chain
 
@@ -235,12 +242,14 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         lines.append(f"| {c.name} | {c.kernels} of {c.operators} | " + " | ".join(row) + " |")
     lines.append("")
     for name, group in (
-        ("without softmax", [c for c in chains if "softmax" not in c.name]),
+        ("without softmax", [c for c in chains if c.name.startswith("G") and "softmax" not in c.name]),
         ("with softmax", [c for c in chains if "softmax" in c.name]),
+        ("of convolutions", [c for c in chains if c.name.startswith("C")]),
     ):
         if group:
             l3, dram = (statistics.mean(c.saved[level] for c in group) for level in (1, 2))
-            lines.append(f"- Mean {name}: L2-L3 {-l3:+.2%}, DRAM {-dram:+.2%} (the paper: -59.75%, -75.17%).")
+            paper = "" if name == "of convolutions" else " (the paper: -59.75%, -75.17%)"
+            lines.append(f"- Mean {name}: L2-L3 {-l3:+.2%}, DRAM {-dram:+.2%}{paper}.")
     return "\n".join(lines) + "\n"
 
 
@@ -262,11 +271,19 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of the results")
     parser.add_argument(
-        "--chains", nargs="+", metavar="NAME", help="chains of Table IV: G2, G2-softmax (default: all)"
+        "--chains",
+        nargs="+",
+        metavar="NAME",
+        help="chains of Table IV and V: G2, G2-softmax, C3, C3-relu (default: all)",
     )
     arguments = parser.parse_args()
     try:
-        chosen = chains_named(arguments.chains) if arguments.chains else CHAINS
+        names = arguments.chains or []
+        convolutions = convolutions_named(names)
+        matmuls = chains_named([name for name in names if name not in {c.name for c in convolutions}])
+        chosen: list[Chain | ConvolutionChain] = [*matmuls, *convolutions]
+        if not names:
+            chosen = [*CHAINS, *CONVOLUTION_CHAINS]
     except ValueError as error:
         parser.error(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)

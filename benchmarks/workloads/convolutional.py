@@ -127,6 +127,24 @@ def convolution_chain(options: ConvolutionChainOptions) -> onnx.ModelProto:
     return g.build()
 
 
+def operators_of(options: ConvolutionChainOptions) -> list[onnx.ModelProto]:
+    """Builds one model for each operator of a chain, in order."""
+    o, models = options, []
+    channels, size = o.channels, o.image
+    for number, (filters, stride, kernel) in enumerate(zip(o.filters, o.strides, o.kernels, strict=True)):
+        g = GraphBuilder(f"convolution-{number}", seed=o.seed)
+        x = g.input("x", (1, channels, size, size))
+        y = _conv(g, x, channels, filters, kernel=kernel, stride=stride)
+        channels, size = filters, (size + kernel // 2 * 2 - kernel) // stride + 1
+        g.output(y, (1, channels, size, size))
+        models.append(g.build())
+        if o.has_relu and number == 0:
+            g = GraphBuilder("relu")
+            g.output(g.op("Relu", g.input("x", (1, channels, size, size))), (1, channels, size, size))
+            models.append(g.build())
+    return models
+
+
 def pooling(op: str, channels: int, image: int, *, kernel: int, stride: int) -> onnx.ModelProto:
     """Builds a single MaxPool or AveragePool, or GlobalAveragePool, which has neither kernel nor stride."""
     g = GraphBuilder("pooling")

@@ -177,6 +177,22 @@ def convolutional_networks() -> list[Workload]:
     ]
 
 
+def convolution_chains() -> dict[str, ConvolutionChainOptions]:
+    """Returns the chains of Chimera's table V by name: c1, and c1-relu with a ReLU between its convolutions."""
+    return {
+        name + "-relu" * has_relu: ConvolutionChainOptions(
+            channels=channels,
+            image=image,
+            filters=filters,
+            strides=strides,
+            kernels=kernels,
+            has_relu=has_relu,
+        )
+        for name, (channels, image, filters, strides, kernels) in _CONVOLUTION_CHAINS.items()
+        for has_relu in (False, True)
+    }
+
+
 def layers() -> list[Workload]:
     workloads = []
     for network, rows in _LAYERS.items():
@@ -194,23 +210,15 @@ def layers() -> list[Workload]:
                     is_large=True,
                 )
             )
-    for name, (channels, image, both, strides, kernels) in _CONVOLUTION_CHAINS.items():
-        for has_relu in (False, True):
-            chain = ConvolutionChainOptions(
-                channels=channels,
-                image=image,
-                filters=both,
-                strides=strides,
-                kernels=kernels,
-                has_relu=has_relu,
+    for name, chain in convolution_chains().items():
+        title, _, relu = name.partition("-")
+        workloads.append(
+            Workload(
+                name=f"{title}-convolutions{'-relu' * bool(relu)}",
+                build=partial(convolution_chain, chain),
+                description=f"Chimera's convolution chain {title.upper()}{' with a ReLU' * bool(relu)}",
+                suite="convs",
+                is_large=True,
             )
-            workloads.append(
-                Workload(
-                    name=f"{name}-convolutions{'-relu' * has_relu}",
-                    build=partial(convolution_chain, chain),
-                    description=f"Chimera's convolution chain {name.upper()}{' with a ReLU' * has_relu}",
-                    suite="convs",
-                    is_large=True,
-                )
-            )
+        )
     return workloads
