@@ -18,8 +18,9 @@ using namespace tilewright::runtime;
 static constexpr std::chrono::microseconds kLongestSpin(100);
 /// Tests of a count between two looks at the clock.
 static constexpr unsigned kTests = 64;
-/// Set in the number of helpers while more may join.
-static constexpr uint32_t kOpen = 1u << 31;
+/// The parts of `helpers`: the round, whether more threads may join it, and how many are in it.
+static constexpr unsigned kRoundShift = 32;
+static constexpr uint64_t kOpen = 1u << 31, kCount = kOpen - 1;
 
 static void relax() {
 #if defined(__x86_64__)
@@ -97,7 +98,7 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
   }
   work = &given;
   core = sched_getcpu();
-  helpers = kOpen;
+  helpers = (uint64_t(rounds.now() + 1) << kRoundShift) | kOpen;
   rounds.advance();
   given(0);
   close();
@@ -120,17 +121,20 @@ void ThreadTeam::close() {
   helpers &= ~kOpen;
   while (true) {
     uint32_t seen = departures.now();
-    if (helpers == 0)
+    if ((helpers & kCount) == 0)
       return;
     departures.waitBeyond(seen);
   }
 }
 
-bool ThreadTeam::join() {
-  uint32_t now = helpers;
-  while (now & kOpen)
-    if (helpers.compare_exchange_weak(now, now + 1))
+/// Joins the current round, unless it is `last`, which the thread joined before.
+bool ThreadTeam::join(uint32_t &last) {
+  uint64_t now = helpers;
+  while ((now & kOpen) && uint32_t(now >> kRoundShift) != last)
+    if (helpers.compare_exchange_weak(now, now + 1)) {
+      last = uint32_t(now >> kRoundShift);
       return true;
+    }
   return false;
 }
 
@@ -153,14 +157,14 @@ static void avoidCore(int core) {
 
 void ThreadTeam::serve(unsigned number) {
   SubnormalsAreZero mode;
-  for (uint32_t served = 0;;) {
+  for (uint32_t served = 0, joined = 0;;) {
     rounds.waitBeyond(served);
     if (isOver)
       return;
     served = rounds.now();
     if (int callers = core; callers >= 0 && sched_getcpu() == callers)
       avoidCore(callers);
-    if (join()) {
+    if (join(joined)) {
       (*work)(number);
       leave();
     }

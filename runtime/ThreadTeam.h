@@ -46,7 +46,7 @@ public:
 
 private:
   void serve(unsigned number);
-  bool join();
+  bool join(uint32_t &last);
   void leave();
   void close();
 
@@ -54,7 +54,7 @@ private:
   AwaitedCount rounds;               ///< calls of `run`
   AwaitedCount meetings;             ///< barriers that all threads have reached
   AwaitedCount departures;           ///< calls of `work` on other threads that have returned
-  std::atomic<uint32_t> helpers{0};  ///< other threads that are in `work`, and kOpen while more may join
+  std::atomic<uint64_t> helpers{0};  ///< number of the round, and of other threads that are in `work`
   std::atomic<unsigned> arrived{0};
   std::atomic<int> core{-1};         ///< the caller's
   std::atomic<bool> isOver{false};

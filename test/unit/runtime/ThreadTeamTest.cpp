@@ -52,6 +52,21 @@ TEST(ThreadTeam, CallsAllPartsOfARoundInWhichThreadsMeet) {
   EXPECT_EQ(callsOf(team, 500, /*meets=*/true), std::vector<int>(3, 500));
 }
 
+TEST(ThreadTeam, JoinsNoRoundTwiceIfShortAndCommonOnesAlternate) {
+  // A thread that joined a round twice would wait at its barrier for ever, or call its part once too often.
+  ThreadTeam team(3);
+  std::vector<std::atomic<int>> common(3);
+  for (int round = 0; round < 2000; ++round)
+    team.run([&](unsigned number) {
+      if (round % 2 == 0)
+        return;
+      ++common[number];
+      team.meet();
+    });
+  for (std::atomic<int> &calls : common)
+    EXPECT_EQ(calls, 1000);
+}
+
 TEST(ThreadTeam, ReturnsWhenAllThatJoinedHaveReturned) {
   ThreadTeam team(2);
   for (int round = 0; round < 200; ++round) {
