@@ -69,7 +69,7 @@ void CudaProgram::launch(uint32_t number, void *stream) {
 }
 
 void CudaProgram::launchAll(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream,
-                            const std::vector<void *> &marks) {
+                            const std::vector<void *> &marks, Span *spans) {
   for (size_t input = 0; input < inputs.size(); ++input)
     addresses[input] = reinterpret_cast<char *>(inputs[input]);
   for (size_t output = 0; output < outputs.size(); ++output)
@@ -80,26 +80,29 @@ void CudaProgram::launchAll(const std::vector<uint64_t> &inputs, const std::vect
   };
   mark(0);
   LaunchOrder(described, addresses).run([&](uint32_t number, unsigned) {
+    double start = spans ? now() : 0;
     launch(number, stream);
+    if (spans)
+      spans[number] = {start, now()};
     mark(number + 1);
   });
 }
 
-void CudaProgram::run(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream,
-                      const std::vector<void *> &marks) {
+void CudaProgram::run(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream) {
   Turn turn(*this, stream);
-  launchAll(inputs, outputs, stream, marks);
+  launchAll(inputs, outputs, stream, /*marks=*/{});
 }
 
 void CudaProgram::runOnHost(const std::vector<const void *> &inputs, const std::vector<void *> &outputs,
-                            const std::vector<uint64_t> &placed, void *stream, const std::vector<void *> &marks) {
+                            const std::vector<uint64_t> &placed, void *stream, const std::vector<void *> &marks,
+                            Span *spans) {
   Turn turn(*this, stream);
   auto middle = placed.begin() + static_cast<ptrdiff_t>(inputs.size());
   std::vector<uint64_t> from(placed.begin(), middle), to(middle, placed.end());
   for (size_t input = 0; input < inputs.size(); ++input)
     if (size_t bytes = described.inputBytes[input])
       expect(driver.cuMemcpyHtoDAsync_v2(from[input], inputs[input], bytes, stream), "an input cannot be copied");
-  launchAll(from, to, stream, marks);
+  launchAll(from, to, stream, marks, spans);
   for (size_t output = 0; output < outputs.size(); ++output)
     if (size_t bytes = described.outputBytes[output])
       expect(driver.cuMemcpyDtoHAsync_v2(outputs[output], to[output], bytes, stream), "a result cannot be copied");

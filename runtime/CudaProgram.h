@@ -5,6 +5,7 @@
 
 #include "runtime/AlignedMemory.h"
 #include "runtime/ProgramDescription.h"
+#include "runtime/Span.h"
 
 #include <memory>
 #include <mutex>
@@ -46,17 +47,19 @@ public:
   CudaProgram(const CudaFunctions &driver, void *context, std::vector<CudaKernel> kernels,
               ProgramDescription description, uint64_t own, void *done);
 
-  /// Launches the kernels on a stream and returns. Inputs and outputs are addresses in GPU memory, multiples of 16. Calls
-  /// take turns, on the GPU as well, because they share memory; while the stream is captured into a graph, keeping its
-  /// replays apart from other calls is up to the caller. `marks` is empty, or has an event to record before the first
-  /// launch and one after each. Throws std::runtime_error with the name of the kernel that cannot be launched.
-  void run(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream,
-           const std::vector<void *> &marks = {});
+  /// Launches the kernels on a stream and returns. Inputs and outputs are addresses in GPU memory, multiples of 16.
+  /// Calls take turns, on the GPU as well, because they share memory; while the stream is captured into a graph, keeping
+  /// its replays apart from other calls is up to the caller. Throws std::runtime_error with the name of the kernel that
+  /// cannot be launched.
+  void run(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream);
 
-  /// Copies inputs from the host's memory, runs the program on the copies, and copies the outputs back. `placed` are the
-  /// addresses of inputs and outputs in GPU memory. Returns when the results are there.
+  /// Copies inputs from the host's memory, runs the program on the copies, and copies the outputs back. `placed` are
+  /// the addresses of inputs and outputs in GPU memory. Returns when the results are there. `marks` is empty, or has an
+  /// event to record before the first launch and one after each. With `spans`, one for each launch, it records when the
+  /// host made them: of a launch in a loop, in the last step.
   void runOnHost(const std::vector<const void *> &inputs, const std::vector<void *> &outputs,
-                 const std::vector<uint64_t> &placed, void *stream, const std::vector<void *> &marks = {});
+                 const std::vector<uint64_t> &placed, void *stream, const std::vector<void *> &marks = {},
+                 Span *spans = nullptr);
 
   /// Launches a graph that `run` was captured into, in turn with other calls.
   void launchGraph(void *graph, void *stream);
@@ -71,7 +74,7 @@ private:
   void expect(int code, const std::string &what) const;
   void launch(uint32_t number, void *stream);
   void launchAll(const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs, void *stream,
-                 const std::vector<void *> &marks);
+                 const std::vector<void *> &marks, Span *spans = nullptr);
 
   CudaFunctions driver;
   void *context;

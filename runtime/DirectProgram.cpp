@@ -1,7 +1,6 @@
 #include "runtime/DirectProgram.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -27,10 +26,6 @@ DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription 
     if (!launch.kernel.empty() && !entries.back())
       throw std::runtime_error("the module has no kernel " + launch.kernel);
   }
-}
-
-static double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 /// Units that threads share: workgroups, or a copy as a whole.

@@ -5,15 +5,10 @@
 #include "runtime/AlignedMemory.h"
 #include "runtime/Library.h"
 #include "runtime/ProgramDescription.h"
+#include "runtime/Span.h"
 #include "runtime/ThreadTeam.h"
 
 namespace tilewright::runtime {
-
-/// The time that a thread spent on its workgroups of a launch, in seconds of a clock that never goes back; 0 and 0 if it
-/// came too late for any.
-struct Span {
-  double start = 0, end = 0;
-};
 
 class DirectProgram {
 public:

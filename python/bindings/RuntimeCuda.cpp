@@ -4,6 +4,7 @@
 #include "python/bindings/RuntimeCalls.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unordered_map.h>
 
 using namespace tilewright::runtime;
@@ -69,22 +70,39 @@ void checkCounts(const CudaProgram &program, size_t inputs, size_t outputs, size
 }
 
 void run(CudaProgram &program, const std::vector<uint64_t> &inputs, const std::vector<uint64_t> &outputs,
-         uintptr_t stream, const std::vector<uintptr_t> &marks) {
-  checkCounts(program, inputs.size(), outputs.size(), marks.size());
+         uintptr_t stream) {
+  checkCounts(program, inputs.size(), outputs.size(), 0);
   nb::gil_scoped_release release;
-  program.run(inputs, outputs, reinterpret_cast<void *>(stream), pointers(marks));
+  program.run(inputs, outputs, reinterpret_cast<void *>(stream));
 }
 
-/// Runs the program on contiguous arrays in the host's memory, and returns the memory of its results there.
-nb::list runOnHost(CudaProgram &program, const std::vector<uint64_t> &placed, uintptr_t stream,
-                   const std::vector<uintptr_t> &marks, const nb::args &arrays) {
+nb::list runArrays(CudaProgram &program, const std::vector<uint64_t> &placed, uintptr_t stream,
+                   const std::vector<uintptr_t> &marks, const nb::args &arrays, Span *spans) {
   HostCall call(program.description(), program.blocks(), arrays);
   checkCounts(program, call.inputs.size(), placed.size() - call.inputs.size(), marks.size());
   {
     nb::gil_scoped_release release;
-    program.runOnHost(call.inputs, call.outputs, placed, reinterpret_cast<void *>(stream), pointers(marks));
+    program.runOnHost(call.inputs, call.outputs, placed, reinterpret_cast<void *>(stream), pointers(marks), spans);
   }
   return call.results;
+}
+
+/// Runs the program on contiguous arrays in the host's memory, and returns the memory of its results there.
+nb::list runOnHost(CudaProgram &program, const std::vector<uint64_t> &placed, uintptr_t stream,
+                   const nb::args &arrays) {
+  return runArrays(program, placed, stream, {}, arrays, nullptr);
+}
+
+/// Does the same with events between launches, and returns when the host began and ended each launch.
+std::vector<std::pair<double, double>> traceOnHost(CudaProgram &program, const std::vector<uint64_t> &placed,
+                                                   uintptr_t stream, const std::vector<uintptr_t> &marks,
+                                                   const nb::args &arrays) {
+  std::vector<Span> spans(program.description().launches.size());
+  runArrays(program, placed, stream, marks, arrays, spans.data());
+  std::vector<std::pair<double, double>> times;
+  for (const Span &span : spans)
+    times.push_back({span.start, span.end});
+  return times;
 }
 
 void launchGraph(CudaProgram &program, uintptr_t graph, uintptr_t stream) {
@@ -92,7 +110,8 @@ void launchGraph(CudaProgram &program, uintptr_t graph, uintptr_t stream) {
   program.launchGraph(reinterpret_cast<void *>(graph), reinterpret_cast<void *>(stream));
 }
 
-/// Returns a tensor in the memory of a GPU for DLPack, which keeps `owner` alive. `code` is DLPack's of the element type.
+/// Returns a tensor in the memory of a GPU for DLPack, which keeps `owner` alive. `code` is DLPack's of the type of its
+/// elements.
 nb::ndarray<> lend(nb::handle owner, uintptr_t address, const std::vector<size_t> &shape, uint8_t code, uint8_t bits,
                    int device) {
   return nb::ndarray<>(reinterpret_cast<void *>(address), shape.size(), shape.data(), owner, /*strides=*/nullptr,
@@ -105,9 +124,12 @@ void tilewright::runtime::bindCuda(nb::module_ &module) {
       .def("__init__", &make, nb::kw_only(), nb::arg("driver"), nb::arg("context"), nb::arg("kernels"),
            nb::arg("launches"), nb::arg("loops"), nb::arg("input_bytes"), nb::arg("output_bytes"),
            nb::arg("constants"), nb::arg("offsets"), nb::arg("own"), nb::arg("done"))
-      .def("run", &run, nb::arg("inputs"), nb::arg("outputs"), nb::arg("stream"), nb::arg("marks"))
-      .def("run_on_host", &runOnHost, nb::sig("def run_on_host(self, placed: Sequence[int], stream: int, marks: "
-                                              "Sequence[int], *arrays: object) -> list[Memory]"))
+      .def("run", &run, nb::arg("inputs"), nb::arg("outputs"), nb::arg("stream"))
+      .def("run_on_host", &runOnHost,
+           nb::sig("def run_on_host(self, placed: Sequence[int], stream: int, *arrays: object) -> list[Memory]"))
+      .def("trace_on_host", &traceOnHost,
+           nb::sig("def trace_on_host(self, placed: Sequence[int], stream: int, marks: Sequence[int], "
+                   "*arrays: object) -> list[tuple[float, float]]"))
       .def("launch_graph", &launchGraph, nb::arg("graph"), nb::arg("stream"));
   module.def("lend_cuda", &lend,
              nb::sig("def lend_cuda(owner: object, address: int, shape: Sequence[int], code: int, bits: int, device: "

@@ -158,7 +158,9 @@ def test_a_trace_has_the_time_of_each_kernel(two: Placed) -> None:
     on_gpu = [span for span in spans if span.thread == 1]
     assert [span.name for span in on_gpu] == names
     assert all(span.end - span.start == pytest.approx(10e-6, rel=1e-3) for span in on_gpu)
-    assert [span.name for span in spans if span.thread == 0] == ["call 0"]
+    on_host = [span for span in spans if span.thread == 0]
+    assert [span.name for span in on_host] == [*(f"launch {name}" for name in names), "call 0"]
+    assert all(on_host[-1].start <= span.start <= span.end <= on_host[-1].end for span in on_host)
 
 
 def test_blocks_that_wait_for_each_other_are_launched_together(

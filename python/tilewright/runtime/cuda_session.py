@@ -121,17 +121,18 @@ class CudaSession:
         """
         if any(map(is_on_gpu, arrays)):
             return self._call_tensors(arrays)
-        return self._arrays.results(self._run_on_host(arrays, []))
+        lent = self._arrays.lent(arrays)
+        placed, stream = self._staged[1], self._stream.handle
+        return self._arrays.results(self._run(self._program.run_on_host, placed, stream, *lent))
 
     def enqueue(self, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
         """Launches the kernels on a stream of the driver and returns. `inputs` and `outputs` are addresses of tensors
         that fit, multiples of 16. Nothing is allocated and nothing waits for the GPU."""
-        self._run(self._program.run, inputs, outputs, stream, [])
+        self._run(self._program.run, inputs, outputs, stream)
 
     def trace(self, arrays: Sequence[Array]) -> list[Span]:
-        """Runs the program on arrays and returns the time of each kernel on the GPU, measured by its events.
-
-        A kernel in a loop has the time of the last step."""
+        """Runs the program on arrays and returns when the host made each launch, and the time of each kernel on the
+        GPU, measured by its events. A kernel in a loop has the times of the last step."""
         marks = self._marks
         self._cuda.use()
         self._stream.synchronize()
@@ -140,12 +141,17 @@ class CudaSession:
         marks[0].synchronize()
         ended = time.perf_counter()
         first, *events = marks
-        self._run_on_host(arrays, [event.handle for event in events])
+        handles = [event.handle for event in events]
+        lent = self._arrays.lent(arrays)
+        placed, stream = self._staged[1], self._stream.handle
+        made = self._run(self._program.trace_on_host, placed, stream, handles, *lent)
         # The first event happened between both readings of the clock.
         times = [(started + ended) / 2 + event.seconds_since(first) for event in events]
+        launches = zip(self._steps, made, strict=True)
+        kernels = zip(self._steps, times, times[1:], strict=False)
         return [
-            Span(kernel, GPU_THREAD, begin, end)
-            for kernel, begin, end in zip(self._steps, times, times[1:], strict=False)
+            *(Span(f"launch {kernel}", 0, begin, end) for kernel, (begin, end) in launches),
+            *(Span(kernel, GPU_THREAD, begin, end) for kernel, begin, end in kernels),
         ]
 
     def bind(self, arrays: Sequence[Any], *, graph: bool = False) -> CudaCall:
@@ -172,12 +178,6 @@ class CudaSession:
         placed = [locate(value, spec, stream) for value, spec in zip(values, inputs, strict=False)]
         missing = self._last[len(self._last) - (len(inputs) - len(values)) :]
         return placed + [(buffer.pointer, buffer) for buffer in missing]
-
-    def _run_on_host(self, arrays: Sequence[Array], marks: Sequence[int]) -> list[Any]:
-        placed, stream = self._staged, self._stream.handle
-        lent = self._arrays.lent(arrays)
-        results: list[Any] = self._run(self._program.run_on_host, placed[1], stream, marks, *lent)
-        return results
 
     @functools.cached_property
     def _staged(self) -> tuple[Buffer, list[int]]:

@@ -26,7 +26,9 @@ class JaxCaller:
     need not be installed.
     """
 
-    def __init__(self, session: Session | DirectSession | CudaSession, signature: Signature, calling: Calling) -> None:
+    def __init__(
+        self, session: Session | DirectSession | CudaSession, signature: Signature, calling: Calling
+    ) -> None:
         self._session, self._signature, self._calling = session, signature, calling
         self._inputs, self._outputs = json.loads(calling.inputs), json.loads(calling.outputs)
 
