@@ -326,9 +326,11 @@ class Program:
             )
         refuse_older_gpu(metadata)
         try:
-            return CudaSession(
+            loaded = CudaSession(
                 launches, self._module, self._parameters, signature, entry=entry, report=metadata.report
             )
+            self._again = replace(self._again, without_barriers=None)  # which holds the model
+            return loaded
         except NotResidentError as error:
             if self._again.without_barriers is None:
                 raise
