@@ -226,7 +226,7 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         "",
         _where(facts),
         "",
-        f"Table IV's chains, f32, planned for {facts['target']} and two threads, through the caches of one core, "
+        f"Chains of Tables IV and V, f32, planned for {facts['target']} and two threads, through the caches of one core, "
         "from cold caches,",
         "all batches. MB between levels, both ways. Kernels: whole chain, and separate operators.",
         "Predicted bytes are those of the plan of the whole chain.",
