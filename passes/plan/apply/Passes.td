@@ -127,9 +127,11 @@ def PrintSubprograms : PlanningPass<"tile-print-subprograms"> {
     expressions. For every group of its plan a module with one function is
     printed, which computes the same from the group's inputs. Groups that differ
     only in names and locations, as those of repeated layers, give the same text.
+    `form` is such a module for all tensor expressions of the function. The plan
+    is made, or read from `plan-in`.
     See test/passes/plan/apply/print-subprograms.mlir.
   }];
-  let options = planning;
+  let options = planning # [Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan to print instead of planning">];
 }
 
 #endif

@@ -16,6 +16,13 @@ using namespace mlir;
 using namespace tilewright;
 namespace json = llvm::json;
 
+std::string tilewright::locationOf(Operation *op) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  op->getLoc().print(os);
+  return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
+}
+
 namespace {
 class Reporter {
 public:
@@ -58,7 +65,7 @@ public:
                                   {"dispatch", isDispatch(op.id)}});
     for (const OpaqueOp &opaque : graph.opaque())
       left.push_back(json::Object{{"op", opaque.op->getName().getStringRef()},
-                                  {"loc", location(opaque.op)},
+                                  {"loc", locationOf(opaque.op)},
                                   {"reason", opaque.reason},
                                   {"bytes", bytesOf(opaque.op)},
                                   {"operations", 0}, // not known
@@ -79,14 +86,7 @@ public:
 private:
   std::string opName(unsigned id) const { return graph.exprs()[id].op->getName().getStringRef().str(); }
 
-  std::string location(unsigned id) const { return location(graph.exprs()[id].op); }
-
-  static std::string location(Operation *op) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    op->getLoc().print(os);
-    return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
-  }
+  std::string location(unsigned id) const { return locationOf(graph.exprs()[id].op); }
 
   /// Returns the bytes that an op moves by itself, with each input and result counted once.
   int64_t bytesOf(unsigned id) const {

@@ -11,6 +11,9 @@ namespace tilewright {
 /// so it must be called before they are rewritten.
 llvm::json::Object reportPlan(llvm::ArrayRef<BlockGraph> blocks, const Plan &plan);
 
+/// Returns an op's name in the model, as far as its location has it.
+std::string locationOf(mlir::Operation *op);
+
 } // namespace tilewright
 
 #endif

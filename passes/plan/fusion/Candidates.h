@@ -7,7 +7,7 @@
 
 namespace tilewright {
 
-/// Returns at most `count` different legal plans for a graph that `outlineGroup` made: plans of one kernel with various
+/// Returns at most `count` different legal plans for a graph that `outline` made of a group: plans of one kernel with various
 /// tiles, workgroups and scopes, and the best plans of several kernels. The planner's own choice comes first. Returns
 /// nothing if the planner has no plan of one kernel for the graph.
 std::vector<Plan> planCandidates(const TensorGraph &graph, const Target &target, const PlanOptions &options,

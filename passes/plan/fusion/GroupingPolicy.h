@@ -52,6 +52,9 @@ ScoredPlan finish(GroupSearch &search, const Grouping &grouping, llvm::ArrayRef<
 /// Returns the best plan that the steps make of one of the groupings.
 ScoredPlan planOf(GroupSearch &search, llvm::ArrayRef<Grouping> groupings, llvm::ArrayRef<PlanStep> steps);
 
+/// Returns the plans that the policy `unified` chooses from: those of all policies, and the best that its search finds.
+std::vector<ScoredPlan> searchPlans(const FusionProblem &problem);
+
 /// Steps that grow groups greedily, and those that make kernels of groups and join them.
 llvm::ArrayRef<PlanStep> greedyGroupSteps();
 llvm::ArrayRef<PlanStep> kernelSteps();

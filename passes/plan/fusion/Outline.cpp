@@ -1,4 +1,4 @@
-// Clones the ops of a group, together with the constants that they use.
+// Clones expressions, together with the constants that they use.
 #include "passes/plan/fusion/Outline.h"
 
 #include "passes/graph/Eligibility.h"
@@ -15,11 +15,10 @@ using namespace tilewright;
 namespace {
 class Outliner {
 public:
-  Outliner(const TensorGraph &graph, const GroupPlan &part) : graph(graph) {
-    for (const OpPlan &op : part.ops) {
-      choice.exprs.push_back(op.id);
-      members.insert(graph.exprs()[op.id].op);
-    }
+  Outliner(const TensorGraph &graph, ArrayRef<unsigned> exprs) : graph(graph) {
+    choice.exprs.assign(exprs.begin(), exprs.end());
+    for (unsigned expr : exprs)
+      members.insert(graph.exprs()[expr].op);
     for (Value input : groupInputs(graph, choice))
       arguments.insert(input);
   }
@@ -91,6 +90,13 @@ private:
 };
 } // namespace
 
-OwningOpRef<ModuleOp> tilewright::outlineGroup(const TensorGraph &graph, const GroupPlan &part) {
-  return Outliner(graph, part).outline();
+OwningOpRef<ModuleOp> tilewright::outline(const TensorGraph &graph, ArrayRef<unsigned> exprs) {
+  return Outliner(graph, exprs).outline();
+}
+
+std::string tilewright::outlinedText(const TensorGraph &graph, ArrayRef<unsigned> exprs) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  outline(graph, exprs)->print(stream);
+  return text;
 }

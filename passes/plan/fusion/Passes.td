@@ -71,7 +71,8 @@ def PrintPolicies : PlanningPass<"tile-print-policies"> {
   }];
   let options = planning # [Option<"gridSync", "grid-sync", "bool", "true",
                                    "join kernels by grid barriers, if the target has them">,
-                            Option<"planSeconds", "plan-seconds", "double", "2", "about how long a search may take">];
+                            Option<"planSeconds", "plan-seconds", "double", "2", "about how long a search may take">,
+                            ListOption<"only", "only", "std::string", "policies to compare; all if there are none">];
 }
 
 def PrintCandidates : PlanningPass<"tile-print-candidates"> {
@@ -85,6 +86,35 @@ def PrintCandidates : PlanningPass<"tile-print-candidates"> {
     them out. See test/passes/plan/fusion/print-candidates.mlir.
   }];
   let options = planning # [Option<"count", "count", "unsigned", "20", "maximum number of plans to print">];
+}
+
+def PrintRegions : PlanningPass<"tile-print-regions"> {
+  let summary = "Print regions of a function for which the plans of the search differ, as JSON";
+  let description = [{
+    Changes nothing. The input is a module with one function that has tensor
+    expressions. A region is a smallest set of ops for which two plans have other
+    kernels: the planner's own, and one that the policy `unified` considers or
+    the one that fuses nothing. For each region, the ops, a module with one
+    function that computes them, and the plans for that function are printed, the
+    planner's own first. See test/passes/plan/fusion/print-regions.mlir.
+  }];
+  let options = planning # [Option<"count", "count", "unsigned", "5", "maximum number of plans of a region, at least 2">];
+}
+
+def PrintEdges : PlanningPass<"tile-print-edges"> {
+  let summary = "Print the scope of every edge of a plan and the best other one, as JSON";
+  let description = [{
+    Changes nothing. The input is a module with one function that has tensor
+    expressions. For each edge between two of them in kernels of Tilewright, the
+    scope that the policy chose is printed with the predicted time of the groups
+    at its ends, the best other scope with its time or why it is impossible, and
+    what would make it the better one: other sizes, memory, or costs. See
+    test/passes/plan/fusion/print-edges.mlir.
+  }];
+  let options = planning # [Option<"policy", "policy", "std::string", "\"greedy\"", "planning policy">,
+                            Option<"gridSync", "grid-sync", "bool", "true",
+                                   "join kernels by grid barriers, if the target has them">,
+                            Option<"planSeconds", "plan-seconds", "double", "2", "about how long a search may take">];
 }
 
 #endif

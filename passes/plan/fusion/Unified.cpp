@@ -10,8 +10,6 @@
 #include "passes/plan/search/Combine.h"
 #include "passes/plan/search/Improve.h"
 
-#include "llvm/Support/ErrorHandling.h"
-
 using namespace mlir;
 using namespace tilewright;
 
@@ -26,7 +24,8 @@ class Unifier {
 public:
   explicit Unifier(const FusionProblem &problem) : problem(problem), search(problem) {}
 
-  PlanDraft run() {
+  /// Returns the seeds, which come first, and what the search finds.
+  std::vector<ScoredPlan> run() {
     takeSeeds();
     if (problem.options.planSeconds > 0) {
       bool mayJoin = problem.machine.hasGridBarriers() && problem.options.gridSync;
@@ -35,33 +34,20 @@ public:
       if (mayJoin)
         searchFrom(problem.machine.gpu.gridBarrierSeconds - problem.machine.launchSeconds, searches);
     }
-    for (const PlanScore &seed : seedScores)
-      if (seed.isBetterThan(best->score))
-        llvm::report_fatal_error("the policy 'unified' has a worse plan than one that it started from");
-    return std::move(best->plan);
+    return std::move(found);
   }
 
 private:
-  void consider(ScoredPlan made) {
-    if (!best || made.score.isBetterThan(best->score))
-      best = std::move(made);
-  }
-
-  void takeSeed(ScoredPlan made) {
-    seedScores.push_back(made.score);
-    consider(std::move(made));
-  }
-
   void takeSeeds() {
     PlanDraft greedy = runSteps(problem, search.start, greedyGroupSteps());
     seeds.push_back(search.groupingOf(greedy));
     greedy = runSteps(problem, std::move(greedy), kernelSteps());
-    takeSeed(search.scored(std::move(greedy)));
+    found.push_back(search.scored(std::move(greedy)));
     seeds.push_back(Grouping(search.space));
-    takeSeed(search.scored(*exploreUnfused(problem)));
+    found.push_back(search.scored(*exploreUnfused(problem)));
     for (const GroupingPolicy &policy : groupingPolicies()) {
       std::vector<Grouping> own = policy.group(search.space);
-      takeSeed(planOf(search, own, policy.steps()));
+      found.push_back(planOf(search, own, policy.steps()));
       llvm::append_range(seeds, own);
     }
   }
@@ -73,13 +59,13 @@ private:
     std::vector<Grouping> starts = seeds;
     starts.insert(starts.begin(), combine(seeds, limits));
     sort(starts, secondsPerKernel);
-    std::vector<Grouping> found;
+    std::vector<Grouping> improved;
     for (const Grouping &start : starts)
       if (search.space.costs.numPlanned() < limits.mostPlanned)
-        found.push_back(improve(start, limits));
-    sort(found, secondsPerKernel);
-    for (const Grouping &grouping : ArrayRef(found).take_front(kMostFinished / searches))
-      consider(finish(search, grouping, unifiedSteps(), whyApart));
+        improved.push_back(improve(start, limits));
+    sort(improved, secondsPerKernel);
+    for (const Grouping &grouping : ArrayRef(improved).take_front(kMostFinished / searches))
+      found.push_back(finish(search, grouping, unifiedSteps(), whyApart));
   }
 
   /// Sorts groupings by their predictions and removes repeated ones.
@@ -119,9 +105,17 @@ private:
   const FusionProblem &problem;
   GroupSearch search;
   std::vector<Grouping> seeds;
-  std::vector<PlanScore> seedScores;
-  std::optional<ScoredPlan> best;
+  std::vector<ScoredPlan> found;
 };
 } // namespace
 
-OrDeclined<PlanDraft> tilewright::exploreUnified(const FusionProblem &problem) { return Unifier(problem).run(); }
+std::vector<ScoredPlan> tilewright::searchPlans(const FusionProblem &problem) { return Unifier(problem).run(); }
+
+OrDeclined<PlanDraft> tilewright::exploreUnified(const FusionProblem &problem) {
+  std::vector<ScoredPlan> plans = searchPlans(problem);
+  auto *best = plans.data();
+  for (ScoredPlan &plan : plans)
+    if (plan.score.isBetterThan(best->score))
+      best = &plan;
+  return std::move(best->plan);
+}

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.api.front import import_user_model, preprocess
-from tilewright.api.job import Job
-from tilewright.api.progress import Steps
-from tilewright.errors import temporary_files
+from tilewright.api.printing import print_planning
 from tilewright.frontends import Model
-from tilewright.iree.versions import check_iree
-from tilewright.pipelines import pass_text, pipeline
-from tilewright.records.options import CompileOptions
-from tilewright.records.targets import TargetChoice, resolve_targets
-from tilewright.records.threads import thread_choices
-from tilewright.system.cores import available_cores
-from tilewright.system.deadline import Deadline
-from tilewright.system.workfolder import WorkFolder
-from tilewright.tuning.service import run_passes
-from tilewright.tuning.subprograms import write_target
-from tilewright.worker.process import lend_worker
+from tilewright.records.options import CompileOptions, Policy
+from tilewright.records.targets import TargetChoice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +29,10 @@ class PolicyPlan:
     """Kernels without contractions."""
     memory_intensive_bytes: float | None = None
     """Predicted bytes that they move to and from memory."""
+    patterns: int | None = None
+    """Different sequences of ops with two or more reductions that are one kernel."""
+    largest_kernel: int | None = None
+    """Ops of the kernel that has the most."""
     launches: int | None = None
     """Kernels, and dispatches of IREE that are part of the prediction."""
     declined: str | None = None
@@ -51,50 +43,21 @@ class PolicyPlan:
 
 
 def compare_policies(
-    model: Model, target: TargetChoice = "cpu", options: CompileOptions | None = None
+    model: Model,
+    target: TargetChoice = "cpu",
+    options: CompileOptions | None = None,
+    *,
+    only: Sequence[Policy] = (),
 ) -> tuple[PolicyPlan, ...]:
-    """Plans a model with every policy, and compiles nothing. There are no plans if Tilewright has nothing to compute.
+    """Plans a model with every policy, or with some, and compiles nothing. There are no plans if Tilewright has nothing
+    to compute.
 
     The options say for how many threads, with which numerics and how long `unified` may search.
     """
-    options = options or CompileOptions()
-    check_iree()
-    threads = thread_choices(options.threads or available_cores())
-    targets = resolve_targets(target, threads=threads[-1])
-    deadline = Deadline(options.timeout)
-    steps = Steps(None, deadline)
-    with (
-        temporary_files(),
-        WorkFolder("policies") as folder,
-        lend_worker(folder, deadline=deadline) as worker,
-        steps.watch(worker.doing),
-    ):
-        job = Job(
-            options=options,
-            choice=target,
-            targets=tuple(targets),
-            threads=tuple(threads),
-            folder=folder,
-            worker=worker,
-            deadline=deadline,
-            progress=steps.report,
-        )
-        front = preprocess(job, import_user_model(job, model))
-        file = str(write_target(targets[0], folder))
-        output = folder / "policies.json"
-        common = {"target": file, "numerics": options.numerics}
-        compare = {
-            **common,
-            "plan-seconds": repr(options.plan_seconds),
-            "grid-sync": str(options.grid_sync).lower(),
-            "output": str(output),
-        }
-        passes = pipeline(
-            pass_text(f"tilewright-{targets[0].backend}-normalize", common),
-            pass_text("tile-print-policies", compare),
-        )
-        run_passes(worker, front.text, passes, from_iree=True)
-        return tuple(PolicyPlan(**entry) for entry in json.loads(output.read_text()))
+    printed = print_planning(
+        "tile-print-policies", {"only": list(only)}, model, target, options or CompileOptions()
+    )
+    return tuple(PolicyPlan(**entry) for entry in printed)
 
 
 def table(plans: tuple[PolicyPlan, ...]) -> str:
