@@ -137,7 +137,8 @@ class Measured:
     unmeasured_seconds: float
     """Seconds of the plan that is made without measurements."""
     unfused_seconds: float | None
-    """Seconds of the best plan with several kernels; None if there is none."""
+    """Seconds of the best plan with several kernels, or of a region with a kernel for each op; None if there is
+    none."""
     ratio: float
     """Time of this plan divided by that of the unmeasured plan; 1 if the unmeasured plan won."""
     ratio_low: float
@@ -146,8 +147,11 @@ class Measured:
     """Number of plans that were timed."""
     machine: str
     measured_at: str
+    region_ops: int = 0
+    """Number of ops that were measured together, if that was a region of several kernels; 0: one subprogram."""
 
     def __str__(self) -> str:
+        where = f"in a region of {self.region_ops} ops: " if self.region_ops else ""
         won = (
             f"{self.ratio:.2f} [{self.ratio_low:.2f}, {self.ratio_high:.2f}] of the unmeasured plan's "
             f"{self.unmeasured_seconds * 1e6:.1f} us"
@@ -156,7 +160,7 @@ class Measured:
         )
         unfused = f", unfused {self.unfused_seconds * 1e6:.1f} us" if self.unfused_seconds is not None else ""
         tried = f"best of {self.candidates} plans at {self.measured_at}, {self.machine}"
-        return f"{self.seconds * 1e6:.1f} us, {won}{unfused}; {tried}"
+        return f"{where}{self.seconds * 1e6:.1f} us, {won}{unfused}; {tried}"
 
 
 @dataclass(frozen=True)

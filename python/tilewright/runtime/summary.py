@@ -111,7 +111,7 @@ def _kernel(number: int, kernel: Kernel, everywhere: Sequence[str]) -> KernelSum
     names = _names(kernel.ops)
     scopes = Counter(edge.scope for edge in kernel.edges)
     roots = _names(op for op in kernel.ops if op.is_root and not is_layout(op))
-    measured = [one.seconds for one in kernel.measured]
+    measured = [one.seconds for one in kernel.measured if not one.region_ops]
     return KernelSummary(
         number=number,
         name=kernel.name,

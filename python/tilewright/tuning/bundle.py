@@ -20,12 +20,13 @@ from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.system.deadline import Deadline, checked_timeout
 from tilewright.system.workfolder import WorkFolder
+from tilewright.tuning.contest import by_hash, compiling
 from tilewright.tuning.database import Database
 from tilewright.tuning.deciding import decide
 from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import Setting, list_candidates
-from tilewright.tuning.tuner import CANDIDATES, compiling, plan_hash, plan_program
+from tilewright.tuning.tuner import CANDIDATES, plan_program
 from tilewright.worker.process import Worker
 
 _RUN = """import os, subprocess, sys
@@ -63,7 +64,8 @@ def make_bundle(
     except OSError as error:
         raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
     with WorkFolder("tune") as work:
-        planned, setting = plan_program(model, target, targets, (1,), numerics, iree_flags, work, timeout)
+        program = plan_program(model, target, targets, (1,), numerics, iree_flags, work, timeout)
+        planned, setting = program.planned, program.setting
         forms = {subprogram.form: subprogram for subprogram in reversed(planned.subprograms)}
         subprograms = []
         with zipfile.ZipFile(folder / PROGRAMS, "w", zipfile.ZIP_DEFLATED) as archive, Worker(work) as worker:
@@ -101,7 +103,7 @@ def _compile(
     except (PassError, CompileTimeoutError):
         return []
     compiled: list[dict[str, Any]] = []
-    for plan in {plan_hash(plan): plan for plan in plans}.values():
+    for plan in by_hash(plans).values():
         plan.save(work / "plan.json")
         worker.deadline = Deadline(timeout)
         try:
@@ -140,6 +142,7 @@ def take_results(path: Path, database: Database) -> int:
                     samples,
                     plans,
                     unmeasured="0",
+                    unfused=[own for own, plan in plans.items() if len(plan.kernels) > 1],
                     key=subprogram["key"],
                     name=subprogram["name"],
                     target=results["target"],

@@ -1,7 +1,8 @@
 """The tuning database: an SQLite file that several processes may use at once.
 
 Every measurement is written at once, so that an interrupted tuning continues where it stopped. A decision is the winner
-among the measurements of one key (`subprograms.Setting.key`).
+among the measurements of one key (`subprograms.Setting.key`): those of a subprogram, or of a region. The plan of a
+program follows from the decisions on its regions, and is stored with them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tilewright.records.report import Measured
 from tilewright.system.outputs import refuse_special
 
 _APPLICATION = 0x54574C54  # "TWLT", SQLite's application id of our databases
-_VERSION = 1
+_VERSION = 2
 _WAIT_SECONDS = 10.0
 
 _SCHEMA = """
@@ -36,7 +37,10 @@ CREATE TABLE IF NOT EXISTS decisions (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
     seconds REAL NOT NULL, unmeasured_seconds REAL NOT NULL, unfused_seconds REAL,
     ratio REAL NOT NULL, ratio_low REAL NOT NULL, ratio_high REAL NOT NULL,
-    candidates INTEGER NOT NULL, machine TEXT NOT NULL, measured_at TEXT NOT NULL
+    candidates INTEGER NOT NULL, machine TEXT NOT NULL, measured_at TEXT NOT NULL, region_ops INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS programs (
+    key TEXT PRIMARY KEY, target TEXT NOT NULL, plan TEXT NOT NULL, proofs TEXT NOT NULL, measured_at TEXT NOT NULL
 ) WITHOUT ROWID;
 """
 
@@ -58,14 +62,38 @@ class Decision(Measured):
 
 
 _COLUMNS = list(Decision.__dataclass_fields__)
+_PROGRAM_COLUMNS = "key, target, plan, proofs, measured_at"
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(_COLUMNS, str),
     **dict.fromkeys(("seconds", "unmeasured_seconds", "ratio", "ratio_low", "ratio_high"), float),
     "unfused_seconds": (float, NoneType),
     "candidates": int,
+    "region_ops": int,
 }
 """Types that SQLite returns for our columns; a foreign file may hold anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionProof:
+    """The measurement behind the kernels of a region of a program."""
+
+    ops: tuple[int, ...]
+    """Numbers of the region's ops in the plan."""
+    key: str
+    """Key of the decision."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramDecision:
+    """The plan of a whole program with the kernels that won in its regions."""
+
+    key: str
+    target: str
+    plan: Plan
+    proofs: tuple[RegionProof, ...]
+    """Measurements of kernels of the plan. Of several that a kernel is in, the first is about its fusion."""
+    measured_at: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,9 +202,11 @@ class Database:
         return bool(self._run("SELECT 1 FROM decisions WHERE target = ? LIMIT 1", [target]))
 
     def fingerprint(self, target: str) -> str:
-        """Returns a hash of all decisions for a target of this name; "" if there are none."""
+        """Returns a hash of all decisions for a target of this name, those for programs included; "" if there are
+        none."""
         columns = ", ".join(_COLUMNS)
         rows = self._run(f"SELECT {columns} FROM decisions WHERE target = ? ORDER BY key", [target])
+        rows += self._run(f"SELECT {_PROGRAM_COLUMNS} FROM programs WHERE target = ? ORDER BY key", [target])
         return hashlib.sha256(json.dumps(rows, default=repr).encode()).hexdigest() if rows else ""
 
     def decisions(self) -> list[Decision]:
@@ -191,6 +221,26 @@ class Database:
         values[_COLUMNS.index("plan")] = json.dumps(decision.plan.to_json())
         marks = ", ".join("?" for _ in _COLUMNS)
         self._run(f"INSERT OR REPLACE INTO decisions ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
+
+    # Programs
+
+    def program(self, key: str) -> ProgramDecision | None:
+        rows = self._run(f"SELECT {_PROGRAM_COLUMNS} FROM programs WHERE key = ?", [key])
+        with _explained(self.path):
+            return _program(rows[0]) if rows else None
+
+    def programs(self) -> list[ProgramDecision]:
+        rows = self._run(f"SELECT {_PROGRAM_COLUMNS} FROM programs ORDER BY measured_at DESC, key")
+        with _explained(self.path):
+            return [_program(row) for row in rows]
+
+    def keep_program(self, program: ProgramDecision) -> None:
+        plan = json.dumps(program.plan.to_json())
+        proofs = json.dumps([[list(proof.ops), proof.key] for proof in program.proofs])
+        self._run(
+            "INSERT OR REPLACE INTO programs VALUES (?, ?, ?, ?, ?)",
+            [program.key, program.target, plan, proofs, program.measured_at],
+        )
 
     # Import and export
 
@@ -224,7 +274,11 @@ class Database:
     def take_from(self, path: Path) -> int:
         """Adds the decisions of another file; of two with one key, the later stays. Returns how many were added."""
         with Database.existing(path) as other:
-            arriving = other.decisions()
+            arriving, programs = other.decisions(), other.programs()
+        latest = {program.key: program.measured_at for program in self.programs()}
+        for program in programs:
+            if program.measured_at > latest.get(program.key, ""):
+                self.keep_program(program)
         return self.take(arriving)
 
     def take(self, arriving: Sequence[Decision]) -> int:
@@ -286,11 +340,29 @@ def _decision(row: Sequence[Any]) -> Decision:
     for name, value in values.items():
         if not isinstance(value, _KINDS[name]):
             raise sqlite3.DatabaseError(f"{name} of {values['name']} is {value!r}")
+    return Decision(**{**values, "plan": _plan(values["name"], values["plan"])})
+
+
+def _plan(name: str, text: str) -> Plan:
     try:
-        plan = Plan.from_json(parse_json(values["plan"]))
+        return Plan.from_json(parse_json(text))
     except (ValueError, PlanError) as error:
-        raise sqlite3.DatabaseError(f"the plan of {values['name']}: {error}") from None
-    return Decision(**{**values, "plan": plan})
+        raise sqlite3.DatabaseError(f"the plan of {name}: {error}") from None
+
+
+def _program(row: Sequence[Any]) -> ProgramDecision:
+    if not all(isinstance(value, str) for value in row):
+        raise sqlite3.DatabaseError("a program has members that are no text")
+    key, target, plan, proofs, measured_at = row
+    try:
+        pairs = tuple(
+            RegionProof(ops=tuple(int(op) for op in ops), key=str(own)) for ops, own in parse_json(proofs)
+        )
+    except (ValueError, TypeError) as error:
+        raise sqlite3.DatabaseError(f"the proofs of a program: {error}") from None
+    return ProgramDecision(
+        key=key, target=target, plan=_plan("a program", plan), proofs=pairs, measured_at=measured_at
+    )
 
 
 @contextlib.contextmanager

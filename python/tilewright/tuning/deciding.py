@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tilewright.records.plan import Plan
 from tilewright.tuning.database import Decision
@@ -15,19 +15,21 @@ def decide(
     plans: Mapping[str, Plan],
     *,
     unmeasured: str,
+    unfused: Collection[str],
     key: str,
     name: str,
     target: str,
     candidates: int,
     machine: str,
     measured_at: str,
+    region_ops: int = 0,
 ) -> Decision:
     """Returns the fastest of the plans that are significantly faster than the unmeasured one; otherwise the
-    unmeasured one."""
+    unmeasured one. `unfused` are the plans that say what fusion gains."""
     ratios = {plan: paired_ratio(times, samples[unmeasured]) for plan, times in samples.items()}
     sure = [plan for plan in samples if plan != unmeasured and ratios[plan].high < 1.0]
     winner = min(sure, key=lambda plan: ratios[plan].value, default=unmeasured)
-    cut = [statistics.median(samples[plan]) for plan in samples if len(plans[plan].kernels) > 1]
+    apart = [statistics.median(times) for plan, times in samples.items() if plan in unfused]
     return Decision(
         key=key,
         name=name,
@@ -35,11 +37,12 @@ def decide(
         plan=plans[winner],
         seconds=statistics.median(samples[winner]),
         unmeasured_seconds=statistics.median(samples[unmeasured]),
-        unfused_seconds=min(cut, default=None),
+        unfused_seconds=min(apart, default=None),
         ratio=ratios[winner].value,
         ratio_low=ratios[winner].low,
         ratio_high=ratios[winner].high,
         candidates=candidates,
         machine=machine,
         measured_at=measured_at,
+        region_ops=region_ops,
     )

@@ -46,30 +46,54 @@ class _Lines:
 
 
 def print_tuning(model: str, tuning: Tuning) -> None:
-    """Prints a row for every distinct subprogram, and the sum."""
-    table = Table(title=f"{model}, {spell_threads(tuning.threads)}", title_justify="left")
-    for heading in ("subprogram", "times", "time", "of unmeasured", "unfused", "plans", ""):
-        table.add_column(heading, justify="left" if heading in ("subprogram", "") else "right")
+    """Prints a row for every distinct region in which another plan won, one for every distinct subprogram, and the
+    sum."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(f"{model}, {spell_threads(tuning.threads)}")
+    changed = [region for region in tuning.regions if region.taken]
+    console.print(f"regions: other kernels won in {len(changed)} of {len(tuning.regions)}")
+    if changed:
+        table = _table("region")
+        for region in changed:
+            decision = region.decision
+            outcome = f"{decision.region_ops} ops in {_kernels(len(decision.plan.kernels))}"
+            _add(table, decision, region.taken, is_new=region.is_new, outcome=outcome)
+        console.print(table)
+    table = _table("subprogram")
     for tuned in tuning.subprograms:
         decision = tuned.decision
-        table.add_row(
-            decision.name,
-            str(tuned.count),
-            _microseconds(decision.seconds),
-            f"{decision.ratio:.3f}",
-            _microseconds(decision.unfused_seconds),
-            str(decision.candidates),
-            " ".join(
-                ["measured now" if tuned.is_new else f"known since {decision.measured_at}"]
-                + ([] if decision.is_fused else [f"cut into {len(decision.plan.kernels)} kernels"])
-            ),
-        )
-    console = Console(width=None if sys.stdout.isatty() else 140)
+        cut = "" if decision.is_fused else f"cut into {_kernels(len(decision.plan.kernels))}"
+        _add(table, decision, tuned.count, is_new=tuned.is_new, outcome=cut)
     console.print(table)
     if tuning.subprograms:
         share = tuning.seconds / tuning.unmeasured_seconds
         console.print(f"all kernels: {_microseconds(tuning.seconds)}, {share:.3f} of the unmeasured plan")
     console.print(f"stored in {tuning.database}")
+
+
+def _table(kind: str) -> Table:
+    table = Table()
+    for heading in (kind, "times", "time", "of unmeasured", "unfused", "plans", ""):
+        table.add_column(heading, justify="left" if heading in (kind, "") else "right")
+    return table
+
+
+def _add(table: Table, decision: Decision, count: int, *, is_new: bool, outcome: str) -> None:
+    table.add_row(
+        decision.name,
+        str(count),
+        _microseconds(decision.seconds),
+        f"{decision.ratio:.3f}",
+        _microseconds(decision.unfused_seconds),
+        str(decision.candidates),
+        ", ".join(
+            filter(None, [outcome, "measured now" if is_new else f"known since {decision.measured_at}"])
+        ),
+    )
+
+
+def _kernels(count: int) -> str:
+    return f"{count} kernel{'s' if count != 1 else ''}"
 
 
 def decision_line(decision: Decision) -> str:

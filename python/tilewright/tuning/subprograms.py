@@ -41,6 +41,8 @@ class Planned:
     """None if there is nothing to plan."""
     report: Report
     subprograms: tuple[Subprogram, ...]
+    form: str
+    """A module with a function of all ops that a plan is about; equal programs have equal forms."""
 
     def streams_weights(self, target: Target) -> bool:
         """True if the weights are too large to stay in the caches beside the rest, so that every call reads them
@@ -58,10 +60,12 @@ class Setting:
     streams_weights: bool = False
     """Property of the whole program: see `Planned`."""
 
-    def key(self, form: str) -> str:
-        """Returns the key of the decision for a subprogram of this form."""
+    def key(self, form: str, *, against: str = "") -> str:
+        """Returns the key of the decision for a subprogram of this form, or for a region or program of this form.
+        For these, `against` says which, and which plan others had to beat."""
         parts = {
             "form": form,
+            "against": against,
             "target": self.target.to_json(),
             "numerics": self.numerics,
             "streams_weights": self.streams_weights,
@@ -91,29 +95,66 @@ def cache_bytes(target: Target) -> int:
     return max(level.capacity_bytes for level in target.levels)
 
 
-def list_subprograms(text: str, setting: Setting, *, worker: Worker, folder: Path) -> tuple[Planned, Setting]:
-    """Plans a module at IREE's preprocessing phase and splits the plan into subprograms.
+@dataclass(frozen=True)
+class Region:
+    """A part of a program for which the plans of the search have different kernels."""
 
-    The returned setting includes whether weights are streamed.
+    ops: tuple[int, ...]
+    """Numbers of its ops in the plan of the program."""
+    form: str
+    """A module with a function of these ops; equal regions have equal forms."""
+    plans: tuple[Plan, ...]
+    """Plans of that function, the program's own first."""
+
+
+def list_subprograms(
+    text: str, setting: Setting, *, worker: Worker, folder: Path, plan: Plan | None = None
+) -> tuple[Planned, Setting]:
+    """Plans a module at IREE's preprocessing phase, unless a plan is given, and splits the plan into subprograms.
+
+    The returned setting includes whether weights are streamed. Raises `PassError` if the given plan is illegal.
     """
-    output = folder / "subprograms.json"
-    target = write_target(setting.target, folder)
-    options = {"target": str(target), "numerics": setting.numerics, "output": str(output)}
-    passes = pipeline(
-        pass_text(
-            f"tilewright-{setting.target.backend}-normalize",
-            {"target": str(target), "numerics": setting.numerics},
-        ),
-        pass_text("tile-print-subprograms", options),
-    )
-    run_passes(worker, text, passes, from_iree=True)
-    data: dict[str, Any] = json.loads(output.read_text())
+    options: dict[str, str | int] = {}
+    if plan is not None:
+        plan.save(folder / "whole-plan.json")
+        options["plan-in"] = str(folder / "whole-plan.json")
+    data = _print("tile-print-subprograms", options, text, setting, worker=worker, folder=folder)
     planned = Planned(
         plan=Plan.from_json(data["plan"]) if data["plan"] is not None else None,
         report=Report.from_json(data["report"]),
         subprograms=tuple(Subprogram(**item) for item in data["subprograms"]),
+        form=data["form"],
     )
     return planned, replace(setting, streams_weights=planned.streams_weights(setting.target))
+
+
+def list_regions(
+    text: str, setting: Setting, *, count: int, worker: Worker, folder: Path
+) -> tuple[Region, ...]:
+    """Returns the regions of a module for which plans differ, each with at most `count` plans, at least two."""
+    data = _print("tile-print-regions", {"count": count}, text, setting, worker=worker, folder=folder)
+    return tuple(
+        Region(
+            ops=tuple(region["ops"]),
+            form=region["form"],
+            plans=tuple(Plan.from_json(plan) for plan in region["plans"]),
+        )
+        for region in data
+    )
+
+
+def _print(
+    name: str, options: dict[str, str | int], text: str, setting: Setting, *, worker: Worker, folder: Path
+) -> Any:
+    """Returns what a pass prints about a module at IREE's preprocessing phase, after its normalization."""
+    output = folder / "printed.json"
+    common = {"target": str(write_target(setting.target, folder)), "numerics": setting.numerics}
+    passes = pipeline(
+        pass_text(f"tilewright-{setting.target.backend}-normalize", common),
+        pass_text(name, {**common, **options, "output": str(output)}),
+    )
+    run_passes(worker, text, passes, from_iree=True)
+    return json.loads(output.read_text())
 
 
 def list_candidates(

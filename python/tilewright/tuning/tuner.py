@@ -1,26 +1,21 @@
-"""Times plans of every distinct subprogram on this machine and writes the best to the database.
+"""Times plans of a program on this machine and writes the best to the database.
 
-A subprogram's candidates are compiled in parallel and then timed one after another, while nothing else of ours runs.
-First, each is timed alone for a few bursts, and the result is stored at once. Then the fastest few and the unmeasured
-plan take turns, and the winner is a plan that is significantly faster than the unmeasured one. So a decision is never
-worse than none, and neither fusing nor not fusing is assumed to be better.
+There are two rounds of contests (`contest`). The first is about regions: parts of the program for which the plans of
+the search have different kernels (`regions`). The second is about every distinct subprogram of the plan that won: its
+tiles, its scopes, and whether it is one kernel. Candidates are compiled in parallel and then timed one after another,
+while nothing else of ours runs. First, each is timed alone for a few bursts, and the result is stored at once. Then the
+fastest few and the unmeasured plan take turns, and the winner is a plan that is significantly faster than the
+unmeasured one. So a decision is never worse than none, and neither fusing nor not fusing is assumed to be better.
 """
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
-import math
 import os
-import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 from tilewright.errors import CompileTimeoutError, PassError, ProgramError, TuningError, temporary_files
 from tilewright.frontends import Model, import_model
@@ -28,7 +23,6 @@ from tilewright.frontends.triangles import mark_triangles
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.flags import iree_flags as flags_for
 from tilewright.iree.versions import check_iree
-from tilewright.pipelines import pass_text, pipeline
 from tilewright.records.options import NumericsMode
 from tilewright.records.plan import Plan
 from tilewright.records.targets import Target, TargetChoice, resolve_targets
@@ -39,34 +33,22 @@ from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline, checked_timeout
 from tilewright.system.tuning_path import default_path
 from tilewright.system.workfolder import WorkFolder
-from tilewright.tuning.database import (
-    DamagedError,
-    Database,
-    Decision,
-    Measurement,
-    open_for_tuning,
-)
-from tilewright.tuning.deciding import decide
-from tilewright.tuning.service import run_passes
+from tilewright.tuning.contest import Compilers, Contest, Say, Session, by_hash, this_machine
+from tilewright.tuning.database import Decision, open_for_tuning
+from tilewright.tuning.regions import TunedRegion, tune_regions
 from tilewright.tuning.subprograms import (
     Planned,
+    Region,
     Setting,
     Subprogram,
-    cache_bytes,
-    list_candidates,
+    list_regions,
     list_subprograms,
-    write_target,
 )
-from tilewright.tuning.timer import Build, ProcessTimer, Timer, TimingError
+from tilewright.tuning.timer import ProcessTimer, Timer
 from tilewright.worker.process import Worker
 
 CANDIDATES = 20
-BURSTS = 4
-"""Bursts per candidate before the final."""
-_HOPELESS = 2.0
-"""A candidate whose first burst takes this many times the fastest candidate's time gets no further bursts."""
-_FINALISTS = 3
-_TURNS = 25
+_PLANS_OF_A_REGION = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +56,9 @@ class Step:
     """Progress of a tuning."""
 
     subprogram: int
+    """Number of the subprogram or region, from 1."""
     subprograms: int
+    """Number of all that are measured in this round."""
     name: str
     doing: str
     done: int = 0
@@ -99,7 +83,10 @@ class Tuned:
 class Tuning:
     """Results for a program's subprograms."""
 
+    regions: tuple[TunedRegion, ...]
+    """Regions in which the kernels of several plans were measured. Some are parts of others."""
     subprograms: tuple[Tuned, ...]
+    """Subprograms of the plan that won the regions."""
     database: Path
     threads: int
     notes: tuple[str, ...] = ()
@@ -112,7 +99,8 @@ class Tuning:
     @property
     def unmeasured_seconds(self) -> float:
         """Seconds of all kernels without tuning."""
-        return sum(tuned.count * tuned.decision.seconds / tuned.decision.ratio for tuned in self.subprograms)
+        saved = sum(r.taken * r.decision.seconds * (1 / r.decision.ratio - 1) for r in self.regions)
+        return saved + sum(t.count * t.decision.seconds / t.decision.ratio for t in self.subprograms)
 
 
 def tune(
@@ -152,36 +140,69 @@ def tune(
     choices = thread_choices(threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
     on_gpu = targets[0].backend == "cuda"
-    machine = _check_gpu(targets[0]) if on_gpu and timer is None else _machine()
+    machine = _check_gpu(targets[0]) if on_gpu and timer is None else this_machine()
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
             f"this machine lacks {', '.join(missing)} of target {targets[0].name}",
             hint="tune on a machine that can run the program",
         )
     kept, note = open_for_tuning(Path(database) if database is not None else default_path())
-    with kept, temporary_files(), WorkFolder("tune") as folder:
-        planned, setting = plan_program(
-            model, target, targets, choices, numerics, iree_flags, folder, timeout
-        )
-        run = _Run(
+    with kept, temporary_files(), WorkFolder("tune") as folder, ExitStack() as stack:
+        program = plan_program(model, target, targets, choices, numerics, iree_flags, folder, timeout)
+        session = Session(
             database=kept,
-            setting=setting,
+            setting=program.setting,
             folder=folder,
-            count=candidates,
-            jobs=jobs or available_cores(),
-            timeout=timeout,
-            timer=timer or ProcessTimer(folder, threads=setting.target.cores, on_gpu=on_gpu),
+            timer=timer or ProcessTimer(folder, threads=program.setting.target.cores, on_gpu=on_gpu),
             # A GPU's clock counts the launches, a processor's only the kernels.
-            launch_seconds=0.0 if on_gpu else setting.target.launch_seconds,
-            progress=progress or (lambda step: None),
+            launch_seconds=0.0 if on_gpu else program.setting.target.launch_seconds,
             machine=machine,
+            compilers=Compilers(folder, jobs=jobs or available_cores(), timeout=timeout, stack=stack),
         )
+        tell = progress or (lambda step: None)
+        regions: tuple[TunedRegion, ...] = ()
+        planned = program.planned
+        if planned.plan is not None:
+            found = program.regions(count=min(candidates, _PLANS_OF_A_REGION), folder=folder, timeout=timeout)
+            plan, regions = tune_regions(
+                session,
+                planned,
+                found,
+                is_legal=lambda plan: program.with_plan(plan, folder=folder, timeout=timeout) is not None,
+                say=lambda number, count, name: _say(tell, number, count, name),
+            )
+            planned = program.with_plan(plan, folder=folder, timeout=timeout) or planned
         return Tuning(
-            subprograms=run.tune(planned),
+            regions=regions,
+            subprograms=_tune_subprograms(session, planned, candidates, tell),
             database=kept.path,
-            threads=setting.target.cores,
+            threads=program.setting.target.cores,
             notes=(note,) if note else (),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program to tune, at IREE's preprocessing phase."""
+
+    text: str
+    planned: Planned
+    setting: Setting
+
+    def regions(self, *, count: int, folder: Path, timeout: float | None) -> tuple[Region, ...]:
+        """Returns the regions for which plans differ, each with at most `count` plans; none for a single plan."""
+        if count < 2:
+            return ()
+        with Worker(folder, deadline=Deadline(timeout)) as worker:
+            return list_regions(self.text, self.setting, count=count, worker=worker, folder=folder)
+
+    def with_plan(self, plan: Plan, *, folder: Path, timeout: float | None) -> Planned | None:
+        """Returns the program with another plan; None if that is illegal."""
+        with Worker(folder, deadline=Deadline(timeout)) as worker:
+            try:
+                return list_subprograms(self.text, self.setting, worker=worker, folder=folder, plan=plan)[0]
+            except (PassError, CompileTimeoutError):
+                return None
 
 
 def plan_program(
@@ -193,7 +214,7 @@ def plan_program(
     extra_flags: Sequence[str],
     folder: Path,
     timeout: float | None,
-) -> tuple[Planned, Setting]:
+) -> Program:
     """Plans the program as `compile` would, for the number of threads that `compile` would choose."""
     with Worker(folder, deadline=Deadline(timeout)) as worker:
         iree = IreeCompiler(worker)
@@ -207,249 +228,34 @@ def plan_program(
         if threads < choices[-1]:
             setting = Setting(target=resolve_targets(choice, threads=threads)[0], numerics=numerics)
             planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)
-    return planned, setting
+    return Program(text=front, planned=planned, setting=setting)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """State of the tuning of one program."""
-
-    database: Database
-    setting: Setting
-    folder: Path
-    count: int
-    jobs: int
-    timeout: float | None
-    timer: Timer
-    launch_seconds: float
-    """Seconds that a launch costs besides what the timer counts."""
-    progress: Progress
-    machine: str
-
-    def tune(self, planned: Planned) -> tuple[Tuned, ...]:
-        groups: dict[str, list[Subprogram]] = {}
-        for subprogram in planned.subprograms:
-            groups.setdefault(subprogram.form, []).append(subprogram)
-        tuned = []
-        with ExitStack() as stack:
-            compilers = _Compilers(self, stack)
-            for index, (form, members) in enumerate(groups.items()):
-                assert planned.plan is not None
-                name = planned.plan.kernels[members[0].kernel].name
-                one = _One(self, form, name, index, len(groups), compilers)
-                # The database is read again each time, because another process may have decided it in the meantime.
-                known = self._known(one.key)
-                decision = known or one.decide()
-                if decision is not None:
-                    tuned.append(Tuned(decision=decision, count=len(members), is_new=known is None))
-        return tuple(tuned)
-
-    def _known(self, key: str) -> Decision | None:
-        try:
-            return self.database.decision(key)
-        except DamagedError:
-            return None  # A new decision will replace the damaged row.
-
-
-class _One:
-    """Tuning of one subprogram."""
-
-    def __init__(
-        self, run: _Run, form: str, name: str, index: int, total: int, compilers: _Compilers
-    ) -> None:
-        self._run, self._form, self._name, self._compilers = run, form, name, compilers
-        self._index, self._total = index, total
-        self.key = run.setting.key(form)
-
-    def decide(self) -> Decision | None:
-        """Decides for a plan; returns None if nothing could be measured, so that the plan stays as it is."""
-        self._say("planning")
-        plans = {plan_hash(plan): plan for plan in self._compilers.candidates(self._form)}
-        if not plans:
-            return None
-        builds = self._build(plans)
-        with self._run.timer:
-            self._measure(builds)
-            return self._final(plans, builds)
-
-    def _build(self, plans: Mapping[str, Plan]) -> dict[str, Build]:
-        """Compiles the plans that have no time yet and those that will be in the final."""
-        known = self._run.database.measurements(self.key)
-        finalists = self._finalists(plans, known)
-        wanted = [name for name in plans if name not in known or name in finalists]
-        done = 0
-
-        def finished() -> None:
-            nonlocal done
-            done += 1
-            self._say("compiling", done, len(wanted))
-
-        self._say("compiling", 0, len(wanted))
-        builds: dict[str, Build] = {}
-        for name, result in self._compilers.build({n: plans[n] for n in wanted}, self._form, finished):
-            if isinstance(result, Build):
-                builds[name] = result
-            else:
-                self._keep(name, Measurement(seconds=None, problem=result))
-        return builds
-
-    def _measure(self, builds: Mapping[str, Build]) -> None:
-        known = self._run.database.measurements(self.key)
-        missing = [name for name in builds if name not in known]
-        quickest = min((m.seconds for m in known.values() if m.seconds), default=math.inf)
-        for done, name in enumerate(missing):
-            self._say("timing", done, len(missing))
-            try:
-                seconds = self._bursts(builds[name], quickest)
-            except TimingError as error:
-                self._keep(name, Measurement(seconds=None, problem=str(error)))
-            else:
-                quickest = min(quickest, seconds)
-                self._keep(name, Measurement(seconds=seconds))
-
-    def _bursts(self, build: Build, quickest: float) -> float:
-        """Returns the shortest of a few bursts, because disturbances only make a burst longer."""
-        seconds = self._time(build)
-        for _ in range(BURSTS - 1):
-            if seconds > _HOPELESS * quickest:
-                break
-            seconds = min(seconds, self._time(build))
-        return seconds
-
-    def _final(self, plans: Mapping[str, Plan], builds: dict[str, Build]) -> Decision | None:
-        """Times the fastest few and the unmeasured plan in turns."""
-        known = self._run.database.measurements(self.key)
-        unmeasured = next(iter(plans))
-        names = self._finalists(plans, known)
-        if unmeasured not in names:
-            return None  # The unmeasured plan does not run, so nothing can be compared with it.
-        late = {name: plans[name] for name in names if name not in builds}
-        for name, result in self._compilers.build(late, self._form, lambda: None):
-            if isinstance(result, Build):
-                builds[name] = result
-        self._say("timing the best", 0, _TURNS)
-        samples: dict[str, list[float]] = {name: [] for name in names if name in builds}
-        for turn in range(_TURNS):
-            for name in list(samples):
-                try:
-                    samples[name].append(self._time(builds[name]))
-                except TimingError as error:
-                    self._keep(name, Measurement(seconds=None, problem=str(error)))
-                    del samples[name]
-            self._say("timing the best", turn + 1, _TURNS)
-        if unmeasured not in samples:
-            return None
-        timed = [name for name in plans if name in known and known[name].seconds is not None]
-        decision = decide(
-            samples,
-            plans,
-            unmeasured=unmeasured,
-            key=self.key,
-            name=self._name,
-            target=self._run.setting.target.name,
-            candidates=len(timed),
-            machine=self._run.machine,
-            measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        )
-        self._run.database.keep_decision(decision)
-        return decision
-
-    def _time(self, build: Build) -> float:
-        """Returns the build's time plus the costs of its launches that the timer leaves out."""
-        return self._run.timer.seconds(build) + len(build.launches) * self._run.launch_seconds
-
-    @staticmethod
-    def _finalists(plans: Mapping[str, Plan], known: Mapping[str, Measurement]) -> list[str]:
-        """Returns the fastest of the timed plans, the fastest of the other kind (fused or not), and the unmeasured
-        plan."""
-        seconds = {name: known[name].seconds for name in plans if name in known and known[name].seconds}
-        order = sorted(seconds, key=lambda name: seconds[name] or 0.0)
-        fused = [name for name in order if len(plans[name].kernels) == 1]
-        cut = [name for name in order if len(plans[name].kernels) > 1]
-        unmeasured = [name for name in list(plans)[:1] if name in seconds]
-        return list(dict.fromkeys([*unmeasured, *order[:_FINALISTS], *fused[:1], *cut[:1]]))
-
-    def _keep(self, candidate: str, measurement: Measurement) -> None:
-        self._run.database.keep_measurement(self.key, candidate, measurement)
-
-    def _say(self, doing: str, done: int = 0, of: int = 0) -> None:
-        self._run.progress(
-            Step(
-                subprogram=self._index + 1,
-                subprograms=self._total,
-                name=self._name,
-                doing=doing,
-                done=done,
-                of=of,
+def _tune_subprograms(
+    session: Session, planned: Planned, candidates: int, progress: Progress
+) -> tuple[Tuned, ...]:
+    groups: dict[str, list[Subprogram]] = {}
+    for subprogram in planned.subprograms:
+        groups.setdefault(subprogram.form, []).append(subprogram)
+    tuned = []
+    for number, (form, members) in enumerate(groups.items(), start=1):
+        assert planned.plan is not None
+        name = planned.plan.kernels[members[0].kernel].name
+        key = session.setting.key(form)
+        known = session.known(key)
+        decision = known
+        if decision is None:
+            say = _say(progress, number, len(groups), name)
+            say("planning", 0, 0)
+            plans = by_hash(session.compilers.candidates(form, session.setting, candidates))
+            cut = frozenset(own for own, plan in plans.items() if len(plan.kernels) > 1)
+            contest = Contest(
+                session=session, form=form, key=key, name=name, plans=plans, unfused=cut, say=say
             )
-        )
-
-
-class _Compilers:
-    """Worker processes, each with a folder; a task takes a free one."""
-
-    def __init__(self, run: _Run, stack: ExitStack) -> None:
-        self._run = run
-        self._free: SimpleQueue[tuple[Worker, Path]] = SimpleQueue()
-        for job in range(run.jobs):
-            own = run.folder / f"job{job}"
-            own.mkdir()
-            self._free.put((stack.enter_context(Worker(own)), own))
-        # This is entered last, so that it ends before the workers that its threads use.
-        self._threads = stack.enter_context(ThreadPoolExecutor(max_workers=run.jobs))
-
-    def candidates(self, form: str) -> Sequence[Plan]:
-        worker, folder = self._free.get()
-        worker.deadline = Deadline(self._run.timeout)
-        try:
-            return list_candidates(
-                form, self._run.setting, count=self._run.count, worker=worker, folder=folder
-            )
-        except (PassError, CompileTimeoutError):
-            return []  # A subprogram that cannot be planned alone as in the whole program keeps its plan.
-        finally:
-            self._free.put((worker, folder))
-
-    def build(
-        self, plans: Mapping[str, Plan], form: str, finished: Callable[[], None]
-    ) -> list[tuple[str, Build | str]]:
-        """Compiles every plan; returns its build, or the reason why there is none."""
-
-        def task(item: tuple[str, Plan]) -> tuple[str, Build | str]:
-            worker, own = self._free.get()
-            worker.deadline = Deadline(self._run.timeout)
-            try:
-                return item[0], self._compile(item[0], item[1], form, worker)
-            except (PassError, CompileTimeoutError) as error:
-                return item[0], error.message
-            finally:
-                self._free.put((worker, own))
-                finished()
-
-        return list(self._threads.map(task, plans.items()))
-
-    def _compile(self, name: str, plan: Plan, form: str, worker: Worker) -> Build:
-        setting = self._run.setting
-        folder = self._run.folder / f"{setting.key(form)[:16]}-{name[:16]}"
-        folder.mkdir(exist_ok=True)
-        plan.save(folder / "plan.json")
-        launches = run_passes(worker, form, compiling(setting, folder))
-        evicts = cache_bytes(setting.target) if setting.streams_weights else 0
-        return Build(folder=folder, launches=launches, candidate=name, evicts_bytes=evicts)
-
-
-def compiling(setting: Setting, folder: Path) -> str:
-    """Returns the pipeline that compiles the plan in a folder to kernels there, as `Build` has them."""
-    target = str(write_target(setting.target, folder))
-    options = {"target": target, "numerics": setting.numerics, "plan-in": str(folder / "plan.json")}
-    if setting.target.backend == "cpu":
-        files = {"object-path": str(folder / "kernels.o"), "manifest": str(folder / "manifest.json")}
-        return pipeline(pass_text("tilewright-cpu-subprogram", {**options, **files}))
-    return pipeline(
-        pass_text("tilewright-cuda-subprogram", options),
-        pass_text("tile-print-launches", {"output": str(folder / "launches.json")}),
-        pass_text("tile-emit-ptx", {"target": target, "path": str(folder / "kernels.ptx")}),
-    )
+            decision = contest.decide()
+        if decision is not None:
+            tuned.append(Tuned(decision=decision, count=len(members), is_new=known is None))
+    return tuple(tuned)
 
 
 def _check_gpu(target: Target) -> str:
@@ -472,14 +278,10 @@ def _check_gpu(target: Target) -> str:
     return f"{gpu.name}, driver {gpu.driver}"
 
 
-def plan_hash(plan: Plan) -> str:
-    """Returns a hash that is equal for plans that are carried out alike."""
-    return hashlib.sha256(json.dumps(plan.to_json(), sort_keys=True).encode()).hexdigest()
+def _say(progress: Progress, number: int, count: int, name: str) -> Say:
+    """Returns the function that is told of the progress on one subprogram or region."""
 
+    def say(doing: str, done: int, of: int) -> None:
+        progress(Step(subprogram=number, subprograms=count, name=name, doing=doing, done=done, of=of))
 
-def _machine() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return say
