@@ -2,6 +2,7 @@
 #include "passes/plan/fusion/GroupingPolicy.h"
 #include "test/unit/RandomGraph.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 using namespace mlir;
@@ -40,6 +41,7 @@ TEST_F(UnifiedTest, is_near_the_exhaustive_optimum) {
   for (const char *name : {"x86-64-avx512", "cuda:h200"}) {
     target = llvm::cantFail(lookupTarget(name));
     unsigned equal = 0, graphs = 0;
+    double worst = 1;
     for (unsigned seed = 0; seed < numGraphs(); ++seed) {
       std::string source = RandomGraph(seed).source();
       TensorGraph graph = parse(source);
@@ -49,8 +51,11 @@ TEST_F(UnifiedTest, is_near_the_exhaustive_optimum) {
       EXPECT_LE(found, best * kWorst) << name << " " << seed << source;
       EXPECT_GE(found, best * (1 - kTie)) << name << " " << seed << source;
       equal += found <= best * (1 + kTie);
+      worst = std::max(worst, found / best);
       ++graphs;
     }
+    std::printf("%s: unified equals the best partition on %u of %u graphs, and is at most %.2f%% above it\n", name, equal,
+                graphs, 100 * (worst - 1));
     EXPECT_GE(equal, kLeastEqual * graphs) << name;
   }
 }
