@@ -31,7 +31,7 @@ from tilewright.cli.group import (
     timeout,
 )
 from tilewright.cli.model import compile_model, open_model, plan_argument
-from tilewright.cli.policies import explain_policies
+from tilewright.cli.policies import explain_edges, explain_policies
 from tilewright.cli.run import arrays, print_outputs, run_comparison, run_simulated, save_outputs
 from tilewright.cli.simulate import simulate
 from tilewright.cli.tune import tune, tuning
@@ -426,17 +426,33 @@ def check(
 @renamed("--format", "--json")
 @click.option("-v", "--verbose", is_flag=True, help="Show reshapes, layouts of weights and all edges, too.")
 @click.option(
+    "--edges",
+    is_flag=True,
+    help="Show the best other scope of each edge, and what would flip the choice, instead.",
+)
+@click.option(
     "-o", "--output", default="-", metavar="FILE", help="Path of the report; '-' is stdout (default)."
 )
 @functools.partial(_compiling, more_policies=("all",))
 def explain(
-    model: str, as_json: bool, verbose: bool, output: str, policy: str, target: str, options: CompileOptions
+    model: str,
+    as_json: bool,
+    verbose: bool,
+    edges: bool,
+    output: str,
+    policy: str,
+    target: str,
+    options: CompileOptions,
 ) -> None:
     """Explain what MODEL (ONNX, MLIR or a compiled .vmfb) became: kernels, why not fewer, and what is left to IREE.
 
     With `--policy all`, compare the plans of all policies instead.
     """
-    if policy == "all":
+    if edges and policy == "all":
+        raise click.UsageError("--edges is about the plan of one policy")
+    if edges:
+        text = explain_edges(model, target, options, as_json=as_json, verbose=verbose)
+    elif policy == "all":
         text = explain_policies(model, target, options, as_json)
     else:
         program = open_model(model, target, options)

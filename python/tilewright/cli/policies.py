@@ -1,4 +1,4 @@
-"""`tilewright explain --policy all`."""
+"""`tilewright explain --policy all` and `tilewright explain --edges`."""
 
 from __future__ import annotations
 
@@ -15,3 +15,12 @@ def explain_policies(model: str, target: str, options: CompileOptions, as_json: 
 
     plans = compare_policies(model_argument(model), target, options)
     return json.dumps([plan.to_json() for plan in plans], indent=2) if as_json else table(plans)
+
+
+def explain_edges(model: str, target: str, options: CompileOptions, *, as_json: bool, verbose: bool) -> str:
+    """Returns the choices of a policy for all edges of a model, as text or JSON."""
+    refuse_compiled(model, "the other scopes of a compiled program's edges are not known")
+    from tilewright.api.edges import choices_json, choices_text, explain_choices
+
+    edges = explain_choices(model_argument(model), target, options)
+    return json.dumps(choices_json(edges), indent=2) if as_json else choices_text(edges, verbose=verbose)
