@@ -110,6 +110,25 @@ func.func @independent(%x: tensor<37xf32>, %y: tensor<53xf32>) -> (tensor<37xf32
   EXPECT_EQ(plan.kernels[0].groups.size(), 2u);
 }
 
+// Figure 5 on a GPU: the greedy planner packs only what is small.
+TEST_F(PoliciesTest, fusionstitching_packs_remote_patterns_that_greedy_does_not) {
+  target = llvm::cantFail(lookupTarget("cuda:h200"));
+  TensorGraph graph = parse(R"(
+func.func @remote(%x: tensor<512x256xf32>, %y: tensor<512x256xf32>) -> (tensor<512x256xf32>, tensor<512x256xf32>, tensor<512x256xf32>, tensor<512x256xf32>) {
+  %e = tensor.empty() : tensor<512x256xf32>
+  %r = arith.constant dense<0.0> : tensor<512xf32>
+  %a = linalg.abs ins(%y : tensor<512x256xf32>) outs(%e : tensor<512x256xf32>) -> tensor<512x256xf32>
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<512x256xf32>) outs(%r : tensor<512xf32>) dimensions = [1]
+  %b = linalg.broadcast ins(%s : tensor<512xf32>) outs(%e : tensor<512x256xf32>) dimensions = [1]
+  %c = linalg.sub ins(%y, %b : tensor<512x256xf32>, tensor<512x256xf32>) outs(%e : tensor<512x256xf32>) -> tensor<512x256xf32>
+  %q = linalg.mul ins(%y, %y : tensor<512x256xf32>, tensor<512x256xf32>) outs(%e : tensor<512x256xf32>) -> tensor<512x256xf32>
+  %n = linalg.negf ins(%x : tensor<512x256xf32>) outs(%e : tensor<512x256xf32>) -> tensor<512x256xf32>
+  return %a, %c, %q, %n : tensor<512x256xf32>, tensor<512x256xf32>, tensor<512x256xf32>, tensor<512x256xf32>
+})");
+  EXPECT_EQ(planBy("fusionstitching", graph).kernels.size(), 1u);
+  EXPECT_EQ(planBy("greedy", graph).kernels.size(), 2u);
+}
+
 // Figure 1: a norm of rows is one kernel, where XLA's rules cut it behind each reduction.
 TEST_F(PoliciesTest, fusionstitching_stitches_what_xla_cuts) {
   TensorGraph graph = parse(softmaxSource);
@@ -274,6 +293,32 @@ func.func @shuffle(%x: tensor<28x28x58xf32>, %y: tensor<28x28x58xf32>) -> (tenso
     bytes += term.name == "bytes" ? term.value : 0;
   EXPECT_EQ(bytes, 4 * 28 * 28 * 58 * 4);
   EXPECT_EQ(planBy("unfused", graph).kernels.size(), 6u);
+}
+
+// Figure 12: attention of one token. On a CPU the greedy planner keeps everything in one kernel, which is predicted slower;
+// this policy's plan is the best partition.
+TEST_F(PoliciesTest, powerfusion_plans_attention_of_one_token_best) {
+  TensorGraph graph = parse(R"(
+func.func @decode(%q: tensor<12x1x64xf32>, %k: tensor<12x64x1024xf32>, %v: tensor<12x1024x64xf32>) -> tensor<12x1x64xf32> {
+  %zero = arith.constant dense<0.0> : tensor<12x1xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<12x1xf32>
+  %e = tensor.empty() : tensor<12x1x1024xf32>
+  %z = arith.constant dense<0.0> : tensor<12x1x1024xf32>
+  %zo = arith.constant dense<0.0> : tensor<12x1x64xf32>
+  %x = linalg.batch_matmul ins(%q, %k : tensor<12x1x64xf32>, tensor<12x64x1024xf32>) outs(%z : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
+  %m = linalg.reduce { arith.maximumf } ins(%x : tensor<12x1x1024xf32>) outs(%low : tensor<12x1xf32>) dimensions = [2]
+  %mb = linalg.broadcast ins(%m : tensor<12x1xf32>) outs(%e : tensor<12x1x1024xf32>) dimensions = [2]
+  %d = linalg.sub ins(%x, %mb : tensor<12x1x1024xf32>, tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
+  %p = linalg.exp ins(%d : tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<12x1x1024xf32>) outs(%zero : tensor<12x1xf32>) dimensions = [2]
+  %sb = linalg.broadcast ins(%s : tensor<12x1xf32>) outs(%e : tensor<12x1x1024xf32>) dimensions = [2]
+  %y = linalg.div ins(%p, %sb : tensor<12x1x1024xf32>, tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
+  %o = linalg.batch_matmul ins(%y, %v : tensor<12x1x1024xf32>, tensor<12x1024x64xf32>) outs(%zo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
+  return %o : tensor<12x1x64xf32>
+})");
+  Plan plan = planBy("powerfusion", graph), best = planBy("exhaustive", graph), greedy = planBy("greedy", graph);
+  EXPECT_EQ(*plannedSeconds(graph, plan), *plannedSeconds(graph, best));
+  EXPECT_GT(*plannedSeconds(graph, greedy), *plannedSeconds(graph, best));
 }
 
 // Section 6, figure 8: a sigmoid and a sum.
