@@ -6,7 +6,8 @@
 Predictions need no machine of the target. With `--measure`, the programs of the policies in `--measured` run in turn on
 this machine, one call after another, and the time of a policy is the median of its rounds; a round is the fastest of
 some calls. Below the table are the geometric mean of the times of `unified` to those of `greedy`, the error of the
-predictions, and memory-intensive kernels as in FusionStitching's table 2.
+predictions, and memory-intensive kernels as in FusionStitching's table 2. `--papers` adds tables shaped like those of
+the papers, each beside the paper's own figures (benchmarks/papers.py).
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from tilewright.reference.oracle import random_inputs
 from tilewright.system.cores import available_cores
 from tilewright.tuning.paired import Interval, paired_ratio
 
-from benchmarks import machine
+from benchmarks import machine, papers
 from benchmarks.client import ROOT
 from benchmarks.suites import DTYPES, SUITES, select
 
 _CALL_SECONDS = 0.2
 """Seconds of calls in a round of one policy."""
+_TIE = 1e-4
+"""Predicted times differ if they do so by more than this part (PlanScore.h)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,9 @@ class Row:
 
 def main(arguments: Sequence[str]) -> int:
     options = _parse(arguments)
+    if options.read is not None:
+        print(_read(options.read))
+        return 0
     workloads = select([options.suite], dtypes=[options.dtype], pattern=options.workloads)
     if not workloads:
         print(f"error: no workload of {options.suite} is called '{options.workloads}'", file=sys.stderr)
@@ -79,7 +85,20 @@ def main(arguments: Sequence[str]) -> int:
         rows.append(row)
         print(f"{len(rows)}/{len(workloads)}: {workload.name} {row.error}", file=sys.stderr, flush=True)
         _write(rows, options)
-    print(to_markdown(rows))
+    text = to_markdown(rows)
+    if options.papers:
+        evidence = papers.gather(
+            [
+                (row.workload, workload.build, row.plans)
+                for row, workload in zip(rows, workloads, strict=True)
+                if row.plans
+            ],
+            options.target,
+            _compile_options(options),
+        )
+        _write(rows, options, evidence.to_json())
+        text = f"{text}\n\n{papers.tables(evidence)}"
+    print(text)
     return int(any(row.error for row in rows))
 
 
@@ -95,7 +114,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--measured", default=",".join(get_args(Policy)), help="policies, separated by commas"
     )
+    parser.add_argument("--papers", action="store_true", help="add tables shaped like those of the papers")
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--from",
+        dest="read",
+        type=Path,
+        help="print the tables of a file that --json wrote, and plan nothing",
+    )
     options = parser.parse_args(arguments)
     unknown = set(options.measured.split(",")) - set(get_args(Policy))
     if unknown:
@@ -104,13 +130,16 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _row(name: str, model: onnx.ModelProto, options: argparse.Namespace) -> Row:
-    own = CompileOptions(threads=options.threads, plan_seconds=options.plan_seconds, tuning=None, cache=None)
     try:
-        plans = compare_policies(model, options.target, own)
+        plans = compare_policies(model, options.target, _compile_options(options))
         rounds = _measure(model, plans, options) if options.measure else {}
     except TilewrightError as error:
         return Row(workload=name, dtype=options.dtype, error=str(error).splitlines()[0])
     return Row(workload=name, dtype=options.dtype, plans=plans, rounds=rounds)
+
+
+def _compile_options(options: argparse.Namespace) -> CompileOptions:
+    return CompileOptions(threads=options.threads, plan_seconds=options.plan_seconds, tuning=None, cache=None)
 
 
 def _measure(
@@ -143,15 +172,17 @@ def _measure(
     return rounds
 
 
-def _write(rows: Sequence[Row], options: argparse.Namespace) -> None:
+def _write(rows: Sequence[Row], options: argparse.Namespace, evidence: dict[str, Any] | None = None) -> None:
     if options.json is None:
         return
     report = {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
         "command": shlex.join(["benchmarks/run.py", *sys.argv[1:]]),
         "tilewright": machine.revision(ROOT),
+        "machine": machine.describe(),
         "target": options.target,
         "threads": options.threads,
+        **({"papers": evidence} if evidence else {}),
         "rows": [row.to_json() for row in rows],
     }
     options.json.write_text(json.dumps(report, indent=1) + "\n")
@@ -173,6 +204,19 @@ def to_markdown(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "", *_summary(rows)])
 
 
+def _read(path: Path) -> str:
+    """Returns the tables of a report."""
+    report = json.loads(path.read_text())
+    rows = [
+        Row(**{**row, "plans": tuple(PolicyPlan(**plan) for plan in row["plans"])}) for row in report["rows"]
+    ]
+    text = to_markdown(rows)
+    if "papers" in report:
+        evidence = papers.evidence_of(report, {row.workload: row.plans for row in rows if row.plans})
+        text = f"{text}\n\n{papers.tables(evidence)}"
+    return text
+
+
 def _cell(plan: PolicyPlan | None, rounds: Sequence[float] | None) -> str:
     if plan is None or plan.seconds is None:
         return ""
@@ -183,6 +227,7 @@ def _cell(plan: PolicyPlan | None, rounds: Sequence[float] | None) -> str:
 def _summary(rows: Sequence[Row]) -> list[str]:
     lines = [
         *_predicted_gain(rows),
+        *_below_seeds(rows),
         *_measured_gain(rows),
         *_accuracy(rows),
         *_memory_intensive(rows, "kernels", "xla"),
@@ -200,6 +245,28 @@ def _predicted_gain(rows: Sequence[Row]) -> list[str]:
         return []
     return [
         f"predicted, unified / greedy: {statistics.geometric_mean(ratios):.3f} over {len(ratios)} workloads"
+    ]
+
+
+def _below_seeds(rows: Sequence[Row]) -> list[str]:
+    """Returns for which workloads `unified` is predicted to take less time than every policy that it starts from."""
+    below: list[str] = []
+    equal: list[str] = []
+    for row in rows:
+        unified = row.plan("unified")
+        seeds = [
+            plan.seconds
+            for plan in row.plans
+            if plan.policy not in ("unified", "exhaustive") and plan.seconds is not None
+        ]
+        if unified is None or unified.seconds is None or not seeds:
+            continue
+        (below if unified.seconds < min(seeds) * (1 - _TIE) else equal).append(row.workload)
+    if not below and not equal:
+        return []
+    return [
+        f"unified is strictly below its best seed for {len(below)} of {len(below) + len(equal)} workloads; equal to it "
+        f"for {', '.join(equal) or 'none'}"
     ]
 
 
