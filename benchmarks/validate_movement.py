@@ -226,9 +226,8 @@ def _chains_text(chains: Sequence[ChainMovement], facts: dict[str, Any]) -> str:
         "",
         _where(facts),
         "",
-        f"Chains of Tables IV and V, f32, planned for {facts['target']} and two threads, through the caches of one core, "
-        "from cold caches,",
-        "all batches. MB between levels, both ways. Kernels: whole chain, and separate operators.",
+        f"Chains of Tables IV and V, f32, planned for {facts['target']} and two threads, through the caches of one",
+        "core, from cold caches, all batches. MB between levels, both ways. Kernels: whole chain, and separate ones.",
         "Predicted bytes are those of the plan of the whole chain.",
         "",
         "| chain | kernels | L1-L2 | L2-L3 | L3-DRAM | predicted L1-L2 | L2-L3 | L3-DRAM "
