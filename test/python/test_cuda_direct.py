@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -209,6 +212,25 @@ def test_on_a_part_of_a_gpu_it_is_compiled_without_barriers(
     placed.driver.learn(tmp_path / "without")
     placed.check(placed.program(*placed.inputs))
     assert placed.driver.counts["cuLaunchCooperativeKernel"] == 0
+
+
+def test_what_lives_until_the_process_ends_says_nothing() -> None:
+    code = """
+from stand_in_cuda import StandInCuda
+from tilewright.runtime.cuda import Cuda
+cuda = Cuda(StandInCuda())
+kept = [cuda.allocate(8), cuda.stream(), cuda.event()]
+"""
+    folder = str(Path(__file__).parent)
+    search = os.pathsep.join([folder, *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": search},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_programs_for_processors_take_no_tensors_on_a_gpu(program: tilewright.Program, x: np.ndarray) -> None:

@@ -7,6 +7,7 @@ C type that the driver expects, so that a fake library in tests receives what th
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from dataclasses import dataclass
@@ -122,6 +123,10 @@ class Cuda(CudaDriver):
     def multiprocessors(self) -> int:
         return self._attribute(_MULTIPROCESSORS)
 
+    def _release_with(self, owner: object, function: str, handle: Any) -> None:
+        """Gives something back when the object that owns it ends. The end of the process does that by itself."""
+        weakref.finalize(owner, self._release, function, handle).atexit = False
+
     def _release(self, function: str, handle: Any) -> None:
         """Gives something back, in whatever thread its last user ends. It does not raise: after a fault the context is
         gone, and with it everything in it."""
@@ -193,6 +198,7 @@ class Buffer:
 
     def __init__(self, cuda: Cuda, pointer: int, size: int) -> None:
         self._cuda, self.pointer, self.size = cuda, pointer, size
+        cuda._release_with(self, "cuMemFree_v2", c_uint64(pointer))
 
     def fill(self, byte: int) -> None:
         """Sets every byte to `byte`, in the order of launches."""
@@ -206,9 +212,6 @@ class Buffer:
         """Returns the content as an array with the type and shape of `like`."""
         return self._cuda.read_at(self.pointer, np.empty_like(like))
 
-    def __del__(self) -> None:
-        self._cuda._release("cuMemFree_v2", c_uint64(self.pointer))
-
 
 class CudaStream:
     """An order of launches of its own."""
@@ -217,6 +220,7 @@ class CudaStream:
         handle = c_void_p()
         cuda._call("cuStreamCreate", byref(handle), c_uint(_NON_BLOCKING_STREAM))
         self._cuda, self.handle = cuda, handle.value or 0
+        cuda._release_with(self, "cuStreamDestroy_v2", handle)
 
     def synchronize(self) -> None:
         """Waits for all launches on the stream; raises `CudaError` if one of them failed."""
@@ -236,18 +240,13 @@ class CudaStream:
             self._cuda._call("cuGraphDestroy", graph)
         return CudaGraph(self._cuda, made.value or 0)
 
-    def __del__(self) -> None:
-        self._cuda._release("cuStreamDestroy_v2", c_void_p(self.handle))
-
 
 class CudaGraph:
     """Launches that the driver makes at once."""
 
     def __init__(self, cuda: Cuda, handle: int) -> None:
-        self._cuda, self.handle = cuda, handle
-
-    def __del__(self) -> None:
-        self._cuda._release("cuGraphExecDestroy", c_void_p(self.handle))
+        self.handle = handle
+        cuda._release_with(self, "cuGraphExecDestroy", c_void_p(handle))
 
 
 class CudaModule:
@@ -255,6 +254,7 @@ class CudaModule:
 
     def __init__(self, cuda: Cuda, handle: c_void_p) -> None:
         self._cuda, self._handle = cuda, handle
+        cuda._release_with(self, "cuModuleUnload", handle)
 
     def kernel(self, name: str, *, dynamic_shared_bytes: int = 0) -> CudaKernel:
         """Returns the kernel with this name."""
@@ -265,9 +265,6 @@ class CudaModule:
                 "cuFuncSetAttribute", function, c_int(_DYNAMIC_SHARED_BYTES), c_int(dynamic_shared_bytes)
             )
         return CudaKernel(self, function, dynamic_shared_bytes)
-
-    def __del__(self) -> None:
-        self._cuda._release("cuModuleUnload", self._handle)
 
 
 class CudaKernel:
@@ -331,6 +328,7 @@ class CudaEvent:
     def __init__(self, cuda: Cuda, *, is_timed: bool) -> None:
         self._cuda, self._handle = cuda, c_void_p()
         cuda._call("cuEventCreate", byref(self._handle), c_uint(0 if is_timed else _EVENT_WITHOUT_TIME))
+        cuda._release_with(self, "cuEventDestroy_v2", self._handle)
 
     @property
     def handle(self) -> int:
@@ -349,9 +347,6 @@ class CudaEvent:
         milliseconds = c_float()
         self._cuda._call("cuEventElapsedTime", byref(milliseconds), earlier._handle, self._handle)
         return milliseconds.value * 1e-3
-
-    def __del__(self) -> None:
-        self._cuda._release("cuEventDestroy_v2", self._handle)
 
 
 def open_driver() -> Any:
