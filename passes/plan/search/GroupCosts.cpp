@@ -2,9 +2,14 @@
 
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/search/KernelLimits.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tilewright;
+
+/// Contractions from which on the time to plan a group grows with their number: each has its block planned for every
+/// tiling of the group.
+static constexpr int64_t kFewContractions = 4;
 
 const CostedGroup &GroupCosts::of(const ExprSet &set) {
   auto found = known.find(set);
@@ -19,8 +24,9 @@ void GroupCosts::predict(CostedGroup &group) {
   const TensorGraph &graph = problem.graph;
   auto exprOf = [&](unsigned expr) -> const TensorExpr & { return graph.exprs()[expr]; };
   group.isView = llvm::all_of(group.exprs, [&](unsigned expr) { return isView(exprOf(expr)); });
-  group.contracts =
-      llvm::any_of(group.exprs, [&](unsigned expr) { return exprOf(expr).kind == ExprKind::contraction; });
+  int64_t contractions =
+      llvm::count_if(group.exprs, [&](unsigned expr) { return exprOf(expr).kind == ExprKind::contraction; });
+  group.contracts = contractions > 0;
   auto decline = [&](Declined why) {
     group.seconds = std::numeric_limits<double>::infinity();
     group.why = std::move(why);
@@ -33,7 +39,7 @@ void GroupCosts::predict(CostedGroup &group) {
     return decline(std::move(*why));
   EqualGroup equal = planEqualGroup(problem, group.exprs);
   if (signatures.insert(equal.signature).second)
-    planned += group.exprs.size();
+    planned += group.exprs.size() * llvm::divideCeil(std::max<int64_t>(1, contractions), kFewContractions);
   if (!equal.planned)
     return decline(equal.planned.why());
   const Prediction &predicted = equal.planned->predicted;

@@ -38,9 +38,9 @@ public:
   /// Returns the group of these expressions. It does not look at ops outside the set that stand between them.
   const CostedGroup &of(const ExprSet &set);
 
-  /// Returns the number of expressions in all groups that were asked for, equal groups counted once. Planning takes
-  /// time in proportion to it. It does not depend on what the memo knew before, so searches that end at a number are
-  /// deterministic.
+  /// Returns the number of expressions in all groups that were asked for, equal groups counted once, and those of groups
+  /// with many contractions several times. Planning takes time in proportion to it. It does not depend on what the memo
+  /// knew before, so searches that end at a number are deterministic.
   size_t numPlanned() const { return planned; }
 
 private:
