@@ -72,9 +72,10 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     rows with the weights, and an addition of the convolution's start. Zero points
     of quantized bytes are subtracted first, for `tile-lower-quantized-matmul`.
     Readers of the result keep its channels innermost, up to a convolution, a reshape
-    or a result of the function. A transposed convolution whose stride is the size
-    of its window becomes one with windows of one point, whose results are moved to
-    their places.
+    of dims that lie apart in this layout, or a result of the function. Groups of
+    many filters are batches of the contraction. A transposed convolution becomes one
+    over the image without zeros between its points: results that cover the same
+    points are further filters, which are moved to their places.
 
     A depthwise convolution becomes products and a reduction, and a pool becomes the
     windows and a reduction. So does a contraction that leaves vector lanes empty:
