@@ -239,6 +239,8 @@ _TOOLS = {
 def _problem(line: str) -> str:
     """Returns what is wrong with a command, or "" if it could run."""
     words = shlex.split(line, comments=True)
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
     if not words:
         return ""
     words = words[words.index("&&") + 1 :] if words[0] == "cd" and "&&" in words else words

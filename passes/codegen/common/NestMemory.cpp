@@ -121,13 +121,15 @@ bool NestMemory::readsWindows(AffineMap map) {
 
 void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {
   int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
-  if (dim < 0 || threads || !leavesMemoryIdle || readsWindows(load.getMap()))
+  int64_t bytes = tileBytes(load.getMap(), element);
+  // What fills a cache is evicted before the next tile reads it.
+  if (dim < 0 || threads || !leavesMemoryIdle || readsWindows(load.getMap()) || bytes > shape.outerBytes / 2)
     return;
   Value here = indices[dim];
   indices[dim] = add(here, compute.getSizes()[dim]);
   SmallVector<Value> at = scalarIndices(load.getMap());
   indices[dim] = here;
-  unsigned locality = tileBytes(load.getMap(), element) <= shape.cacheBytes / 4 ? 3 : 2;
+  unsigned locality = bytes <= shape.cacheBytes / 4 ? 3 : 2;
   prefetchLanes(memory, element, at, /*forWrite=*/false, locality);
 }
 

@@ -40,6 +40,7 @@ VectorShape shapeFor(const Target &target) {
   for (const MemoryLevel &level : llvm::reverse(target.levels))
     if (level.space == Space::block)
       shape.cacheBytes = level.capacityBytes;
+  shape.outerBytes = target.level(Space::block).capacityBytes;
   return shape;
 }
 

@@ -36,6 +36,38 @@ tile.program @asks_for_the_next_row outputs 1 {
 // -----
 
 #id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
+#column = affine_map<(d0, d1)[s0, s1] -> (d1 - s1)>
+
+// A tile of 1 MB would be evicted before it is read, because a core's cache is no larger.
+// CHECK-LABEL: func.func @asks_for_no_tile_that_fills_a_cache
+// CHECK-NOT: memref.prefetch {{.*}} read
+// CHECK:     return
+tile.program @asks_for_no_tile_that_fills_a_cache outputs 1 {
+^bb0(%x: !tile.slice<1024x1024xf32, global>, %y: !tile.slice<1024xf32, global>):
+  tile.parallel [1024] tiles [256] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    %sum = tile.alloc at 0 : !tile.slice<256xf32, block>
+    tile.compute [1024, 1024] sizes [1024, 256] offsets [1] (%i) vector 1 reduce [0]
+        into (%sum : !tile.slice<256xf32, block>) at [#column] inits [0.0 : f32] kinds ["add"] {
+    ^bb0(%acc: f32):
+      %v = tile.load %x at #id : !tile.slice<1024x1024xf32, global> -> f32
+      %n = arith.addf %v, %acc : f32
+      tile.yield %n : f32
+    }
+    tile.sync <block>
+    tile.compute [1024] sizes [256] offsets [0] (%i) vector 0 reduce [] {
+      %v = tile.load %sum at affine_map<(d0)[s0] -> (d0 - s0)> : !tile.slice<256xf32, block> -> f32
+      tile.store %v, %y at affine_map<(d0)[s0] -> (d0)> : f32, !tile.slice<1024xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
+#id = affine_map<(d0, d1)[s0, s1] -> (d0, d1)>
 
 // Streaming stores bypass the caches if every vector fills registers; they store one register at a time, and the kernel
 // waits for all of them at its end.
