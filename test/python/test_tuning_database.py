@@ -62,6 +62,27 @@ def _newer(path: Path) -> None:
         raw.execute("PRAGMA user_version = 99")
 
 
+def _without_regions(path: Path) -> None:
+    """Writes a database of version 1, with the decision that a database of this version has for the key `old`."""
+    with Database(path) as kept:
+        kept.keep_decision(decision("old"))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("ALTER TABLE decisions DROP COLUMN region_ops")
+        raw.execute("DROP TABLE programs")
+        raw.execute("PRAGMA user_version = 1")
+
+
+# Decisions survive an update of the compiler.
+def test_a_database_without_regions_is_brought_up_to_date(tmp_path: Path) -> None:
+    _without_regions(tmp_path / "db")
+    with Database(tmp_path / "db") as kept:
+        assert kept.decisions() == [decision("old")]
+        assert kept.programs() == []
+    with Database(tmp_path / "db") as kept:
+        kept.keep_decision(decision("new"))
+        assert {own.key for own in kept.decisions()} == {"old", "new"}
+
+
 # A broken database makes programs slower and a note, and no error.
 @pytest.mark.parametrize(
     ("make", "reason"),

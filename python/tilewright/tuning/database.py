@@ -26,7 +26,7 @@ from tilewright.records.report import Measured
 from tilewright.system.outputs import refuse_special
 
 _APPLICATION = 0x54574C54  # "TWLT", SQLite's application id of our databases
-_VERSION = 2
+_VERSION, _WITHOUT_REGIONS = 2, 1
 _WAIT_SECONDS = 10.0
 
 _SCHEMA = """
@@ -139,6 +139,8 @@ class Database:
             run("COMMIT")
         if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise TuningError("is not a tuning database", where=str(self.path), hint="name another file")
+        if run("PRAGMA user_version").fetchone()[0] == _WITHOUT_REGIONS:
+            self._add_regions()
         version = run("PRAGMA user_version").fetchone()[0]
         if version != _VERSION:
             raise TuningError(
@@ -146,6 +148,22 @@ class Database:
                 where=str(self.path),
                 hint="name another file",
             )
+
+    def _add_regions(self) -> None:
+        """Brings a database that knows subprograms alone to this version."""
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        try:
+            # Another process may have been first.
+            if run("PRAGMA user_version").fetchone()[0] == _WITHOUT_REGIONS:
+                run("ALTER TABLE decisions ADD COLUMN region_ops INTEGER NOT NULL DEFAULT 0")
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    run(statement)
+                run(f"PRAGMA user_version = {_VERSION}")
+        except BaseException:
+            run("ROLLBACK")
+            raise
+        run("COMMIT")
 
     def check(self) -> None:
         """Raises `DamagedError` if pages of the file are lost or out of order, which opening it may not notice."""
