@@ -122,7 +122,7 @@ bool NestMemory::readsWindows(AffineMap map) {
 void NestMemory::prefetchNextTile(LoadOp load, Value memory, Type element) {
   int64_t dim = load.getSlice().getType().getSpace() == Space::global ? fastestWalkedDim(load.getMap()) : -1;
   int64_t bytes = tileBytes(load.getMap(), element);
-  // What fills a cache is evicted before the next tile reads it.
+  // A tile that fills a cache is evicted before it is read.
   if (dim < 0 || threads || !leavesMemoryIdle || readsWindows(load.getMap()) || bytes > shape.outerBytes / 2)
     return;
   Value here = indices[dim];
