@@ -46,6 +46,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.minimum.default: _minimum,
         _aten.clamp.default: _clamp,
         _aten.hardtanh.default: _hardtanh,
+        _aten.native_group_norm.default: _group_norm,
         _aten.argmax.default: functools.partial(_first, _aten.max.dim),
         _aten.argmin.default: functools.partial(_first, _aten.min.dim),
         _aten._native_multi_head_attention.default: attention,
@@ -96,6 +97,27 @@ def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
 
 def _hardtanh(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
     return _clamp(x, low, high)
+
+
+def _group_norm(
+    x: Any, weight: Any, bias: Any, batch: int, channels: int, points: int, groups: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """Normalises groups in f32, or f64 if x is, as PyTorch does; IREE's importer takes f64 for all.
+
+    Every op is on tensors of [batch, group, channel of the group, point], so that a tile can be a group."""
+    kept = torch.promote_types(x.dtype, torch.float32)
+    shape = [1, groups, channels // groups, 1]
+    grouped = x.reshape(batch, groups, channels // groups, points).to(kept)
+    mean = grouped.mean((2, 3), keepdim=True)
+    centred = grouped - mean
+    scale = torch.rsqrt((centred * centred).mean((2, 3), keepdim=True) + eps)
+    y = centred * scale
+    if weight is not None:
+        y = y * weight.reshape(shape).to(kept)
+    if bias is not None:
+        y = y + bias.reshape(shape).to(kept)
+    statistics = (one.reshape(batch, groups).to(x.dtype) for one in (mean, scale))
+    return y.to(x.dtype).reshape(x.shape), *statistics
 
 
 def _first(
