@@ -95,7 +95,7 @@ def test_known_regions_are_not_measured_again(rows_path: Path, tmp_path: Path) -
     assert again.asked == [] and not any(region.is_new for region in tuning.regions)
 
 
-# Who decides on one machine is told where plans come from on another.
+# A database from another machine is used with a note that names that machine.
 def test_plans_of_another_machine_are_noted(rows_path: Path, tmp_path: Path) -> None:
     tune(rows_path, tmp_path / "db", StubTimer(cut))
     with Database(tmp_path / "db") as kept:

@@ -14,8 +14,9 @@ from tilewright.records.report import Report
 from tilewright.records.targets import Target
 
 # Seconds per call from Python with arrays, on one thread and on several: of IREE 3.13 (`local-sync`, `local-task`), and
-# of programs that run without it, whose threads are awake if calls follow each other within 100 us and else take a part
-# of the work late. A kernel on several threads costs the target's launch time.
+# of programs that run without it. Those take about 5 us (benchmarks/call_costs.py); on several threads 10 more are
+# charged, as a choice, because threads sleep if calls are more than 100 us apart and then come late.
+# A kernel on several threads costs the target's launch time.
 _CALL_SECONDS_IREE = (15e-6, 105e-6)
 _CALL_SECONDS_DIRECT = (5e-6, 15e-6)
 _KERNEL_SECONDS_ALONE = 0.25e-6
