@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from tilewright.errors import InputError, OutputError, ProgramError
+from tilewright.errors import InputError, ProgramError
 from tilewright.records.dims import (
     all_shapes,
     check_sizes,
@@ -30,19 +30,17 @@ from tilewright.runtime.again import Again
 from tilewright.runtime.buckets import Bucket
 from tilewright.runtime.cuda_session import CudaCall, CudaSession
 from tilewright.runtime.cuda_tensors import is_on_gpu
-from tilewright.runtime.description import FileRecord, FileRecords, description_text
 from tilewright.runtime.direct import DirectCall, DirectSession, is_available
 from tilewright.runtime.explain import explain_json, explain_text
-from tilewright.runtime.file_names import parameter_suffix, refuse_taken
 from tilewright.runtime.gpu_fit import NotResidentError, refuse_older_gpu, refuse_smaller_gpu
 from tilewright.runtime.held import HeldFile, hold_module, hold_weights
 from tilewright.runtime.jax_arrays import JaxCaller
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.nested import NestedCaller
 from tilewright.runtime.processor import missing_features
+from tilewright.runtime.saving import export_file, save_files
 from tilewright.runtime.session import BoundCall, Session
 from tilewright.runtime.shapes import Shapes, ShapeState
-from tilewright.runtime.staged import Staged
 from tilewright.runtime.state import Steps
 from tilewright.runtime.trace import Span
 from tilewright.system.cores import spell_threads
@@ -459,33 +457,13 @@ class Program:
         together = self._shapes.save_as_one() if self._shapes is not None else None
         if together is not None:
             return together.save(path)
-        target = Path(path)
-        if target.suffix != ".vmfb":
-            target = target.with_name(target.name + ".vmfb")
-        weights = {
-            scope: target.with_name(target.stem + parameter_suffix(scope)) for scope in self._parameters
-        }
-        try:
-            for file in (target, target.with_suffix(".json"), *weights.values()):
-                refuse_special(file)
-            refuse_taken(target, weights)
-            self._refuse_sources(weights)
-            staged = Staged(target.parent)
-            try:
-                digests = {scope: staged.copy(self._parameters[scope], weights[scope]) for scope in weights}
-                description = self._description(digests, module_digest=staged.copy(self._module, target))
-                staged.write([description.encode()], target.with_suffix(".json"))
-                staged.commit()
-            finally:
-                staged.discard()
-        except OSError as error:
-            size = sum(file.size for file in [*self._parameters.values(), self._module])
-            raise OutputError(
-                f"cannot be written ({error.strerror})",
-                where=str(target),
-                hint=f"it needs {size / 1e6:.1f} MB in a writable folder",
-            ) from None
-        return target
+        return save_files(
+            Path(path),
+            module=self._module,
+            parameters=self._parameters,
+            metadata=self._metadata,
+            sources=self._sources,
+        )
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Writes code and weights as one file (.twp), which the runtime for C runs without Python and IREE.
@@ -495,47 +473,13 @@ class Program:
         from tilewright.runtime.exported import exported
 
         refuse_special(path)
-        target = Path(path)
-        if target.suffix != ".twp":
-            target = target.with_name(target.name + ".twp")
-        try:
-            refuse_special(target)
-            staged = Staged(target.parent)
-            try:
-                staged.write(exported(self._metadata, self._module, self._parameters), target)
-                staged.commit()
-            finally:
-                staged.discard()
-        except OSError as error:
-            raise OutputError(f"cannot be written ({error.strerror})", where=str(target)) from None
-        return target
+        return export_file(Path(path), exported(self._metadata, self._module, self._parameters))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the program with its weights. What unpickles it runs native code, as `load` does."""
         from tilewright.runtime.pickling import packed, unpacked  # they make programs
 
         return unpacked, (packed(self), self._sources, self._cache_notes)
-
-    def _refuse_sources(self, weights: Mapping[str, Path]) -> None:
-        """Raises `OutputError` if weights would replace files that the program was compiled from."""
-        for scope, file in weights.items():
-            if not file.exists() or self._parameters[scope].path in self._sources:
-                continue
-            if any(source.exists() and file.samefile(source) for source in self._sources):
-                raise OutputError(
-                    "the program was compiled from this file, and its own weights would replace it",
-                    where=str(file),
-                    hint="save under another name",
-                )
-
-    def _description(self, digests: Mapping[str, str], *, module_digest: str) -> str:
-        """Returns the content of the .json; `digests` are the hashes of the weights, by scope."""
-        weights = {
-            scope: FileRecord(self._parameters[scope].size, digest) for scope, digest in digests.items()
-        }
-        return description_text(
-            self._metadata, FileRecords(FileRecord(self._module.size, module_digest), weights)
-        )
 
     def __repr__(self) -> str:
         signature = str(self.signature) if self.signature else "(?) -> (?)"
