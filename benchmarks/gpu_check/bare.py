@@ -70,6 +70,8 @@ class BareProgram:
         flow = case.launches
         if not flow["launches"]:
             raise UnsupportedError("none of its kernels is ours")
+        if any("loop" in launch for launch in flow["launches"]):
+            raise UnsupportedError("it repeats launches, which `direct` runs")
         self._tensors = LaunchTensors(flow["tensors"], case.inputs, case.parameters)
         self._results: list[int] = [result["tensor"] for result in flow["results"]]
         self._buffers: dict[int, Buffer] = {}

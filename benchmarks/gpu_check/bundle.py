@@ -31,6 +31,7 @@ from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.targets import resolve_targets
 from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs
 from tilewright.runtime.stored import read_all
+from tilewright.simulator.flow import launches_in
 from tilewright.simulator.programs import describe_launches
 from tilewright.simulator.traffic import compulsory_bytes
 from tilewright.system.cores import available_cores
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for w in select(options.suites, dtypes=options.dtypes, pattern=options.workloads)
             ],
             wheels=options.wheels,
+            runtime=options.runtime,
             jobs=options.jobs,
         )
     except (BundleError, TilewrightError) as error:
@@ -95,12 +97,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--dtypes", type=lambda text: text.split(","), default=["f32", "f16"])
     parser.add_argument("--wheels", type=Path, help="folder of wheels to use instead of downloads by pip")
+    parser.add_argument(
+        "--runtime",
+        type=Path,
+        metavar="FILE",
+        help="the module _runtime of a wheel for Python 3.12: programs then also run without IREE",
+    )
     parser.add_argument("--jobs", type=int, default=available_cores())
     return parser
 
 
 def make_bundle(
-    folder: Path, *, target: str, names: Sequence[tuple[str, str]], wheels: Path | None, jobs: int
+    folder: Path,
+    *,
+    target: str,
+    names: Sequence[tuple[str, str]],
+    wheels: Path | None,
+    jobs: int,
+    runtime: Path | None = None,
 ) -> int:
     """Makes the bundle and returns its size in bytes; `names` are workloads and dtypes."""
     if not names:
@@ -114,6 +128,8 @@ def make_bundle(
         made = Path(unfinished) / "bundle"
         made.mkdir()
         size = _fill(made, target=target, names=names, wheels=wheels, jobs=jobs)
+        if runtime is not None:
+            size += shutil.copyfile(runtime, made / "tilewright" / runtime.name).stat().st_size
         if size > LIMIT_BYTES:
             raise BundleError(
                 f"{folder} would have {size / 1e6:.1f} MB, more than {LIMIT_BYTES / 1e6:.0f}; leave suites or types out"
@@ -161,7 +177,9 @@ def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
     These are models, chains and matmuls in f16, as GPUs are used, and other patterns in f32; then come the same in
     other types, and random graphs.
     """
-    contracting = ("models", "convolutions", "chains", "gemm", "gemm-square")
+    contracting = (
+        "models", "recurrent", "networks", "convolutions", "convs", "chains", "gemm", "gemm-square",
+    )  # fmt: skip
     order = (*contracting, "stitch", "bandwidth", "random-stitch")
     first = "f16" if entry["suite"] in contracting else "f32"
     suite = order.index(entry["suite"])
@@ -193,7 +211,9 @@ def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dic
     weights = weights_of(model)
     _check_weights(program.parameter_paths, weights, recipes)
     predicted = {kernel.name: kernel.predicted_seconds for kernel in program.kernels}
-    kernels = [{"name": k, "predicted_s": predicted[k]} for k in (x["kernel"] for x in launches["launches"])]
+    # A kernel with all steps of a loop has no prediction of its own: the plan has that of a step.
+    launched = [launch["kernel"] for launch in launches_in(launches["launches"])]
+    kernels = [{"name": name, "predicted_s": predicted.get(name)} for name in launched]
     results = float64_reference(model, inputs)
     signature = program.signature
     assert signature is not None
@@ -207,18 +227,13 @@ def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dic
         "weights_digest": digest(list(weights.values())),
         "outputs": [{"shape": list(y.shape), "norm": norm(y), "sketch": sketch(y)} for y in results],
         "tolerance": model_tolerance(model),
-        "predicted_s": sum(kernel["predicted_s"] for kernel in kernels),
+        "predicted_s": sum(predicted[name] for name in launched)
+        if predicted.keys() >= set(launched)
+        else None,
         "kernels": kernels,
-        "is_all_ours": bool(kernels) and _is_all_ours(launches),
+        "is_all_ours": program.runtime == "direct",
         "compulsory_bytes": compulsory_bytes(model, inputs, likes),
     }
-
-
-def _is_all_ours(launches: Mapping[str, Any]) -> bool:
-    """True if no kernel reads, and no result is, a tensor that IREE computes."""
-    described = launches["tensors"]
-    made = {number for launch in launches["launches"] for number in launch["outputs"]}
-    return not any("op" in tensor for number, tensor in enumerate(described) if number not in made)
 
 
 def _recipes(dump: Path) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, SYSTEMS, TORCH
+from benchmarks.gpu_check.worker import OURS, OURS_BARE, OURS_DIRECT, OURS_IREE, SYSTEMS, TORCH
 from benchmarks.tables import table
 
-PEERS = tuple(name for name in SYSTEMS if name not in (OURS_BARE, OURS_IREE))
+PEERS = tuple(name for name in SYSTEMS if name not in OURS)
 LARGE_SIZE = 1024
 """Least M, N and K from which a matmul should reach cuBLAS' speed."""
 FEW_ROWS = 16
@@ -30,8 +30,13 @@ def kernel_ratio(workload: _Workload, peer: str) -> float | None:
 
 def call_ratio(workload: _Workload, peer: str) -> float | None:
     """Returns the time of our whole call divided by a peer's."""
-    ours, theirs = workload["call_s"].get(OURS_IREE), workload["call_s"].get(peer)
+    ours, theirs = call_seconds(workload["call_s"]), workload["call_s"].get(peer)
     return ours / theirs if ours and theirs else None
+
+
+def call_seconds(calls: Mapping[str, float]) -> float | None:
+    """Returns the time of a call of a program of ours: without IREE, where that was timed."""
+    return calls.get(OURS_DIRECT, calls.get(OURS_IREE))
 
 
 def means_by_suite(workloads: Sequence[_Workload]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -11,8 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.gpu_check.means import PEERS, kernel_ratio, matmul_figures, means_by_suite, means_table
-from benchmarks.gpu_check.worker import OURS_BARE, OURS_IREE, SYSTEMS
+from benchmarks.gpu_check.means import (
+    PEERS,
+    call_seconds,
+    kernel_ratio,
+    matmul_figures,
+    means_by_suite,
+    means_table,
+)
+from benchmarks.gpu_check.worker import OURS, OURS_BARE, OURS_IREE, SYSTEMS
 from benchmarks.tables import table
 
 LARGE_BYTES = 64e6
@@ -98,7 +105,7 @@ def _compare(entry: Mapping[str, Any], rows: Sequence[Row], copy: float | None) 
     ours = kernels.get(OURS_BARE) if entry["is_all_ours"] else None
     peer = _best(kernels)
     call_peer = _best(calls)
-    whole, bytes_ = calls.get(OURS_IREE), entry["compulsory_bytes"]
+    whole, bytes_ = call_seconds(calls), entry["compulsory_bytes"]
     measured: Sequence[float | None] = here[OURS_BARE].launches_s if OURS_BARE in here else ()
     return {
         "suite": entry["suite"],
@@ -126,7 +133,7 @@ def _compare(entry: Mapping[str, Any], rows: Sequence[Row], copy: float | None) 
 
 
 def _best(seconds: Mapping[str, float]) -> str | None:
-    peers = [name for name in seconds if name not in (OURS_BARE, OURS_IREE)]
+    peers = [name for name in seconds if name not in OURS]
     return min(peers, key=lambda name: seconds[name], default=None)
 
 
@@ -153,11 +160,9 @@ def _summarize(workloads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "median_deviation_from_prediction": median(deviations),
         "median_measured_over_predicted": median(known("measured_over_predicted")),
         "least_share_of_copy_from_64_mb": min(large, default=None),
-        "ours_ok": sum(w["status"].get(name) == "ok" for w in workloads for name in (OURS_BARE, OURS_IREE)),
+        "ours_ok": sum(w["status"].get(name) == "ok" for w in workloads for name in OURS),
         "ours_not_ok": sum(
-            w["status"].get(name, "ok") not in ("ok", "no time")
-            for w in workloads
-            for name in (OURS_BARE, OURS_IREE)
+            w["status"].get(name, "ok") not in ("ok", "no time") for w in workloads for name in OURS
         ),
         **matmul_figures(workloads),
         "by_suite": means_by_suite(workloads),
@@ -176,12 +181,12 @@ def to_markdown(report: Mapping[str, Any]) -> str:
     summary = [[name.replace("_", " "), _plain(value)] for name, value in figures.items()]
     means = (
         "Geometric means of our kernels' times over each peer's, for workloads that are all ours, and of whole calls "
-        "through IREE over the peer's; numbers of workloads are in brackets:"
+        "(without IREE, where that was timed) over the peer's; numbers of workloads are in brackets:"
     )
     legend = (
         "ratio: our kernels over the best peer's, both by the GPU's clock with a cold L2; call: a whole call of ours "
-        "through IREE over the best peer's, by the host's clock; the rest in µs, kernels and (calls); predicted: the "
-        "compiler's prediction; copy: share of the bandwidth of a copy, for compulsory bytes"
+        "(without IREE, where that was timed) over the best peer's, by the host's clock; the rest in µs, kernels and "
+        "(calls); predicted: the compiler's prediction; copy: share of the bandwidth of a copy, for compulsory bytes"
     )
     return "\n\n".join(
         [
@@ -232,7 +237,7 @@ def _workloads(workloads: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _worst_of_ours(errors: Mapping[str, float]) -> float | None:
-    return max((errors[name] for name in (OURS_BARE, OURS_IREE) if name in errors), default=None)
+    return max((errors[name] for name in OURS if name in errors), default=None)
 
 
 def _times(workload: Mapping[str, Any], system: str) -> str:

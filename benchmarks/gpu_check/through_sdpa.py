@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from benchmarks.gpu_check.attention import Attention, recognize
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.through_torch import TorchEager, TorchProgram
+from benchmarks.gpu_check.through_torch import TorchEager, TorchProgram, inputs_of
 
 
 class TorchSdpa(TorchEager):
@@ -21,7 +21,7 @@ class TorchSdpa(TorchEager):
 
     def prepare(self, case: Case) -> TorchProgram:
         """Moves the inputs to the GPU."""
-        return TorchProgram(_to_function(recognize(case.model)), case)
+        return TorchProgram(_to_function(recognize(case.model)), inputs_of(case))
 
 
 def _to_function(attention: Attention) -> Callable[..., tuple[torch.Tensor]]:

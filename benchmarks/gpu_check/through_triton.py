@@ -15,7 +15,7 @@ import triton.language as tl
 from onnx import numpy_helper
 
 from benchmarks.gpu_check.case import Case
-from benchmarks.gpu_check.through_torch import TorchEager, TorchProgram
+from benchmarks.gpu_check.through_torch import TorchEager, TorchProgram, inputs_of
 from benchmarks.peers import UnsupportedError
 from benchmarks.peers.onnx_to_torch import to_tensor
 
@@ -69,7 +69,7 @@ class TritonMatmul(TorchEager):
 
     def prepare(self, case: Case) -> TorchProgram:
         """Prepares the matmul; the first call tries the tile shapes."""
-        return TorchProgram(_to_function(case), case)
+        return TorchProgram(_to_function(case), inputs_of(case))
 
 
 def _to_function(case: Case) -> Callable[..., tuple[torch.Tensor]]:

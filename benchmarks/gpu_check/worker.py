@@ -14,11 +14,22 @@ from benchmarks.gpu_check.case import Case
 from benchmarks.gpu_check.timing import Timing
 from benchmarks.peers import Array
 
-OURS_BARE, OURS_IREE, TORCH, TORCH_COMPILE, JAX = "kernels", "iree", "torch", "torch-compile", "jax"
-TRITON, TORCH_AUTOTUNE, TORCH_SDPA = "triton", "torch-max-autotune", "torch-sdpa"
+OURS_BARE, OURS_DIRECT, OURS_GRAPH, OURS_IREE = "kernels", "direct", "direct-graph", "iree"
+TORCH, TORCH_COMPILE, TORCH_AUTOTUNE, TORCH_SDPA = (
+    "torch",
+    "torch-compile",
+    "torch-max-autotune",
+    "torch-sdpa",
+)
+TRITON, JAX = "triton", "jax"
+
+OURS = (OURS_BARE, OURS_DIRECT, OURS_GRAPH, OURS_IREE)
+"""Systems that run our kernels; the others are peers."""
 
 SYSTEMS = {
     OURS_BARE: "benchmarks.gpu_check.bare:BareKernels",
+    OURS_DIRECT: "benchmarks.gpu_check.through_direct:ThroughDirect",
+    OURS_GRAPH: "benchmarks.gpu_check.through_direct:ThroughGraph",
     OURS_IREE: "benchmarks.gpu_check.through_iree:ThroughIree",
     TORCH: "benchmarks.gpu_check.through_torch:TorchEager",
     TORCH_SDPA: "benchmarks.gpu_check.through_sdpa:TorchSdpa",

@@ -199,7 +199,8 @@ def _slice(node: _Node) -> Any:
 
 
 def _reshape(node: _Node) -> Any:
-    return node[0].reshape(node.ints(1))
+    value = node[0]
+    return value.reshape([value.size(axis) if size == 0 else size for axis, size in enumerate(node.ints(1))])
 
 
 def _unsqueeze(node: _Node) -> Any:
@@ -253,6 +254,47 @@ def _conv(node: _Node) -> Any:
         node.attribute("dilations", [1] * rank),
         node.attribute("group", 1),
     )
+
+
+def _conv_transpose(node: _Node) -> Any:
+    rank = len(node.attribute("kernel_shape"))
+    function = {1: F.conv_transpose1d, 2: F.conv_transpose2d}[rank]
+    return function(
+        node[0],
+        node[1],
+        node[2] if node.has(2) else None,
+        node.attribute("strides", [1] * rank),
+        _symmetric(node.attribute("pads", [0] * 2 * rank)),
+        node.attribute("output_padding", [0] * rank),
+        node.attribute("group", 1),
+        node.attribute("dilations", [1] * rank),
+    )
+
+
+def _average_pool(node: _Node) -> Any:
+    return F.avg_pool2d(
+        node[0],
+        node.attribute("kernel_shape"),
+        node.attribute("strides", [1, 1]),
+        _symmetric(node.attribute("pads", [0, 0, 0, 0])),
+        count_include_pad=bool(node.attribute("count_include_pad", 0)),
+    )
+
+
+def _clip(node: _Node) -> Any:
+    low, high = (node._tracer.operand(node._node.input[i]) if node.has(i) else None for i in (1, 2))
+    return torch.clamp(node[0], low, high)
+
+
+def _instance_norm(node: _Node) -> Any:
+    return F.instance_norm(node[0], weight=node[1], bias=node[2], eps=node.attribute("epsilon", 1e-5))
+
+
+def _resize(node: _Node) -> Any:
+    modes = node.attribute("mode", "nearest"), node.attribute("coordinate_transformation_mode", "half_pixel")
+    if modes != ("nearest", "asymmetric") or not node.has(3):
+        raise UnsupportedError("the translation to torch lacks this kind of Resize")
+    return F.interpolate(node[0], node.ints(3)[2:], mode="nearest")
 
 
 def _max_pool(node: _Node) -> Any:
@@ -319,6 +361,11 @@ _OPERATORS: dict[str, Operator] = {
     "MatMul": _matmul,
     "Gemm": _gemm,
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Clip": _clip,
+    "InstanceNormalization": _instance_norm,
+    "Resize": _resize,
+    "AveragePool": _average_pool,
     "MaxPool": _max_pool,
     "GlobalAveragePool": _unary(lambda x: F.adaptive_avg_pool2d(x, 1)),
 }

@@ -53,7 +53,8 @@ def recurrent(options: RecurrentOptions = RecurrentOptions()) -> onnx.ModelProto
         bias = g.constant(0.1 * g.rng.standard_normal((directions, 2 * rows), dtype=np.float32), "bias")
         inputs = [x, weights, recurrent_weights, bias, *([lengths] if lengths else [])]
         direction = "bidirectional" if o.is_bidirectional else "forward"
-        x = g.op(o.op, *inputs, hidden_size=o.hidden, direction=direction)
+        form = {"linear_before_reset": 1} if o.op == "GRU" else {}  # as PyTorch's, which cuDNN computes
+        x = g.op(o.op, *inputs, hidden_size=o.hidden, direction=direction, **form)
         width = directions * o.hidden
         if o.is_bidirectional:
             x = g.op("Transpose", x, perm=[0, 2, 1, 3])
