@@ -179,7 +179,11 @@ class Check:
         """Yields the work in order: systems that prepare quickly go through all workloads first, one system after
         another."""
         entries = self._manifest["workloads"]
-        for name in (OURS_BARE, OURS_DIRECT, OURS_GRAPH, OURS_IREE, TORCH):
+        for name in (OURS_BARE, OURS_DIRECT):
+            yield from ((name, entry) for entry in entries)
+        # Those that only IREE can run are checked here alone.
+        yield from ((OURS_IREE, entry) for entry in sorted(entries, key=lambda entry: entry["is_all_ours"]))
+        for name in (OURS_GRAPH, TORCH):
             yield from ((name, entry) for entry in entries)
         yield from ((TORCH_SDPA, entry) for entry in entries if entry["suite"] == "chains")
         for entry in entries:

@@ -40,7 +40,9 @@ def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Placed:
     made = place(g.build(), tmp_path, monkeypatch)
     monkeypatch.setattr(through_direct, "_CALLS", 2)
     monkeypatch.setattr(through_direct, "find_spec", lambda _: None)
-    monkeypatch.setattr(through_direct, "ColdCache", lambda _: lambda: None)  # whose kernel the stand-in does not know
+    monkeypatch.setattr(
+        through_direct, "ColdCache", lambda _: lambda: None
+    )  # whose kernel the stand-in does not know
     results = made.program(*made.inputs)
     monkeypatch.setattr(Program, "session", lambda _: Iree(results))
     return made
