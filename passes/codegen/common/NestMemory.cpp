@@ -17,6 +17,10 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Bytes of a page. The microcode handles a masked load from a page that is not mapped, although all of its lanes are
+/// off: on an AMD EPYC, loads of a line above an image took 0.28 us each.
+static constexpr int64_t kPageBytes = 4096;
+
 /// Returns true if the index is constant within blocks along the dim whose size is a multiple of `points`.
 static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
   if (!index.isFunctionOfDim(dim))
@@ -66,7 +70,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
         lanesRead =
             lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
     };
-    auto neighbours = [&] { return loadContiguous(memory, element, scalarIndices(load.getMap()), lanesRead); };
+    auto neighbours = [&] { return loadContiguous(memory, element, indicesOf(load), lanesRead); };
     if (threads && guard && !laneGuard && kind == Lanes::contiguous)
       return fromStorage(loadWhere(guard, VectorType::get({lanes}, element), neighbours), load.getValue().getType());
     restrict(guard);
@@ -75,13 +79,29 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
       prefetchNextTile(load, memory, element);
     std::optional<Value> strided;
     if (kind == Lanes::scattered && !threads)
-      strided = lanesRead ? loadStridedWhere(lanesRead, memory, element, type, load.getMap())
+      strided = lanesRead ? loadStridedWhere(lanesRead, memory, element, load)
                           : loadStrided(memory, element, type, load.getMap());
     value = strided                     ? *strided
             : kind == Lanes::contiguous ? neighbours()
                                         : gather(memory, type, linearIndex(type, load.getMap()), lanesRead);
   }
   return fromStorage(value, load.getValue().getType());
+}
+
+SmallVector<Value> NestMemory::indicesOf(LoadOp load) {
+  SmallVector<Value> at = scalarIndices(load.getMap());
+  SliceType type = load.getSlice().getType();
+  if (threads || !load.getGuard() || type.getSpace() != Space::global)
+    return at;
+  int64_t bytes = elementBytes(type.getElementType());
+  for (auto [index, expr, extent, stride] :
+       llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
+    if (isa<AffineDimExpr, AffineConstantExpr>(expr) || stride * bytes < kPageBytes)
+      continue;
+    Value low = arith::MaxSIOp::create(builder, loc, index, constantIndex(0));
+    index = arith::MinSIOp::create(builder, loc, low, constantIndex(extent - 1));
+  }
+  return at;
 }
 
 Value NestMemory::loadScalar(Value memory, Type element, AffineMap map, Value guard) {
@@ -219,12 +239,11 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
   });
 }
 
-std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory, Type element, SliceType type,
-                                                  AffineMap map) {
-  std::optional<int64_t> stride = smallStride(element, type, map);
+std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory, Type element, LoadOp load) {
+  std::optional<int64_t> stride = smallStride(element, load.getSlice().getType(), load.getMap());
   if (!stride)
     return std::nullopt;
-  SmallVector<Value> at = scalarIndices(map);
+  SmallVector<Value> at = indicesOf(load);
   int64_t chunk = chunkOf(element);
   auto part = VectorType::get({chunk}, element), bits = VectorType::get({chunk}, builder.getI1Type());
   return everyNth(element, *stride, /*before=*/0, [&](int64_t lane, int64_t number) -> Value {

@@ -41,6 +41,9 @@ private:
 
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
+  /// Returns the indices of a load on lanes. A guarded one outside of its slice has its lanes off, and moves to the
+  /// slice's border along dims that step over a page, so that it reads no page that belongs to nothing.
+  llvm::SmallVector<mlir::Value> indicesOf(tile::LoadOp load);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
   /// Returns the value that `read` loads if the guard holds, and zeros otherwise. A thread whose guard fails does not
   /// load at all.
@@ -69,7 +72,7 @@ private:
                                          mlir::AffineMap map);
   /// Does so for some lanes; the others are zero, and their elements are not touched.
   std::optional<mlir::Value> loadStridedWhere(mlir::Value lanesRead, mlir::Value memory, mlir::Type element,
-                                              tile::SliceType type, mlir::AffineMap map);
+                                              tile::LoadOp load);
   /// Returns the distance of neighbouring lanes, if vectors of neighbouring elements are loaded for it.
   std::optional<int64_t> smallStride(mlir::Type element, tile::SliceType type, mlir::AffineMap map);
   /// Returns the elements of such a vector.

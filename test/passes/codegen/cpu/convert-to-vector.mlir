@@ -92,6 +92,31 @@ tile.program @guards_accesses outputs 1 {
 
 // -----
 
+#in = affine_map<(d0, d1)[s0] -> (d0 - 1, d1)>
+#out = affine_map<(d0, d1)[s0] -> (d0, d1)>
+
+// The line above an image lies in a page that may not be mapped, so a load of it, whose lanes are all off, begins at the
+// first line.
+// CHECK-LABEL: func.func @stays_in_the_image
+// CHECK: %[[LOW:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK: %[[LINE:.*]] = arith.minsi %[[LOW]], %c3
+// CHECK: vector.maskedload %{{.*}}[%[[LINE]], %{{.*}}]
+tile.program @stays_in_the_image outputs 1 {
+^bb0(%x: !tile.slice<4x1024xf32, global>, %y: !tile.slice<4x1024xf32, global>):
+  tile.parallel [4] tiles [1] workgroups 1 {
+  tile.walk {
+  ^bb0(%i: index):
+    tile.compute [4, 1024] sizes [1, 1024] offsets [0] (%i) vector 1 reduce [] {
+      %v = tile.load %x at #in guard affine_set<(d0, d1)[s0] : (d0 - 1 >= 0)> : !tile.slice<4x1024xf32, global> -> f32
+      tile.store %v, %y at #out : f32, !tile.slice<4x1024xf32, global>
+      tile.yield
+    }
+  }
+  }
+}
+
+// -----
+
 #in = affine_map<(d0)[s0] -> (d0 - 1)>
 #out = affine_map<(d0)[s0] -> (d0)>
 
