@@ -94,9 +94,11 @@ SmallVector<Value> NestMemory::indicesOf(LoadOp load) {
   if (threads || !load.getGuard() || type.getSpace() != Space::global)
     return at;
   int64_t bytes = elementBytes(type.getElementType());
+  SmallVector<Interval> ranges = domainRanges(compute.getExtents());
   for (auto [index, expr, extent, stride] :
        llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
-    if (isa<AffineDimExpr, AffineConstantExpr>(expr) || stride * bytes < kPageBytes)
+    Interval reached = boundExpr(expr, ranges);
+    if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes < kPageBytes)
       continue;
     Value low = arith::MaxSIOp::create(builder, loc, index, constantIndex(0));
     index = arith::MinSIOp::create(builder, loc, low, constantIndex(extent - 1));

@@ -42,7 +42,7 @@ private:
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
   /// Returns the indices of a load on lanes. A guarded one outside of its slice has its lanes off, and moves to the
-  /// slice's border along dims that step over a page, so that it reads no page that belongs to nothing.
+  /// slice's border along dims along which it may be a page away, so that it reads no page that belongs to nothing.
   llvm::SmallVector<mlir::Value> indicesOf(tile::LoadOp load);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
   /// Returns the value that `read` loads if the guard holds, and zeros otherwise. A thread whose guard fails does not
