@@ -44,8 +44,8 @@ private:
   /// the carried vectors.
   Values emitTail(mlir::Value first, int64_t points, const mlir::IRMapping &values, mlir::ValueRange carried,
                   LoopBody body);
-  /// Returns true if lanes of a load may be inside and outside of its guard.
-  bool readsUnderMasks();
+  /// Returns true if a load of lanes has a guard.
+  bool readsUnderGuards();
   /// Emits this thread's share of a loop: every n-th vector from its first one on, for n threads along the dim. The
   /// lanes divide the extents, so no vector is partial.
   Values emitShare(unsigned level, const mlir::IRMapping &values, mlir::ValueRange carried, LoopBody body);
@@ -73,6 +73,11 @@ private:
   /// Returns the yielded accumulators. Lanes past the end of a reduced vector dim keep their previous values.
   Values nextValues(mlir::IRMapping &values, mlir::Value mask, mlir::ValueRange carried);
 
+  /// Stores the accumulators of a point. `correction` scales those that are relative to the last reference.
+  void storeReductions(mlir::ValueRange carried, mlir::Value correction, mlir::Value mask);
+
+  /// Returns what the reduced loops carry at first.
+  Values startValues();
   mlir::vector::CombiningKind kindOf(unsigned i);
   mlir::Type elementOf(unsigned i);
   llvm::SmallVector<unsigned> floatAccumulators();
@@ -87,6 +92,22 @@ private:
   mlir::Value combine(unsigned i, mlir::Value value);
   mlir::Value reduceLanes(unsigned i, mlir::Value value);
   void storeAccumulator(unsigned i, mlir::Value value, mlir::Value sawNaN, mlir::Value mask);
+
+  // --- windows that are reduced at once (NestWindows.cpp) -------------------------------------------------------------
+
+  /// One of the windows, with the values at the point that is emitted.
+  struct Window {
+    mlir::Value index;
+    mlir::IRMapping values;
+    Values carried;
+  };
+
+  /// Emits the last parallel loop and all that is inside.
+  void emitWindows(mlir::IRMapping &values, mlir::Value mask);
+  /// Reduces the windows from the index `first` on.
+  void reduceTogether(mlir::Value first, int64_t count, const mlir::IRMapping &values, mlir::Value mask);
+  /// Emits the reduced loops from a level on, each point of a window for all windows before the next point.
+  void reducePoints(unsigned level, llvm::MutableArrayRef<Window> windows, mlir::Value mask);
 
   // --- NaN flags of extrema (NestFlags.cpp) --------------------------------------------------------------------------
 

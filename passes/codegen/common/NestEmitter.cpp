@@ -50,6 +50,8 @@ void NestBuilder::emitOps(unsigned level, IRMapping &values, Value mask) {
 }
 
 void NestBuilder::emitLevel(unsigned level, IRMapping &values, Value mask) {
+  if (nest.together > 1 && level + 1 == nest.numParallel)
+    return emitWindows(values, mask);
   if (level == nest.numParallel && !compute.getAccs().empty()) {
     emitReductions(values, mask);
     return;

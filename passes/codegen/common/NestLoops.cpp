@@ -10,10 +10,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Most points of a reduced dim that are emitted one after another instead of as a loop. Rows of windows are of 3 to 7
-/// points: what depends on a point and not on the row, such as the lanes within an image, is then computed once.
-static constexpr int64_t kMostUnrolled = 8;
-
 SmallVector<Value> NestBuilder::emitLoop(unsigned level, const IRMapping &values, Value mask, ValueRange carried,
                                          LoopBody body) {
   int64_t dim = nest.order[level], size = compute.getSizes()[dim], extent = compute.getExtents()[dim];
@@ -75,7 +71,7 @@ SmallVector<Value> NestBuilder::emitTail(Value first, int64_t points, const IRMa
   if (!beside && nest.running < 0) {
     lanes = std::min(all, lanesFor(points, shape.bytes));
     // LLVM computes a mask bit by bit if the number of its lanes is no power of two.
-    if (readsUnderMasks())
+    if (readsUnderGuards())
       lanes = std::min<int64_t>(all, llvm::PowerOf2Ceil(lanes));
   }
   Value mask = points == lanes ? Value() : tailMask(constantIndex(points));
@@ -90,12 +86,9 @@ SmallVector<Value> NestBuilder::emitTail(Value first, int64_t points, const IRMa
   return now;
 }
 
-bool NestBuilder::readsUnderMasks() {
-  return llvm::any_of(compute.getBody().getOps<LoadOp>(), [&](LoadOp load) {
-    std::optional<IntegerSet> guard = load.getGuard();
-    return guard && llvm::any_of(guard->getConstraints(),
-                                 [&](AffineExpr expr) { return expr.isFunctionOfDim(vectorDim); });
-  });
+bool NestBuilder::readsUnderGuards() {
+  return llvm::any_of(compute.getBody().getOps<LoadOp>(),
+                      [&](LoadOp load) { return load.getGuard() && load.getMap().isFunctionOfDim(vectorDim); });
 }
 
 SmallVector<Value> NestBuilder::emitShare(unsigned level, const IRMapping &values, ValueRange carried, LoopBody body) {

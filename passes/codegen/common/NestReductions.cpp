@@ -64,18 +64,27 @@ Value NestBuilder::neutralLanes(const Extremum &extremum) {
 
 void NestBuilder::emitReductions(IRMapping &values, Value mask) {
   emitOps(nest.numParallel, values, mask);
-  SmallVector<Value> carried;
-  for (unsigned i = 0; i < compute.getAccs().size(); ++i)
-    carried.push_back(startValue(i));
-  for (const Extremum &extremum : ArrayRef(nest.extrema).take_front(nest.numFlags))
-    carried.push_back(noNaN(extremum));
+  SmallVector<Value> carried = startValues();
   Value correction;
   if (nest.running >= 0)
     std::tie(carried, correction) = emitRunning(values, carried);
   else
     carried = emitOwnReduction(values, mask, carried);
-  ArrayRef<Value> sawNaN = ArrayRef(carried).take_back(nest.numFlags);
-  for (auto [i, value] : llvm::enumerate(ArrayRef(carried).drop_back(nest.numFlags))) {
+  storeReductions(carried, correction, mask);
+}
+
+SmallVector<Value> NestBuilder::startValues() {
+  SmallVector<Value> carried;
+  for (unsigned i = 0; i < compute.getAccs().size(); ++i)
+    carried.push_back(startValue(i));
+  for (const Extremum &extremum : ArrayRef(nest.extrema).take_front(nest.numFlags))
+    carried.push_back(noNaN(extremum));
+  return carried;
+}
+
+void NestBuilder::storeReductions(ValueRange carried, Value correction, Value mask) {
+  SmallVector<Value> sawNaN(carried.take_back(nest.numFlags));
+  for (auto [i, value] : llvm::enumerate(carried.drop_back(nest.numFlags))) {
     Value result = isShared() ? combine(i, value) : reducesLanes() ? reduceLanes(i, value) : value;
     if (isRelative(i))
       result = arith::MulFOp::create(builder, loc, result, correction);

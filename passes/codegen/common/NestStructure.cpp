@@ -20,6 +20,10 @@ int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
   return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
 }
 
+/// Windows that are reduced at once, chosen by hand: a row of three points of four windows is six loads in place of
+/// twelve. With more, the loads of a window of 5 x 5 no longer stay in registers.
+constexpr int64_t kWindowsTogether = 4;
+
 /// Returns the bytes of the narrowest element that the nest stores with non-temporal stores, or zero if the nest
 /// accumulates or has ordinary stores.
 static int64_t streamedBytes(ComputeOp compute) {
@@ -60,6 +64,8 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
   if (lanes == 1)
     vectorDim = -1;
   orderLoops(!threads && !given && streamedBytes(compute) == 0 && hasSpecials(/*ofLanesAlone=*/true));
+  if (!threads && !given)
+    joinWindows(shape.bytes / kLaneBytes);
   findLevels();
   if (compute.getRunning()) {
     running = compute.getRunning()->getAccumulator();
@@ -135,6 +141,35 @@ void NestStructure::orderLoops(bool lanesFirst) {
   add(/*reduced=*/false);
   numParallel = order.size();
   add(/*reduced=*/true);
+}
+
+bool NestStructure::overlapsAlong(int64_t dim) {
+  ArrayRef<int64_t> sizes = compute.getSizes();
+  if (dim == vectorDim || compute.isReduced(dim) || sizes[dim] == 1 || compute.getExtents()[dim] % sizes[dim] != 0)
+    return false;
+  return llvm::any_of(compute.getBody().getOps<LoadOp>(), [&](LoadOp load) {
+    return llvm::any_of(load.getMap().getResults(), [&](AffineExpr index) {
+      return index.isFunctionOfDim(dim) && llvm::any_of(compute.getReductions(), [&](int64_t reduced) {
+               return sizes[reduced] > 1 && index.isFunctionOfDim(reduced);
+             });
+    });
+  });
+}
+
+void NestStructure::joinWindows(int64_t registerLanes) {
+  bool isUnrolled = llvm::all_of(compute.getReductions(), [&](int64_t dim) {
+    int64_t size = compute.getSizes()[dim];
+    return size <= kMostUnrolled && size == compute.getExtents()[dim];
+  });
+  if (vectorDim < 0 || compute.isReduced(vectorDim) || compute.getAccs().empty() || compute.getRunning() || !isUnrolled)
+    return;
+  MutableArrayRef<int64_t> parallel = MutableArrayRef(order).take_front(numParallel);
+  auto last = llvm::find_if(llvm::reverse(parallel), [&](int64_t dim) { return overlapsAlong(dim); });
+  if (last == parallel.rend())
+    return;
+  std::rotate(std::prev(last.base()), last.base(), parallel.end());
+  together = std::min(compute.getSizes()[parallel.back()], kWindowsTogether);
+  lanes = std::min(lanes, registerLanes);
 }
 
 void NestStructure::findLevels() {

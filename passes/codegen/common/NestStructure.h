@@ -19,6 +19,10 @@ struct Extremum {
 /// Returns the lanes of the smallest vector that has `points` elements: whole registers, or a power of two below one.
 int64_t lanesFor(int64_t points, int64_t registerBytes);
 
+/// Most points of a reduced dim that are emitted one after another instead of as a loop. Rows of windows are of 3 to 7
+/// points: what depends on a point and not on the row, such as the lanes within an image, is then computed once.
+inline constexpr int64_t kMostUnrolled = 8;
+
 struct NestStructure {
   /// If `threads` is null, one thread runs the nest. `lanes` is given for a nest that shares the loops of another one,
   /// and is then the number of lanes of the other one.
@@ -28,6 +32,9 @@ struct NestStructure {
   int64_t vectorDim, lanes = 1;
   llvm::SmallVector<int64_t> order;                         ///< loops, outermost first
   unsigned numParallel = 0;                                 ///< number of parallel loops, which are outermost
+  /// Points of the last parallel loop that are reduced at once: neighbouring windows overlap, so that one load serves
+  /// several of them.
+  int64_t together = 1;
   llvm::DenseMap<mlir::Value, llvm::SmallBitVector> varies; ///< dims along which a value of the body changes
   llvm::DenseMap<mlir::Operation *, unsigned> levels;       ///< number of loops around an op
   llvm::DenseMap<mlir::Operation *, bool> vectorised;       ///< true for ops that change along the vector dim
@@ -50,6 +57,10 @@ private:
   /// memory is accessed row by row, or the first, so that values that change along the lanes alone are computed once
   /// for all rows.
   void orderLoops(bool lanesFirst);
+  /// Makes the last parallel loop one along which windows overlap, if all points of a window can be emitted one after
+  /// another. An accumulator of each point is then a single register.
+  void joinWindows(int64_t registerLanes);
+  bool overlapsAlong(int64_t dim);
   /// Finds the smallest number of loops around each op that contains all dims along which it changes.
   void findLevels();
   /// Finds the accumulators that take the larger or smaller of two floats. With its treatment of NaN, such an op takes
