@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import tilewright
 from legalized_cases import check, evaluated, model_of
 from onnx import NodeProto, ValueInfoProto, helper
 
@@ -51,6 +52,24 @@ def test_resizes(scale: float) -> None:
         for number, attributes in enumerate(_RESIZES)
     ]
     check(nodes, {"x": x}, evaluated(nodes, {"x": x}, constants), constants, rtol=2e-6)
+
+
+def test_elements_repeated_by_whole_factors_are_only_moved() -> None:
+    """Upsampling by whole factors is a broadcast, which kernels read in place, and computes no position."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 7, 5)).astype(np.float32)
+    constants = {"scales": np.array([1, 1, 2, 3], np.float32)}
+    forms = [
+        ("asymmetric", "floor"),
+        ("half_pixel", "round_prefer_floor"),
+        ("pytorch_half_pixel", "round_prefer_ceil"),
+    ]
+    for where, rounding in forms:
+        attributes = {"coordinate_transformation_mode": where, "nearest_mode": rounding}
+        nodes = [helper.make_node("Resize", ["x", "", "scales"], ["y0"], mode="nearest", **attributes)]
+        expected = evaluated(nodes, {"x": x}, constants)
+        (kernel,) = tilewright.compile(model_of(nodes, {"x": x}, expected, constants), threads=1).kernels
+        assert kernel.name == "move_0"
+        check(nodes, {"x": x}, expected, constants, rtol=0)
 
 
 def test_the_nearest_element_is_found_in_f32() -> None:

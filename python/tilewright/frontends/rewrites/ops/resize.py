@@ -37,6 +37,8 @@ def _resize(operation: Operation) -> bool:
     if mode != "nearest" and operation.kind(0) not in FLOATS:
         operation.refuse(f"mode {mode} of integers is not supported", "put Casts to float around it")
     dims = _dims(operation)
+    if mode == "nearest" and dims and _repeats(operation, dims):
+        return operation.give(_repeat(operation, dims))
     if _is_of_iree(operation, mode, dims):
         return False
     if dims is None:
@@ -97,6 +99,36 @@ def _dims(operation: Operation) -> list[_Dim] | None:
             return None
         dims.append(_Dim(axis, shape[axis], results[index], factors[index], part))
     return dims
+
+
+def _repeats(operation: Operation, dims: list[_Dim]) -> bool:
+    """Returns True if each element of a tensor of known shape is repeated by a whole factor along each of the dims."""
+    if operation.attribute(
+        "coordinate_transformation_mode"
+    ) == b"tf_crop_and_resize" or -1 in operation.shape(0):
+        return False
+    return all(
+        dim.result % dim.length == 0
+        and np.array_equal(
+            _taps(operation, "nearest", _positions(operation, dim), dim)[0][:, 0],
+            np.arange(dim.result) // (dim.result // dim.length),
+        )
+        for dim in dims
+        if dim.length
+    )
+
+
+def _repeat(operation: Operation, dims: list[_Dim]) -> str:
+    """Repeats elements by a broadcast, which kernels read in place."""
+    factors = {dim.axis: dim.result // dim.length for dim in dims if dim.length}
+    spread, repeated, result = [], [], []
+    for axis, length in enumerate(operation.shape(0)):
+        factor = factors.get(axis, 1)
+        spread += [length, 1] if axis in factors else [length]
+        repeated += [length, factor] if axis in factors else [length]
+        result.append(length * factor)
+    apart = operation.reshape(operation.inputs[0], spread)
+    return operation.reshape(operation.make("Expand", apart, operation.ints(*repeated)), result)
 
 
 def _is_of_iree(operation: Operation, mode: str, dims: list[_Dim] | None) -> bool:
@@ -214,6 +246,7 @@ RULES = (
         "Resize",
         _resize,
         "IREE's importer refuses many modes and computes some otherwise",
-        forms="all but nearest with asymmetric and floor, and linear with half_pixel, of images by whole factors",
+        forms="all but linear with half_pixel, and nearest with asymmetric and floor and open lengths, of images by "
+        "whole factors",
     ),
 )
