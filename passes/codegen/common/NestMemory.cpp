@@ -32,6 +32,12 @@ static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
   return block && block.getValue() % points == 0 && division.getLHS() == getAffineDimExpr(dim, index.getContext());
 }
 
+static bool usesSymbols(AffineExpr expr) {
+  bool found = false;
+  expr.walk([&](AffineExpr part) { found |= isa<AffineSymbolExpr>(part); });
+  return found;
+}
+
 NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   if (vectorDim < 0)
     return Lanes::uniform;
@@ -70,7 +76,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
         lanesRead =
             lanesRead ? arith::AndIOp::create(builder, loc, lanesRead, toVector(condition)) : toVector(condition);
     };
-    auto neighbours = [&] { return loadContiguous(memory, element, indicesOf(load), lanesRead); };
+    auto neighbours = [&] { return loadContiguous(memory, element, indicesOf(load, kPageBytes), lanesRead); };
     if (threads && guard && !laneGuard && kind == Lanes::contiguous)
       return fromStorage(loadWhere(guard, VectorType::get({lanes}, element), neighbours), load.getValue().getType());
     restrict(guard);
@@ -88,18 +94,20 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
   return fromStorage(value, load.getValue().getType());
 }
 
-SmallVector<Value> NestMemory::indicesOf(LoadOp load) {
+SmallVector<Value> NestMemory::indicesOf(LoadOp load, int64_t outside) {
   SmallVector<Value> at = scalarIndices(load.getMap());
   SliceType type = load.getSlice().getType();
-  if (threads || !load.getGuard() || type.getSpace() != Space::global)
+  if (threads || !load.getGuard() || (outside > 0 && type.getSpace() != Space::global))
     return at;
   int64_t bytes = elementBytes(type.getElementType());
   SmallVector<Interval> ranges = domainRanges(compute.getExtents());
   for (auto [index, expr, extent, stride] :
        llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
-    Interval reached = boundExpr(expr, ranges);
-    if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes < kPageBytes)
-      continue;
+    if (!usesSymbols(expr)) {
+      Interval reached = boundExpr(expr, ranges);
+      if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes <= outside)
+        continue;
+    }
     Value low = arith::MaxSIOp::create(builder, loc, index, constantIndex(0));
     index = arith::MinSIOp::create(builder, loc, low, constantIndex(extent - 1));
   }
@@ -242,25 +250,29 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
 }
 
 std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory, Type element, LoadOp load) {
-  std::optional<int64_t> stride = smallStride(element, load.getSlice().getType(), load.getMap());
-  if (!stride)
+  SliceType type = load.getSlice().getType();
+  std::optional<int64_t> stride = smallStride(element, type, load.getMap());
+  ArrayRef<AffineExpr> results = load.getMap().getResults();
+  if (!stride || !results.back().isFunctionOfDim(vectorDim) ||
+      llvm::any_of(results.drop_back(), [&](AffineExpr index) { return index.isFunctionOfDim(vectorDim); }))
     return std::nullopt;
-  SmallVector<Value> at = indicesOf(load);
+  SmallVector<Value> at = indicesOf(load, /*outside=*/0);
+  at.back() = scalarIndex(results.back());
   int64_t chunk = chunkOf(element);
   auto part = VectorType::get({chunk}, element), bits = VectorType::get({chunk}, builder.getI1Type());
-  return everyNth(element, *stride, /*before=*/0, [&](int64_t lane, int64_t number) -> Value {
-    Value own = lanesRead;
-    if (lanes != chunk)
-      own = vector::ExtractStridedSliceOp::create(builder, loc, own, lane, chunk, 1);
-    // Only what a lane reads is loaded: every stride-th element of the part.
-    SmallVector<int64_t> readers;
-    for (int64_t position = number * chunk; position < (number + 1) * chunk; ++position)
-      readers.push_back(position % *stride == 0 ? position / *stride : chunk);
-    Value read = vector::ShuffleOp::create(builder, loc, own, zeros(bits), readers);
+  Value zero = constantIndex(0);
+  // The line is loaded where it is, also what no lane reads: that mask is two comparisons with the lanes' numbers.
+  Value whole = everyNth(element, *stride, /*before=*/0, [&](int64_t lane, int64_t number) -> Value {
     SmallVector<Value> here(at);
     here.back() = add(here.back(), lane * *stride + number * chunk);
-    return vector::MaskedLoadOp::create(builder, loc, part, memory, here, read, zeros(part));
+    Value left = arith::MaxSIOp::create(builder, loc, sub(zero, here.back()), zero);
+    Value right = sub(constantIndex(type.getShape().back()), here.back());
+    Value beside = vector::CreateMaskOp::create(builder, loc, bits, left);
+    Value upTo = vector::CreateMaskOp::create(builder, loc, bits, right);
+    Value inside = arith::XOrIOp::create(builder, loc, upTo, arith::AndIOp::create(builder, loc, upTo, beside));
+    return vector::MaskedLoadOp::create(builder, loc, part, memory, here, inside, zeros(part));
   });
+  return arith::SelectOp::create(builder, loc, lanesRead, whole, zeros(cast<VectorType>(whole.getType()))).getResult();
 }
 
 Value NestMemory::everyNth(Type element, int64_t stride, int64_t before,

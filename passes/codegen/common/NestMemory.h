@@ -42,8 +42,9 @@ private:
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
   /// Returns the indices of a load on lanes. A guarded one outside of its slice has its lanes off, and moves to the
-  /// slice's border along dims along which it may be a page away, so that it reads no page that belongs to nothing.
-  llvm::SmallVector<mlir::Value> indicesOf(tile::LoadOp load);
+  /// slice's border along dims along which it may be more than `outside` bytes away. With the bytes of a page, it reads
+  /// no page that belongs to nothing.
+  llvm::SmallVector<mlir::Value> indicesOf(tile::LoadOp load, int64_t outside);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
   /// Returns the value that `read` loads if the guard holds, and zeros otherwise. A thread whose guard fails does not
   /// load at all.
@@ -70,7 +71,7 @@ private:
   /// can share the loads.
   std::optional<mlir::Value> loadStrided(mlir::Value memory, mlir::Type element, tile::SliceType type,
                                          mlir::AffineMap map);
-  /// Does so for some lanes; the others are zero, and their elements are not touched.
+  /// Does so for some lanes; the others are zero. Returns nothing if lanes leave the innermost dim.
   std::optional<mlir::Value> loadStridedWhere(mlir::Value lanesRead, mlir::Value memory, mlir::Type element,
                                               tile::LoadOp load);
   /// Returns the distance of neighbouring lanes, if vectors of neighbouring elements are loaded for it.

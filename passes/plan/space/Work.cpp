@@ -4,6 +4,7 @@
 #include "passes/graph/Eligibility.h"
 #include "passes/layout/LaneAccess.h"
 #include "passes/plan/space/LiveBuffers.h"
+#include "passes/plan/space/OverlappingWindows.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/target/AccessBytes.h"
@@ -257,12 +258,13 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
       if (access.producer < 0)
         touched[access.tensor] += touchedBytes(access.tensor, points);
     NestLoops loops(graph, space, root);
+    double joined = space.threads == 0 && joinsWindows(graph, space, root) ? costs.cpu.joinedWindows : 1;
     for (const Evaluation &evaluation : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluation.expr];
       double times = loops.pointsEvaluated(evaluation) / std::max<double>(1, expr.domainSize()) *
                      space.timesComputed(root) * space.visitedShare(root) * space.lanesPerPoint(root);
       if (expr.kind != ExprKind::contraction) {
-        work.arithmetic += times * expr.arithmetic();
+        work.arithmetic += joined * times * expr.arithmetic();
         work.elementwise +=
             times * (expr.arithmetic() + costs.gpu.polynomialInstructions * polynomials(expr) * expr.domainSize());
       }

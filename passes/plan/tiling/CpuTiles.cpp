@@ -1,6 +1,7 @@
 #include "passes/plan/tiling/CpuTiles.h"
 
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/OverlappingWindows.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/target/AccessBytes.h"
@@ -214,28 +215,10 @@ void CpuTiles::fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor)
   }
 }
 
-int64_t CpuTiles::windowDim(const GroupRoot &root) const {
-  const TensorExpr &expr = graph.exprs()[root.expr];
-  auto overlaps = [&](unsigned dim) {
-    return llvm::any_of(root.accesses, [&](const RootAccess &access) {
-      return llvm::any_of(access.map.getResults(), [&](AffineExpr index) {
-        return index.isFunctionOfDim(dim) && llvm::any_of(expr.reductions, [&](int64_t reduced) {
-                 return expr.domain[reduced] > 1 && index.isFunctionOfDim(reduced);
-               });
-      });
-    });
-  };
-  for (unsigned dim = expr.domain.size(); dim-- > 0;)
-    if (int64_t place = root.dims[dim]; place >= 0 && place != space.vector && !llvm::is_contained(expr.reductions, dim) &&
-                                        overlaps(dim))
-      return isGrid(place) ? place : -1;
-  return -1;
-}
-
 void CpuTiles::joinWindows() {
   for (const GroupRoot &root : space.roots) {
-    int64_t dim = windowDim(root);
-    if (dim < 0)
+    int64_t dim = windowDim(graph, space, root);
+    if (dim < 0 || !isGrid(dim))
       continue;
     int64_t before = space.tiles[dim], extent = space.extents[dim];
     if (before == 1) {

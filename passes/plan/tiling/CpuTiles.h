@@ -63,8 +63,6 @@ private:
   void fillCacheLine(const GroupRoot &root, mlir::AffineMap map, mlir::Value tensor);
   /// Gives a tile several overlapping windows of a reduction, which share what they read (NestWindows.cpp).
   void joinWindows();
-  /// Returns the last dim of the grid besides the lanes along which windows of a root overlap, else -1.
-  int64_t windowDim(const GroupRoot &root) const;
   int64_t pointsPerTile() const;
   /// Merges rows of a few elements into one tile, innermost rows first. If results are streamed, the dependent chain at
   /// the end of a row overlaps with the start of the next tile, and the rows of two tiles share L1.

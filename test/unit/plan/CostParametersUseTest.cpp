@@ -76,6 +76,18 @@ protected:
            "\n  return %y : " + y + "\n}";
   }
 
+  /// A depthwise convolution with channels innermost.
+  static std::string depthwise(int64_t points, int64_t channels) {
+    auto image = [&](int64_t side) {
+      return "tensor<1x" + std::to_string(side) + "x" + std::to_string(side) + "x" + std::to_string(channels) + "xf32>";
+    };
+    std::string x = image(points + 2), y = image(points), k = "tensor<3x3x" + std::to_string(channels) + "xf32>";
+    return "func.func @f(%x: " + x + ", %k: " + k + ") -> " + y + " {\n  %zero = arith.constant dense<0.0> : " + y +
+           "\n  %y = linalg.depthwise_conv_2d_nhwc_hwc {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : "
+           "tensor<2xi64>} ins(%x, %k : " +
+           x + ", " + k + ") outs(%zero : " + y + ") -> " + y + "\n  return %y : " + y + "\n}";
+  }
+
   static std::string columnSums(int64_t rows, int64_t length, const std::string &type) {
     std::string x = "tensor<" + std::to_string(rows) + "x" + std::to_string(length) + "x" + type + ">",
                 y = "tensor<" + std::to_string(length) + "x" + type + ">";
@@ -143,6 +155,7 @@ protected:
             matmul(4096, 16, 4096, "f32"),
             matmul(4096, 2048, 1024, "f32"),
             softmaxOfRows(256, 2500),
+            depthwise(28, 64),
             chain(8, 12, 64, 65536, 64, false),
             chain(8, 512, 16, 65536, 16, false)};
   }
@@ -156,6 +169,7 @@ protected:
   std::string planned(const std::string &source) {
     parse(source);
     mlir::PassManager forms(&context);
+    forms.addNestedPass<mlir::func::FuncOp>(createConvolutionToMatmul());
     forms.addNestedPass<mlir::func::FuncOp>(createNormalizeExprs());
     forms.addNestedPass<mlir::func::FuncOp>(createDeferNormalization());
     forms.addNestedPass<mlir::func::FuncOp>(createMarkOnlineSoftmax({target.name}));
