@@ -18,6 +18,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "convolutions": ("convolutions",),
     "networks": ("networks",),
     "convs": ("convs",),
+    "ops": ("ops",),
 }
 """The values of `Workload.suite` that each suite on the command line contains."""
 
@@ -40,9 +41,14 @@ _DTYPES_OF_SUITE = {
     "convs": DTYPES,
 }
 
+_OF_OWN_TYPES = frozenset({"ops"})
+"""Suites whose workloads have one element type each."""
+
 
 def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> list[Workload]:
     """Returns the workloads of suites, in every element type that both the suite and the caller include.
+
+    Those of the suite `ops` are for one type each, and chosen by `pattern` alone.
 
     `pattern` is one name with * and ?, or several separated by commas.
     """
@@ -54,6 +60,9 @@ def select(suites: Sequence[str], *, dtypes: Sequence[str], pattern: str) -> lis
             for w in WORKLOADS.values()
             if w.suite in SUITES[suite] and any(fnmatch.fnmatch(w.name, each) for each in patterns)
         ]
+        if suite in _OF_OWN_TYPES:
+            chosen += named
+            continue
         for dtype in _DTYPES_OF_SUITE[suite]:
             if dtype in dtypes:
                 chosen += [workload.in_type(dtype) for workload in named]

@@ -41,10 +41,11 @@ from tilewright.system.workfolder import WorkFolder
 from benchmarks import machine
 from benchmarks.client import ROOT
 from benchmarks.gpu_check.case import SEED, build_model, digest, weights_of, write_weights
-from benchmarks.gpu_check.run import MANIFEST, PROGRAMS
+from benchmarks.gpu_check.run import MANIFEST, OPERATORS, PROGRAMS
 from benchmarks.gpu_check.sketch import norm, sketch
 from benchmarks.suites import SUITES, select
 from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads.operators.reference import references
 
 LIMIT_BYTES = 50_000_000
 _PYTHON = "3.12"
@@ -180,7 +181,7 @@ def _urgency(entry: Mapping[str, Any]) -> tuple[bool, bool, int]:
     contracting = (
         "models", "recurrent", "networks", "convolutions", "convs", "chains", "gemm", "gemm-square",
     )  # fmt: skip
-    order = (*contracting, "stitch", "bandwidth", "random-stitch")
+    order = (*contracting, "stitch", "bandwidth", OPERATORS, "random-stitch")
     first = "f16" if entry["suite"] in contracting else "f32"
     suite = order.index(entry["suite"])
     return suite == len(order) - 1, entry["dtype"] != first, suite
@@ -214,18 +215,23 @@ def compile_workload(name: tuple[str, str], *, target: str, folder: Path) -> dic
     # A kernel with all steps of a loop has no prediction of its own: the plan has that of a step.
     launched = [launch["kernel"] for launch in launches_in(launches["launches"])]
     kernels = [{"name": name, "predicted_s": predicted.get(name)} for name in launched]
-    results = float64_reference(model, inputs)
+    suite = WORKLOADS[workload].suite
+    results = (references if suite == OPERATORS else float64_reference)(model, inputs)
     signature = program.signature
     assert signature is not None
     likes = [np.empty(y.shape, spec.numpy_dtype) for y, spec in zip(results, signature.outputs, strict=True)]
     return {
-        "suite": WORKLOADS[workload].suite,
+        "suite": suite,
         "workload": workload,
         "dtype": dtype,
         "folder": home.name,
         "inputs_digest": digest(inputs),
         "weights_digest": digest(list(weights.values())),
-        "outputs": [{"shape": list(y.shape), "norm": norm(y), "sketch": sketch(y)} for y in results],
+        "outputs": [
+            {"name": value.name, "shape": list(y.shape), "norm": norm(y), "sketch": sketch(y)}
+            | ({"tolerance": 0.0} if suite == OPERATORS and y.dtype.kind in "biu" else {})
+            for value, y in zip(model.graph.output, results, strict=True)
+        ],
         "tolerance": model_tolerance(model),
         "predicted_s": sum(predicted[name] for name in launched)
         if predicted.keys() >= set(launched)

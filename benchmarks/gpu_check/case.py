@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,22 @@ def write_weights(weights: Mapping[str, Array], recipes: Mapping[str, Any], fold
     plain = folder / f"{SCOPE}.irpa"
     index.create_archive_file(str(plain))
     return StoredWeights.from_json(recipes).write({SCOPE: plain}, folder)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The relative error of one output, the largest that is accepted, and the output's name."""
+
+    error: float
+    tolerance: float
+    output: str
+
+    @property
+    def excess(self) -> tuple[float, float]:
+        """Sort key: the error in units of what is accepted, and the error."""
+        if self.tolerance:
+            return self.error / self.tolerance, self.error
+        return math.inf if self.error else 0.0, self.error
 
 
 class Case:
@@ -118,14 +136,20 @@ class Case:
         """PTX of our kernels."""
         return (self._folder / "kernels.ptx").read_bytes()
 
-    def error(self, results: Sequence[Array]) -> float:
-        """Returns the error of the worst output; infinity if one has the wrong number of elements."""
+    def judge(self, results: Sequence[Array]) -> Judgement:
+        """Compares the outputs with float64, and describes the worst one.
+
+        The error of an output that has another number of elements than expected is infinite.
+        """
         expected = self._entry["outputs"]
-        if [np.size(r) for r in results] != [int(np.prod(out["shape"])) for out in expected]:
-            return float("inf")
-        return max(
-            relative_error(y, out["sketch"], out["norm"]) for y, out in zip(results, expected, strict=True)
-        )
+        if len(results) != len(expected):
+            return Judgement(float("inf"), self._entry["tolerance"], f"{len(results)} results")
+        return max(map(self._judgement, results, expected), key=lambda judged: judged.excess)
+
+    def _judgement(self, result: Array, expected: Mapping[str, Any]) -> Judgement:
+        is_whole = np.size(result) == int(np.prod(expected["shape"]))
+        error = relative_error(result, expected["sketch"], expected["norm"]) if is_whole else float("inf")
+        return Judgement(error, expected.get("tolerance", self._entry["tolerance"]), expected.get("name", ""))
 
     def _check(self, what: str, arrays: Sequence[Array], expected: str) -> None:
         if digest(arrays) != expected:

@@ -91,8 +91,8 @@ class SystemServer(Server):
         case = Case(Path(folder), entry)
         self._ready = self._system.prepare(case)
         results = self._ready.outputs()
-        error = case.error(results) if results is not None else None
-        return {"error": error, "resources": getattr(self._ready, "resources", {})}
+        judged = asdict(case.judge(results)) if results is not None else {"error": None}
+        return {**judged, "resources": getattr(self._ready, "resources", {})}
 
     def _time(self, seconds: float) -> Answer:
         return {"timing": asdict(self._ready.time(seconds=seconds))}

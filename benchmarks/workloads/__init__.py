@@ -14,7 +14,7 @@ from benchmarks.workloads.random_stitches import random_stitch
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
 from benchmarks.workloads.recurrent import RecurrentOptions, ScanOptions, recurrent, selective_scan
 from benchmarks.workloads.speech import ConformerOptions, conformer_block
-from benchmarks.workloads.suites import convolutions, models, patterns, products
+from benchmarks.workloads.suites import convolutions, models, operators, patterns, products
 from benchmarks.workloads.transformers import (
     BertOptions,
     DecodeOptions,
@@ -79,6 +79,7 @@ WORKLOADS: dict[str, Workload] = {
         *convolutions.convolutions(),
         *convolutions.convolutional_networks(),
         *convolutions.layers(),
+        *operators.operators(),
     )
 }
 
