@@ -43,15 +43,16 @@ _OF_OTHERS: dict[str, tuple[_Family, ...]] = {
         reducing.search,
         contracting.multiply,
     ),
-    "move": (moving.move, moving.index, elementwise.cast),
-    "window": (
+    "move": (moving.move,),
+    "index": (
+        moving.index,
         contracting.convolve,
         contracting.resample,
         quantized.quantize,
         quantized.codes,
         sequences.branch,
     ),
-    "newest": (newest.newest,),
+    "newest": (newest.newest, elementwise.cast),
 }
 """Families of operators; each is one model in each type. Those of integers and bool are larger, because fewer
 operators take them."""
