@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,12 +17,14 @@ from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 from fuzz import CHECKOUT
 from fuzz.drive import drive
-from fuzz.judge import Verdict
+from fuzz.judge import GRAPHS_PER_MODULE, Verdict
 
-# Several graphs share the cost of compiling a module; with many more, quadratic parts of the compiler dominate.
-GRAPHS_PER_MODULE = 16
 # A compilation takes one or two seconds, and some more with a simulated device; the limit allows for a busy machine.
 LIMIT_SECONDS = 300.0
+
+
+# The name of a graph's part of a module, in the location of an error.
+_NAMED = re.compile(r"\bg(\d+)/")
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,9 @@ def _to_judge_again(seeds: Sequence[int], together: Outcome) -> list[Sequence[in
     bad = [seed for seed in seeds if together.verdicts[seed].kind != "passed"]
     if len(bad) < len(seeds) or all(together.verdicts[seed].kind == "wrong numbers" for seed in bad):
         return [[seed] for seed in bad]
+    named = _NAMED.search(together.verdicts[bad[0]].message)
+    if named is not None and (culprit := int(named[1])) in seeds:
+        return [[culprit], [seed for seed in seeds if seed != culprit]]
     half = len(seeds) // 2
     return [seeds[:half], seeds[half:]]
 
