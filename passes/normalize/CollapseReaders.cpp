@@ -82,10 +82,10 @@ private:
     return access; // if all dims have one point, there is no group, and the tensor becomes a scalar
   }
 
-  /// Returns the tensor with the dims of each group collapsed.
+  /// Returns the tensor with the dims of each group collapsed; an operand may also be a number, which stays.
   static Value reshaped(OpBuilder &builder, Value tensor, ArrayRef<ReassociationIndices> groups) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    if (static_cast<int64_t>(groups.size()) == type.getRank())
+    auto type = dyn_cast<RankedTensorType>(tensor.getType());
+    if (!type || static_cast<int64_t>(groups.size()) == type.getRank())
       return tensor;
     auto target = tensor::CollapseShapeOp::inferCollapsedType(type, groups);
     if (auto expand = tensor.getDefiningOp<tensor::ExpandShapeOp>(); expand && expand.getSrcType() == target)

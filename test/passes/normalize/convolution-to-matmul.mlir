@@ -254,3 +254,24 @@ func.func @quantised_convolution(%x: tensor<1x3x9x9xi8>, %w: tensor<8x3x3x3xi8>,
       outs(%f : tensor<1x8x7x7xi32>) -> tensor<1x8x7x7xi32>
   return %y : tensor<1x8x7x7xi32>
 }
+
+// A reader of a convolution may have a number as an operand, which has no dims to collapse.
+// CHECK-LABEL: func @number_stays
+// CHECK-SAME: %[[SCALE:[a-z0-9]+]]: f32
+// CHECK: linalg.generic {{.*}} ins({{.*}}, %[[SCALE]] : tensor<63x8xf32>, f32)
+func.func @number_stays(%x: tensor<1x9x11x4xf32>, %w: tensor<3x3x4x8xf32>, %scale: f32) -> tensor<1x7x9x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x7x9x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x7x9x8xf32>) -> tensor<1x7x9x8xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x9x11x4xf32>, tensor<3x3x4x8xf32>)
+      outs(%zeros : tensor<1x7x9x8xf32>) -> tensor<1x7x9x8xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3) -> ()>,
+                                        affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%y, %scale : tensor<1x7x9x8xf32>, f32) outs(%empty : tensor<1x7x9x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<1x7x9x8xf32>
+  return %z : tensor<1x7x9x8xf32>
+}
