@@ -228,18 +228,21 @@ private:
   std::map<std::tuple<unsigned, Value, tile::Scope, bool, bool>, Value, KeyLess> connects;
 };
 
-/// Reorders the block so that the ops of each kernel are neighbours.
-void orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
+/// Reorders the block so that the ops of each kernel are neighbours. Fails if the kernels depend on each other in a
+/// circle, which a verified plan excludes.
+LogicalResult orderBlock(const TensorGraph &graph, const Plan &plan, Block &block) {
   Partition partition(graph, block);
   for (const KernelPlan &kernel : plan.kernels)
     for (const GroupPlan &part : kernel.groups)
       for (const OpPlan &op : part.ops)
         partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(op.id));
   auto sequence = partition.order();
-  assert(sequence && "a verified plan is acyclic");
+  if (!sequence)
+    return block.getParentOp()->emitError("the kernels of the plan depend on each other in a circle");
   for (const std::vector<Operation *> &ops : *sequence)
     for (Operation *op : ops)
       op->moveBefore(&block, block.end());
+  return success();
 }
 
 Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
@@ -254,7 +257,8 @@ Operation *firstOf(const TensorGraph &graph, const KernelPlan &kernel) {
 } // namespace
 
 LogicalResult tilewright::carryOut(const TensorGraph &graph, const Plan &plan, Block &block) {
-  orderBlock(graph, plan, block);
+  if (failed(orderBlock(graph, plan, block)))
+    return failure();
   SmallVector<Operation *> replaced;
   llvm::DenseMap<Value, Value> made;
   for (const KernelPlan &kernel : plan.kernels) {

@@ -1,5 +1,7 @@
 #include "passes/plan/ir/Partition.h"
 
+#include "dialects/tile/TileDialect.h"
+
 #include "mlir/IR/Block.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -8,10 +10,18 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Returns true for ops that may be moved past others: those MLIR knows to be free of effects, and reads of constants.
+/// Returns true for ops that may be moved past others: those MLIR knows to be free of effects, reads of constants, and
+/// loops of such ops. The body of a loop may have been carried out before the block around it: a subprogram computes
+/// tensors from tensors.
 static bool isMovable(Operation *op) {
-  return isMemoryEffectFree(op) || op->getName().getStringRef() == "util.global.load" ||
-         op->getName().getStringRef() == "hal.tensor.import";
+  if (isMemoryEffectFree(op) || isa<tile::SubprogramOp>(op) || op->getName().getStringRef() == "util.global.load" ||
+      op->getName().getStringRef() == "hal.tensor.import")
+    return true;
+  if (!op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+    return false;
+  return llvm::all_of(op->getRegions(), [](Region &region) {
+    return llvm::all_of(region.getOps(), [](Operation &nested) { return isMovable(&nested); });
+  });
 }
 
 Partition::Partition(const TensorGraph &graph, Block &block) {

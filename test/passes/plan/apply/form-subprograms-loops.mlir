@@ -75,3 +75,31 @@ func.func @branch_is_left(%x: tensor<37xf32>, %c: i1) -> tensor<37xf32> {
   }
   return %y : tensor<37xf32>
 }
+
+// -----
+
+// One kernel reads the result of a loop and makes the input of an earlier one. Loops are free to change places, before
+// their bodies are carried out and after.
+// CHECK-LABEL: func @loops_change_places
+// CHECK-SAME: (%[[X:.*]]: tensor<37xf32>, %[[Y:.*]]: tensor<37xf32>)
+// CHECK: %[[LATER:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[Y]])
+// CHECK: tile.subprogram "[[KERNEL:.*]]"(%[[X]]) extents
+// CHECK: tile.subprogram "[[KERNEL]]"(%[[LATER]]) extents
+// CHECK: scf.for
+func.func @loops_change_places(%x: tensor<37xf32>, %y: tensor<37xf32>) -> (tensor<37xf32>, tensor<37xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %e = tensor.empty() : tensor<37xf32>
+  %first = linalg.exp ins(%x : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  %earlier = scf.for %i = %c0 to %c5 step %c1 iter_args(%h = %first) -> (tensor<37xf32>) {
+    %next = linalg.tanh ins(%h : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+    scf.yield %next : tensor<37xf32>
+  }
+  %later = scf.for %i = %c0 to %c5 step %c1 iter_args(%h = %y) -> (tensor<37xf32>) {
+    %next = linalg.tanh ins(%h : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+    scf.yield %next : tensor<37xf32>
+  }
+  %last = linalg.exp ins(%later : tensor<37xf32>) outs(%e : tensor<37xf32>) -> tensor<37xf32>
+  return %earlier, %last : tensor<37xf32>, tensor<37xf32>
+}
