@@ -121,3 +121,13 @@ def test_a_single_constant_update_is_scattered(shape: tuple[int, ...], reduction
     node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=axis, reduction=reduction)
     at = np.ones([1] * len(shape), np.int64)
     run_beside_onnx(node, {"x": x}, {"i": at, "u": np.full(at.shape, 1.25, np.float32)})
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max"])
+@pytest.mark.parametrize("place", [[[2, 1, 4]], [[2, 1]], [2, 1, 4]])
+def test_a_single_constant_slice_is_scattered(place: list[list[int]] | list[int], reduction: str) -> None:
+    """A point, a row and a point without a dim of updates: IREE takes the update for the index, or fails."""
+    index = np.array(place)
+    update = np.full((*index.shape[:-1], *(5, 3, 7)[index.shape[-1] :]), 1.5, np.float32)
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction=reduction)
+    run_beside_onnx(node, {"x": normal(5, 3, 7)}, {"i": index, "u": update})

@@ -143,11 +143,11 @@ FAULTS: Mapping[str, Fault] = {
         program="powers_of_integers",
     ),
     "single scatter": Fault(
-        pattern="ScatterElements with one update, index and update constant",
+        pattern="ScatterElements, and ScatterND that reduces, with one update, index and update constant",
         types="all",
         targets="all",
         symptom="wrong numbers",
-        evidence="the update is zero, because the index is read for it",
+        evidence="the update is zero, or does not compile, because the index is read for it",
         instead="the update is made twice",
         where=f"{_OPS}.scatter",
         unchecked="from run to run, the compiler refuses the same model, or computes wrong numbers",

@@ -1,4 +1,5 @@
-"""ScatterElements with max, min or mul, as a reduction of all updates that hit an element; and with a single update.
+"""ScatterElements with max, min or mul, as a reduction of all updates that hit an element; and both scatters with a
+single update.
 
 For a reduction, each element of the result is compared with the index of each update in its line along the axis. A
 single update is made twice, because IREE mixes up the index and the update if there is one of each.
@@ -73,11 +74,40 @@ def _update_twice(operation: Operation, how: str) -> bool:
     return True
 
 
+_NEUTRAL = {b"add": 0, b"mul": 1}
+"""The update that changes nothing; for other reductions, the same update again."""
+
+
+def _reduce_slice_twice(operation: Operation) -> bool:
+    """Adds a second update of the same slice, if there is a single one and a reduction."""
+    how, (*batch, _) = operation.attribute("reduction", b"none"), operation.shape(1)
+    if how == b"none" or any(size != 1 for size in batch):
+        return False
+    data, index, update = operation.inputs
+    if not batch:
+        # IREE's importer needs a dim of updates.
+        index, update = (operation.make("Unsqueeze", value, operation.ints(0)) for value in (index, update))
+    other = update
+    if how in _NEUTRAL:
+        shape = operation.static_shape(2)
+        neutral = np.full(shape if batch else [1, *shape], _NEUTRAL[how], operation.dtype(2))
+        other = operation.constant(neutral)
+    indices = operation.make("Concat", index, index, axis=0)
+    operation.same(data, indices, operation.make("Concat", update, other, axis=0))
+    return True
+
+
 RULES = (
     Rule(
         "ScatterElements",
         _reduce_hits,
         "IREE's importer does not support it, combines only some updates, or takes an update for its index",
         forms="reductions max, min and mul, and single updates",
+    ),
+    Rule(
+        "ScatterND",
+        _reduce_slice_twice,
+        "IREE takes an update for its index, or fails, if both are constants",
+        forms="reductions with a single update",
     ),
 )
