@@ -20,6 +20,7 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 from tilewright.frontends.control_flow import ControlFlow
 from tilewright.frontends.rewrites.axes import check_axes
 from tilewright.frontends.rewrites.functions import inline_functions, spell_out_functions
+from tilewright.frontends.rewrites.geometry import check_geometry
 from tilewright.frontends.rewrites.legalize import legalize, rewrite_without_types
 from tilewright.frontends.rewrites.loop_types import has_loops, settle_loops
 from tilewright.frontends.rewrites.narrow_types import coded_types, use_codes
@@ -83,6 +84,7 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     """Checks a model, infers its types, and rewrites it in place to ops that IREE's importer takes and gets right."""
     declare_opset(model)
     inline_functions(model)
+    check_geometry(model.graph)  # attributes, from which ONNX infers shapes
     split_batches(model)
     rewrite_without_types(model)
     if is_older(model):
@@ -93,6 +95,7 @@ def rewrite_model(model: onnx.ModelProto) -> None:
         _infer_shapes(model, taken_out)
 
     infer()
+    check_geometry(model.graph)
     check_sizes(model.graph)
     legalize(model, infer, is_of_onnx=False)
     check_axes(model)
