@@ -14,11 +14,12 @@ Shapes = Mapping[str, Sequence[int]]
 def contraction_flops(model: ModelProto) -> int:
     """Counts the multiplications and additions of all MatMul, Gemm and Conv; other operators are negligible beside
     them."""
-    shapes = _shapes(model)
-    return sum(2 * _products(node, shapes) for node in model.graph.node)
+    shapes = shapes_of(model)
+    return sum(2 * products_of(node, shapes) for node in model.graph.node)
 
 
-def _shapes(model: ModelProto) -> Shapes:
+def shapes_of(model: ModelProto) -> Shapes:
+    """Returns the shapes of all values whose shape ONNX knows or infers."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     shapes: dict[str, Sequence[int]] = {tensor.name: tensor.dims for tensor in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
@@ -26,8 +27,8 @@ def _shapes(model: ModelProto) -> Shapes:
     return shapes
 
 
-def _products(node: NodeProto, shapes: Shapes) -> int:
-    """Returns the number of products that each element of the result sums."""
+def products_of(node: NodeProto, shapes: Shapes) -> int:
+    """Returns the multiply-adds of a MatMul, Gemm or Conv; 0 for other operators."""
     if node.op_type == "MatMul":
         terms = shapes[node.input[0]][-1]
     elif node.op_type == "Gemm":

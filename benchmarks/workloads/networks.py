@@ -223,13 +223,14 @@ def inverted_residual(
     main = x if stage.expansion == 1 else conv(g, x, wide, kernel=1, act=act)
     main = conv(g, main, wide, kernel=stage.kernel, stride=stride, groups=wide, act=act)
     if squeezes:
-        main = _squeeze_and_excite(g, main, max(1, x.channels // 4))
+        main = squeeze_and_excite(g, main, max(1, x.channels // 4))
     joins = stride == 1 and x.channels == stage.filters
     main = conv(g, main, stage.filters, kernel=1, gain=_GAIN_OF_BRANCH if joins else 1.0)
     return add(g, main, x) if joins else main
 
 
-def _squeeze_and_excite(g: GraphBuilder, x: Image, squeezed: int) -> Image:
+def squeeze_and_excite(g: GraphBuilder, x: Image, squeezed: int) -> Image:
+    """Adds gates of channels, which two 1x1 convolutions compute from the means of the channels."""
     pooled = Image(value=g.op("GlobalAveragePool", x.value), channels=x.channels, size=1)
     gate = conv(g, conv(g, pooled, squeezed, kernel=1, act="silu"), x.channels, kernel=1, act="sigmoid")
     return replace(x, value=g.op("Mul", x.value, gate.value))

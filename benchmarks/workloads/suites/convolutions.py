@@ -7,7 +7,7 @@ from functools import partial
 
 import onnx
 
-from benchmarks.workloads import networks
+from benchmarks.workloads import networks, restoration
 from benchmarks.workloads.convolutional import (
     BottleneckOptions,
     ConvolutionChainOptions,
@@ -18,6 +18,7 @@ from benchmarks.workloads.convolutional import (
     inverted_residuals,
     pooling,
 )
+from benchmarks.workloads.vision import SwinOptions, swin
 from benchmarks.workloads.workload import Workload
 
 # Convolutional networks as in their papers, at batch 1
@@ -47,6 +48,15 @@ _NETWORKS: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     ),
     "yolo-head": (networks.yolo_head, "detection head over three levels of an image of 320x320"),
     "mobilevit": (networks.mobilevit, "MobileViT-XS, 1x3x256x256"),
+    "rednet-50": (restoration.rednet50, "RedNet-50, 1x3x224x224"),
+    "sar-drn": (restoration.sar_drn, "SAR-DRN, 1x1x256x256"),
+    "nafnet-level": (restoration.nafnet_level, "two blocks of NAFNet, 1x64x128x128"),
+    "restormer-level": (restoration.restormer_level, "two blocks of Restormer, 1x48x64x64"),
+    "bsrn-level": (restoration.bsrn_level, "block of BSRN, 1x64x64x64"),
+    "swin-b": (
+        partial(swin, SwinOptions(depths=(2, 2, 18, 2), heads=(4, 8, 16, 32), hidden=128)),
+        "Swin-B, windows of 7, 1x3x224x224",
+    ),
 }
 
 # The same networks, small enough for tests
@@ -64,6 +74,11 @@ _SMALL_NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "vae-decoder-block-small": partial(networks.vae_decoder_block, 32, 8, 4),
     "yolo-head-small": partial(networks.yolo_head, 64, (16, 16, 32), 4),
     "mobilevit-small": partial(networks.mobilevit, 64, (1, 1, 1)),
+    "rednet-small": partial(restoration.rednet50, 32, (1, 1), 32, 10),
+    "sar-drn-small": partial(restoration.sar_drn, 16, 8),
+    "nafnet-small": partial(restoration.nafnet_level, 16, 8, 1),
+    "restormer-small": partial(restoration.restormer_level, 16, 8, 2, 1),
+    "bsrn-small": partial(restoration.bsrn_level, 16, 24),
 }
 
 # channels, image, filters, strides and kernels of Chimera's table V
@@ -210,6 +225,16 @@ def layers() -> list[Workload]:
                     is_large=True,
                 )
             )
+    for number, (channels, size, squeezed) in enumerate(restoration.SQUEEZED):
+        workloads.append(
+            Workload(
+                name=f"efficientnet-m{number}",
+                build=partial(restoration.squeeze_and_excite_module, channels, size, squeezed),
+                description=f"squeeze-and-excite of EfficientNet-B0, 1x{channels}x{size}x{size}: Souffle's M{number}",
+                suite="convs",
+                is_large=True,
+            )
+        )
     for name, chain in convolution_chains().items():
         title, _, relu = name.partition("-")
         workloads.append(
