@@ -424,9 +424,13 @@ private:
   /// Returns the result of a convolution that sums over input channels; null for other ops.
   Value rewriteConvolution(linalg::LinalgOp op) {
     if (keepsLayout || isAloneInLayout(op, results)) {
-      WindowContraction rewritten = rewriteAsWindowContraction(op);
+      bool last = keepsLayout && channelsLast && joinsConvolutions(op, results);
+      WindowContraction rewritten =
+          rewriteAsWindowContraction(op, last ? ImageOrder::channelsLast : ImageOrder::ofModel);
       if (rewritten.reshape)
         reshapes.push_back(rewritten.reshape);
+      if (rewritten.channelsLast)
+        results.push_back(rewritten.channelsLast);
       return rewritten.result;
     }
     std::optional<Convolution> convolution = matchConvolution(op);

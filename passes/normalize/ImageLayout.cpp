@@ -57,3 +57,19 @@ bool tilewright::isAloneInLayout(linalg::LinalgOp op, ArrayRef<Value> results) {
   return points >= kPointsInLanes && last == getAffineDimExpr(dims->outputImage.back(), op.getContext()) &&
          !hasChannelsLast(op->getOperand(0), results) && !reachesConvolution(op->getResult(0));
 }
+
+bool tilewright::joinsConvolutions(linalg::LinalgOp op, ArrayRef<Value> results) {
+  return hasChannelsLast(op->getOperand(0), results) || reachesConvolution(op->getResult(0));
+}
+
+bool tilewright::hasJoinedConvolutions(func::FuncOp function) {
+  SmallVector<Value> images, results;
+  function.walk([&](linalg::LinalgOp op) {
+    FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+    if (!linalg::isaConvolutionOpInterface(op) || failed(dims) || dims->inputChannel.empty() || op.hasDynamicShape())
+      return;
+    images.push_back(op->getOperand(0));
+    results.push_back(op->getResult(0));
+  });
+  return llvm::any_of(images, [&](Value image) { return hasChannelsLast(image, results); });
+}

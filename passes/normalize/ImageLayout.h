@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 #define TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace tilewright {
@@ -14,6 +15,13 @@ bool hasChannelsLast(mlir::Value image, llvm::ArrayRef<mlir::Value> results);
 /// channels first: it is the matmul of weights and image, which transposes neither of the two. `results` are those of
 /// earlier convolutions.
 bool isAloneInLayout(mlir::linalg::LinalgOp op, llvm::ArrayRef<mlir::Value> results);
+
+/// Returns true if a convolution reads an image from one of `results`, those of other convolutions, or if a convolution
+/// or a pool reads its result, possibly through ops that keep the layout.
+bool joinsConvolutions(mlir::linalg::LinalgOp op, llvm::ArrayRef<mlir::Value> results);
+
+/// Returns true if a convolution of the function that sums over channels reads the result of another one.
+bool hasJoinedConvolutions(mlir::func::FuncOp function);
 
 } // namespace tilewright
 

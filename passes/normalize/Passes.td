@@ -85,11 +85,15 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     transposed afterwards.
     For a target whose kernels read operands in any order (GPUs), a convolution is a
     contraction in the layout of its own result and weights, groups are batch dims,
-    and other contractions are left alone.
+    and other contractions are left alone. With `channels-last`, convolutions that
+    follow each other have results, windows and weights with channels innermost, and
+    their readers follow, as described above.
     See test/passes/normalize/convolution-to-matmul.mlir, keep-layout.mlir,
     transposed-convolution.mlir and window-contraction.mlir.
   }];
-  let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">];
+  let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">,
+                 Option<"channelsLast", "channels-last", "bool", "false",
+                        "give images between convolutions channels last; on CPUs, they always have them">];
   let statistics = [Statistic<"numRewritten", "rewritten", "convolutions, pools and contractions that were rewritten">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];

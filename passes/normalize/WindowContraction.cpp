@@ -57,17 +57,18 @@ std::optional<Loops> loopsOf(linalg::LinalgOp op) {
 
 class Rewriter {
 public:
-  Rewriter(linalg::LinalgOp op, Loops loops)
-      : op(op), loops(std::move(loops)), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()),
+  Rewriter(linalg::LinalgOp op, Loops loops, ImageOrder order)
+      : op(op), loops(std::move(loops)), order(order), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()),
         maps(op.getIndexingMapsArray()) {}
 
   WindowContraction rewrite() {
-    SmallVector<Run> result = runsIn(dimsOf(maps[2])), weights = runsIn(dimsOf(maps[1]));
+    Run inResult = loopsOfResult(), inWeights = loopsOfWeights();
+    SmallVector<Run> result = runsIn(inResult), weights = runsIn(inWeights);
     SmallVector<Run> image = runsOfWindows(result, weights);
     SmallVector<Run> dims(result);
     llvm::copy_if(weights, std::back_inserter(dims), [&](const Run &run) { return loops.isReduced(run.front()); });
     Value windows = reshaped(windowsIn(image), shapeOf(image));
-    Value filters = reshaped(op->getOperand(1), shapeOf(weights));
+    Value filters = reshaped(transposed(op->getOperand(1), dimsOf(maps[1]), inWeights), shapeOf(weights));
     Value start = zeros(builder, loc, shapeOf(result), getElementTypeOrSelf(op->getResult(0)));
     AffineMap read[] = {mapOf(image, dims), mapOf(weights, dims), mapOf(result, dims)};
     SmallVector<utils::IteratorType> types = llvm::map_to_vector(dims, [&](const Run &run) {
@@ -77,13 +78,55 @@ public:
                                              start, read, types);
     IRMapping none;
     op->getRegion(0).cloneInto(&product.getRegion(), none);
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    Value own = reshaped(product.getResult(0), type.getShape());
-    return {addStart(builder, op, own, builder.getMultiDimIdentityMap(type.getRank())).getResult(0),
-            own.getDefiningOp<tensor::ExpandShapeOp>()};
+    Value own = reshaped(product.getResult(0), sizesOf(inResult));
+    AffineMap arranged = AffineMap::getPermutationMap(placesOf(dimsOf(maps[2]), inResult), builder.getContext());
+    return {addStart(builder, op, own, arranged).getResult(0), own.getDefiningOp<tensor::ExpandShapeOp>(),
+            order == ImageOrder::channelsLast ? own : Value()};
   }
 
 private:
+  /// Returns the loops of the result in the order of its dims: points, groups, channels if channels come last.
+  Run loopsOfResult() const {
+    Run own = dimsOf(maps[2]);
+    if (order == ImageOrder::ofModel)
+      return own;
+    auto rank = [&](unsigned loop) { return loops.isPoint(loop) ? 0 : llvm::is_contained(loops.group, loop) ? 1 : 2; };
+    llvm::stable_sort(own, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
+    return own;
+  }
+
+  /// Returns the loops of the weights in the order of their dims; K is innermost if channels come last.
+  Run loopsOfWeights() const {
+    Run own = dimsOf(maps[1]);
+    if (order == ImageOrder::ofModel)
+      return own;
+    auto rank = [&](unsigned loop) {
+      if (loops.isReduced(loop))
+        return llvm::is_contained(loops.inputChannel, loop) ? 3 : 2;
+      return llvm::is_contained(loops.group, loop) ? 0 : 1;
+    };
+    llvm::stable_sort(own, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
+    return own;
+  }
+
+  /// Returns where each loop of `loops` is in `order`.
+  static SmallVector<int64_t> placesOf(ArrayRef<unsigned> order, ArrayRef<unsigned> loops) {
+    return llvm::map_to_vector(
+        loops, [&](unsigned loop) -> int64_t { return llvm::find(order, loop) - order.begin(); });
+  }
+
+  SmallVector<int64_t> sizesOf(ArrayRef<unsigned> order) const {
+    return llvm::map_to_vector(order, [&](unsigned loop) { return sizes[loop]; });
+  }
+
+  /// Returns a tensor whose dims are the loops `from`, with its dims in the order `to`.
+  Value transposed(Value tensor, ArrayRef<unsigned> from, ArrayRef<unsigned> to) {
+    if (from == to)
+      return tensor;
+    Value into = tensor::EmptyOp::create(builder, loc, sizesOf(to), getElementTypeOrSelf(tensor));
+    return linalg::TransposeOp::create(builder, loc, tensor, into, placesOf(from, to))->getResult(0);
+  }
+
   /// Returns the runs of neighbours that may share a dim.
   SmallVector<Run> runsIn(ArrayRef<unsigned> order) const {
     SmallVector<Run> runs;
@@ -103,13 +146,19 @@ private:
         if (which(run) && !llvm::is_contained(runs, run))
           runs.push_back(run);
     };
+    auto isReduced = [&](const Run &run) { return loops.isReduced(run.front()); };
+    auto hasAny = [](AffineExpr index, ArrayRef<unsigned> loops) {
+      return llvm::any_of(loops, [&](unsigned loop) { return index.isFunctionOfDim(loop); });
+    };
+    if (order == ImageOrder::channelsLast) {
+      append(result, [&](const Run &run) { return !llvm::is_contained(loops.channel, run.front()); });
+      append(weights, isReduced);
+      return runs;
+    }
     for (AffineExpr index : maps[0].getResults()) {
-      bool hasChannel = llvm::any_of(loops.inputChannel, [&](unsigned loop) { return index.isFunctionOfDim(loop); });
-      if (hasChannel)
-        append(weights, [&](const Run &run) { return loops.isReduced(run.front()); });
-      append(result, [&](const Run &run) {
-        return llvm::any_of(run, [&](unsigned loop) { return index.isFunctionOfDim(loop); });
-      });
+      if (hasAny(index, loops.inputChannel))
+        append(weights, isReduced);
+      append(result, [&](const Run &run) { return hasAny(index, run); });
     }
     return runs;
   }
@@ -166,6 +215,7 @@ private:
 
   linalg::LinalgOp op;
   Loops loops;
+  ImageOrder order;
   OpBuilder builder;
   Location loc;
   SmallVector<int64_t> sizes; ///< extents of the convolution's loops
@@ -173,7 +223,7 @@ private:
 };
 } // namespace
 
-WindowContraction tilewright::rewriteAsWindowContraction(linalg::LinalgOp op) {
+WindowContraction tilewright::rewriteAsWindowContraction(linalg::LinalgOp op, ImageOrder order) {
   std::optional<Loops> loops = loopsOf(op);
-  return loops ? Rewriter(op, std::move(*loops)).rewrite() : WindowContraction();
+  return loops ? Rewriter(op, std::move(*loops), order).rewrite() : WindowContraction();
 }

@@ -21,7 +21,7 @@ std::string CudaBackend::chooseTiles(const TilingProblem &problem, IterationSpac
     why = chooseContractionBlock(problem.graph, problem.target, space,
                                  walkableDim(problem.graph, problem.group, space), footprint);
   else
-    chooseBlockShape(problem.graph, problem.target, space, footprint);
+    why = chooseBlockShape(problem.graph, problem.target, space, footprint);
   space.workgroups = space.numTiles();
   return why;
 }

@@ -14,9 +14,11 @@ using namespace tilewright;
 /// Weights are packed after planning, because the plan decides their layout.
 void CudaBackend::populateNormalize(OpPassManager &manager, const KernelOptions &options) const {
   addExpansions(manager, options);
-  ConvolutionToMatmulOptions convolutions;
-  convolutions.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul(convolutions));
+  LayOutImagesOptions images;
+  images.target = options.target;
+  images.numerics = options.numerics;
+  images.gridSync = options.gridSync;
+  manager.addPass(createLayOutImages(images));
   addQuantizedMatmuls(manager, options); // former convolutions
   manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
   addOnePassVariance(manager, options);

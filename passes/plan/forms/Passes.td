@@ -17,6 +17,26 @@ def RequestForms : Pass<"tile-request-forms", "::mlir::ModuleOp"> {
   let options = [Option<"planIn", "plan-in", "std::string", "\"\"", "JSON plan; without it, nothing is requested">];
 }
 
+def LayOutImages : Pass<"tile-lay-out-images", "::mlir::ModuleOp"> {
+  let summary = "Turn convolutions into matmuls, in the layout of images that is predicted to be faster";
+  let description = [{
+    Input and output: as of `tile-convolution-to-matmul`, which this pass runs on each
+    function. If a convolution reads the result of another one, the function is
+    normalised and planned twice: with the model's layout of images, and with
+    channels last. The latter is taken unless the former is predicted to be clearly
+    faster; a remark gives both predictions. A layout changes the order in which the
+    elements of a window are summed, so strict numerics keep that of the model.
+    See test/passes/plan/forms/lay-out-images.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cuda:h200\"", "target name or JSON file">,
+                 Option<"numerics", "numerics", "std::string", "\"default\"", "default, strict or tf32">,
+                 Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">];
+  let statistics = [Statistic<"numLast", "channels-last", "functions whose images have channels last">,
+                    Statistic<"numOfModel", "of-model", "functions whose images keep the model's layout">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def SplitReductions : Pass<"tile-split-reductions", "::mlir::func::FuncOp"> {
   let summary = "Reduce in two phases where there are too few results to fill the GPU";
   let description = [{

@@ -1,5 +1,7 @@
 #include "passes/plan/fusion/Explorers.h"
 
+#include "passes/graph/Eligibility.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -60,7 +62,10 @@ OrDeclined<Plan> tilewright::makePlan(const TensorGraph &graph, const Target &ta
 }
 
 OrDeclined<double> tilewright::plannedSeconds(const TensorGraph &graph, const Plan &plan) {
-  if (llvm::any_of(plan.left, [&](const LeftOp &op) { return graph.exprs()[op.id].kind != ExprKind::movement; }))
+  std::vector<bool> atLoad = computedAtLoad(graph);
+  if (llvm::any_of(plan.left, [&](const LeftOp &op) {
+        return graph.exprs()[op.id].kind != ExprKind::movement && !atLoad[op.id];
+      }))
     return Declined{"the planner leaves part of it to IREE", "a target for which all of it is planned"};
   double seconds = 0;
   for (const KernelPlan &kernel : plan.kernels)

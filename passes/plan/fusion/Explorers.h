@@ -50,7 +50,7 @@ OrDeclined<Plan> makePlan(const TensorGraph &graph, const Target &target, const 
 std::string whyUnknownPolicy(llvm::StringRef policy);
 
 /// Returns the predicted seconds of all kernels of that plan together. Declines if there is no plan, or if it leaves
-/// arithmetic to IREE.
+/// arithmetic to IREE that is not computed when the program is loaded.
 OrDeclined<double> plannedSeconds(const TensorGraph &graph, const Target &target, const PlanOptions &options);
 OrDeclined<double> plannedSeconds(const TensorGraph &graph, const Plan &plan);
 

@@ -37,12 +37,12 @@ public:
       const PlannedGroup &reader = *decisions.parts[consumer];
       return movesUnguarded(*decisions.parts[producer]) && (contracts(reader) || movesUnguarded(reader));
     });
-    // A pad that a contraction can read as a guard merges with it before it merges with what computes the image.
-    if (!target.traits.threadBlocks)
-      mergeAlong([&](unsigned producer, unsigned consumer) {
-        return isPad(*decisions.parts[producer]) && contracts(*decisions.parts[consumer]) &&
-               isReadOnlyBy(producer, consumer);
-      });
+    // A pad that is read as a guard merges with its reader before it merges with what computes the image. On a GPU, all
+    // nests read under guards.
+    mergeAlong([&](unsigned producer, unsigned consumer) {
+      return isPad(*decisions.parts[producer]) && isReadOnlyBy(producer, consumer) &&
+             (target.traits.threadBlocks || contracts(*decisions.parts[consumer]));
+    });
     mergeAlong([](unsigned, unsigned) { return true; });
   }
 

@@ -380,7 +380,7 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
     if (n != space.vector && llvm::is_contained(space.grid, n))
       return Declined{"its contraction's lanes would be cut into tiles that are no whole vectors",
                       "a dim of lanes that is a multiple of the vector"};
-    if (!liesAlongLanes(graph, root, *roles))
+    if (!liesAlongLanes(graph, root, *roles, target))
       return Declined{"the elements that its contraction multiplies with lie across the lanes",
                       "an operand that is stored transposed"};
   }

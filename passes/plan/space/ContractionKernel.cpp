@@ -6,8 +6,12 @@
 using namespace mlir;
 using namespace tilewright;
 
-static std::optional<PackedK> packedKOf(const TensorGraph &graph, const GroupRoot &root,
-                                        const ContractionRoles &roles) {
+/// Returns how rhs is packed along K. Kernels that read operands in any order need no packing, so there an rhs of two
+/// or four K is just a short one.
+static std::optional<PackedK> packedKOf(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                                        const Target &target) {
+  if (target.traits.readsTransposed)
+    return std::nullopt;
   const TensorExpr &expr = graph.exprs()[root.expr];
   const RootAccess &rhs = root.accesses[roles.rhsInput];
   return packedK(rhs.map, cast<RankedTensorType>(rhs.tensor.getType()).getShape(), roles.n, expr.domain,
@@ -25,26 +29,27 @@ static bool canLoadTiles(const TensorExpr &expr, const GroupRoot &root, const Co
   return (isPacked || canPack) && lhs.getNumResults() > 0 && unitStrideDim(lhs.getResults().back()) == dim;
 }
 
-static std::optional<std::pair<ProductTypes, RhsLayout>> productOf(const TensorGraph &graph, const GroupRoot &root) {
+static std::optional<std::pair<ProductTypes, RhsLayout>> productOf(const TensorGraph &graph, const GroupRoot &root,
+                                                                   const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   if (expr.kind != ExprKind::contraction || !roles || !whyNoSumOfProducts(expr).empty())
     return std::nullopt;
-  std::optional<PackedK> packed = packedKOf(graph, root, *roles);
+  std::optional<PackedK> packed = packedKOf(graph, root, *roles, target);
   return std::pair(productTypes(expr, *roles),
                    RhsLayout{packed ? packed->depth : 1, canLoadTiles(expr, root, *roles, packed)});
 }
 
 std::vector<MicroKernel> tilewright::microKernelsFor(const TensorGraph &graph, const GroupRoot &root,
                                                      const Target &target, NumericsMode numerics) {
-  auto product = productOf(graph, root);
+  auto product = productOf(graph, root, target);
   return product ? allMicroKernels(target, product->first, product->second, numerics)
                  : std::vector<MicroKernel>();
 }
 
 std::optional<MicroKernel> tilewright::microKernelFor(const TensorGraph &graph, const GroupRoot &root,
                                                       const Target &target, NumericsMode numerics) {
-  auto product = productOf(graph, root);
+  auto product = productOf(graph, root, target);
   if (!product)
     return std::nullopt;
   return chooseMicroKernel(target, product->first, product->second, numerics);
@@ -65,9 +70,10 @@ static int64_t blockedDim(AffineExpr index) {
   return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
 }
 
-bool tilewright::liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles) {
+bool tilewright::liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                                const Target &target) {
   AffineMap rhs = root.accesses[roles.rhsInput].map;
-  unsigned behind = packedKOf(graph, root, roles) ? 2 : 1;
+  unsigned behind = packedKOf(graph, root, roles, target) ? 2 : 1;
   return blockedDim(rhs.getResult(rhs.getNumResults() - behind)) == roles.n;
 }
 

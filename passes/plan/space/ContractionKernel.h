@@ -22,7 +22,8 @@ std::optional<MicroKernel> warpgroupKernelFor(const TensorGraph &graph, const Gr
                                               NumericsMode numerics);
 
 /// Returns true if N is contiguous in rhs, the operand that a contraction loads by whole vectors.
-bool liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles);
+bool liesAlongLanes(const TensorGraph &graph, const GroupRoot &root, const ContractionRoles &roles,
+                    const Target &target);
 
 /// Returns true if the same dim of K is innermost in both operands.
 bool lieAlongK(const TensorExpr &expr, mlir::AffineMap left, mlir::AffineMap right);

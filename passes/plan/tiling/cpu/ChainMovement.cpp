@@ -50,8 +50,8 @@ bool readsRowsOnce(const TensorGraph &graph, const GroupRoot &root, const Contra
                    const IterationSpace &space, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, space.numerics);
-  return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 && liesAlongLanes(graph, root, roles) &&
-         mIn(space, root, expr, roles) <= space.block.rows &&
+  return kernel && kernel->unit == StepUnit::vector && kernel->depth == 1 &&
+         liesAlongLanes(graph, root, roles, target) && mIn(space, root, expr, roles) <= space.block.rows &&
          !liesInPanels(root.accesses[roles.rhsInput], lanesOfBlock(space, target));
 }
 

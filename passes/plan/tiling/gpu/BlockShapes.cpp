@@ -134,13 +134,14 @@ int64_t tilewright::bestBlock(ArrayRef<BlockCandidate> candidates, const Target 
   return withoutConflicts(candidates, best, target);
 }
 
-void tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
-                                  llvm::function_ref<int64_t()> footprint) {
+std::string tilewright::chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
+                                         llvm::function_ref<int64_t()> footprint) {
   std::vector<BlockCandidate> candidates = enumerateBlocks(graph, target, space, footprint);
   int64_t best = bestBlock(candidates, target);
-  // If none fits, the group is refused later, with the bytes of the smallest candidate.
+  // If no memory is enough for any, the group is refused later, with the bytes of the smallest candidate.
   const BlockCandidate &chosen = best >= 0 ? candidates[best] : *llvm::min_element(candidates, [](auto &a, auto &b) {
     return std::pair(a.threads, -a.group) < std::pair(b.threads, -b.group);
   });
   chosen.applyTo(space);
+  return best >= 0 || footprint() > target.blockBytes ? "" : chosen.discarded;
 }

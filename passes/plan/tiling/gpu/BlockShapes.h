@@ -50,9 +50,10 @@ std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const Targe
 /// replaces it, if the difference is within the error of the prediction. For contractions it is the first candidate.
 int64_t bestBlock(llvm::ArrayRef<BlockCandidate> candidates, const Target &target);
 
-/// Gives the space the tiles, threads and group of the best candidate.
-void chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
-                      llvm::function_ref<int64_t()> footprint);
+/// Gives the space the tiles, threads and group of the best candidate. Returns why all candidates that have memory were
+/// discarded, or an empty string.
+std::string chooseBlockShape(const TensorGraph &graph, const Target &target, IterationSpace &space,
+                             llvm::function_ref<int64_t()> footprint);
 
 } // namespace tilewright
 
