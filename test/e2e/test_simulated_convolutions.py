@@ -110,6 +110,7 @@ _CASES = {
     "1x1": Case(window=(1, 1)),
     "1x1 stride 2": Case(window=(1, 1), stride=2),
     "1x1 to one point": Case(window=(1, 1), image=(1, 1), channels=40),
+    "1x1 of four channels to one point": Case(window=(1, 1), image=(1, 1), channels=4),
     "stem": Case(channels=3, window=(7, 7), image=(20, 22), stride=2, pads=(3, 3, 3, 3)),
     "the whole image": Case(window=(9, 11)),
     "groups": Case(channels=32, filters=48, groups=2, pads=_SAME),

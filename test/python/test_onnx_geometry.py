@@ -20,7 +20,8 @@ def model(
     g = GraphBuilder("geometry")
     operands = [g.input("x", image), *([] if weight is None else [g.weight(weight, fan_in=9)])]
     built = g.build()
-    built.graph.node.append(helper.make_node(op, operands, ["y"], name="layer", **attributes))
+    node = built.graph.node.add(op_type=op, input=operands, output=["y"], name="layer")
+    node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
     built.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
     return built
 

@@ -1,0 +1,98 @@
+"""Tests of convolutions that follow each other in GPU kernels: images between them have channels last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+import tilewright
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+from tilewright.simulator.programs import SimulatedRun, simulate_program
+
+from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.networks import Image, add, concat, conv, image_input, max_pool, squeeze_and_excite
+from benchmarks.workloads.workload import Workload
+
+pytestmark = pytest.mark.lands(one_in=6)
+
+
+def _twice(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, conv(g, x, 24, act="relu"), 16)
+
+
+def _odd(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, conv(g, x, 13, stride=2, act="relu"), 27)
+
+
+def _groups(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, conv(g, conv(g, x, 32, kernel=1), 32, stride=2, groups=2, act="relu"), 24, kernel=1)
+
+
+def _depthwise(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, conv(g, conv(g, x, 40, kernel=1), 40, groups=40, stride=2, act="relu6"), 16, kernel=1)
+
+
+def _pooled(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, max_pool(g, conv(g, x, 16, kernel=5, act="relu"), kernel=3, stride=2, pad=1), 24)
+
+
+def _residual(g: GraphBuilder, x: Image) -> Image:
+    x = conv(g, x, 16, act="relu")
+    return conv(g, add(g, conv(g, x, 16), x), 24, kernel=1, stride=2)
+
+
+def _joined(g: GraphBuilder, x: Image) -> Image:
+    x = conv(g, x, 16, act="relu")
+    return conv(g, concat(g, [x, conv(g, x, 12)]), 24)
+
+
+def _squeezed(g: GraphBuilder, x: Image) -> Image:
+    return conv(g, squeeze_and_excite(g, conv(g, x, 24, kernel=1, act="silu"), 4), 16, kernel=1)
+
+
+_GRAPHS = {
+    "3x3 twice": _twice,
+    "odd channels": _odd,
+    "groups": _groups,
+    "depthwise between": _depthwise,
+    "pool between": _pooled,
+    "residual": _residual,
+    "concatenation": _joined,
+    "squeeze and excite": _squeezed,
+}
+
+
+def _model(name: str, *, channels: int = 16) -> onnx.ModelProto:
+    g = GraphBuilder("images", seed=3)
+    result = _GRAPHS[name](g, image_input(g, 11, channels))
+    g.output(result.value, result.shape)
+    return g.build()
+
+
+def _in_type(model: onnx.ModelProto, element: str) -> onnx.ModelProto:
+    whole = Workload(name="images", build=lambda: model, description="", suite="")
+    return whole.in_type(element).build()
+
+
+def _simulated(model: onnx.ModelProto, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
+    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
+    assert not any(op.is_dispatch for op in program.metadata.report.left_to_iree), program.explain()
+    return program, simulate_program(program, folder, random_inputs(model, 1))
+
+
+@pytest.mark.parametrize("element", ["f16", "f32"])
+@pytest.mark.parametrize("name", _GRAPHS)
+def test_numbers_are_right(name: str, element: str, tmp_path: Path) -> None:
+    model = _in_type(_model(name), element)
+    _, ran = _simulated(model, tmp_path)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, random_inputs(model, 1))
+    assert relative_error(ran.outputs[0], expected) <= model_tolerance(model)
+
+
+def test_windows_of_channels_are_copied_whole(tmp_path: Path) -> None:
+    program = tilewright.compile(_in_type(_model("3x3 twice"), "f16"), "cuda:h200", dump_dir=tmp_path)
+    first, second = (op for kernel in program.kernels for op in kernel.ops if op.micro_kernel)
+    assert "element by element" in first.copies  # the model's image has channels first
+    assert "element by element" not in second.copies
