@@ -8,6 +8,7 @@
 #include "passes/plan/apply/LoopForm.h"
 #include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/apply/PlanReport.h"
+#include "passes/plan/apply/StackLayers.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/PlanLoops.h"
@@ -50,6 +51,26 @@ private:
       if (std::vector<BlockGraph> blocks = graphsOf(function); !blocks.empty())
         functions.push_back({function, std::move(blocks)});
     return functions;
+  }
+
+  /// Has recurrent layers that read each other run at once, where that is predicted to take less time. This comes before
+  /// plans are read or made, because it changes the blocks that are planned.
+  void runLayersAtOnce(const Target &machine) {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (LayerStack &stack : findLayerStacks(function)) {
+        WavefrontChoice choice = chooseWavefront(stack, machine);
+        Location loc = stack.layers.front().loop.getLoc();
+        auto options = remark::RemarkOpts::name("wavefront").category("tile-form-subprograms");
+        std::string text = llvm::formatv("{0} layers of {1} steps: {2:f1} us at once, {3:f1} us one after another",
+                                         stack.layers.size(), stack.steps(), choice.seconds * 1e6,
+                                         choice.otherwiseSeconds * 1e6);
+        if (choice.taken()) {
+          remark::passed(loc, options) << ("tile: layers run at once in a wavefront: " + text);
+          stackLayers(stack);
+        } else {
+          remark::missed(loc, options) << ("tile: layers run one after another: " + text);
+        }
+      }
   }
 
   FailureOr<Plan> readPlanFor(func::FuncOp function) {
@@ -212,6 +233,8 @@ private:
       machine.blockBytes = std::min<int64_t>(machine.blockBytes, blockBytes);
     if (std::string why = whyNotNumerics(*symbolizeNumericsMode(numerics), machine); !why.empty())
       return getOperation().emitError(why);
+    if (machine.hasGridBarriers() && gridSync)
+      runLayersAtOnce(machine);
     std::vector<PlannedFunction> functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)

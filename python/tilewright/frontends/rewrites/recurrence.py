@@ -175,7 +175,7 @@ class _Recurrence:
         weights = op.transpose(self._part(1, number) or "", [1, 0])
         direction = Direction(
             hidden=self._hidden,
-            inputs=op.make("MatMul", x, weights),
+            inputs=self._project(x, weights, gates),
             recurrent=op.transpose(self._part(2, number) or "", [1, 0]),
             activations=self._activations[number * functions : (number + 1) * functions],
             clip=self._clip,
@@ -220,6 +220,19 @@ class _Recurrence:
             **({"scan_output_directions": [back]} if collected else {}),
         )
         return results[: cell.states], results[-1] if collected else None
+
+    def _project(self, x: str, weights: str, width: int) -> str:
+        """Multiplies the inputs of all steps, [steps, batch, inputs], by weights, [inputs, width].
+
+        The product is one of matrices. IREE's importer would repeat the weights for each step otherwise.
+        """
+        op = self._op
+        steps, batch = op.shape(0)[:2] if not self._batch_first else reversed(op.shape(0)[:2])
+        length = op.shape(1)[-1]
+        if length <= 0 or (steps < 0 and batch < 0) or 0 in (steps, batch):
+            return op.make("MatMul", x, weights)
+        product = op.make("MatMul", op.reshape(x, [-1, length]), weights)
+        return op.reshape(product, [steps, batch, width])
 
     def _wide(self, index: int) -> str:
         """Returns an input in the type in which the recurrence is computed."""

@@ -1,0 +1,374 @@
+// The ops of the second layer are made again with a first dim for the layers; what the layers read in its place from
+// outside is put side by side. The projection reads the states of all layers but the last in the step before. In the
+// steps in which a layer has not begun, or has ended, it keeps its states.
+#include "passes/plan/apply/StackLayers.h"
+
+#include "passes/graph/ConstantOperand.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Elements of a row of the table that says which layers are at work, in multiples of which rows begin: what threads of
+/// GPUs load at once.
+constexpr int64_t kRowAlignment = 4;
+
+RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
+
+RankedTensorType withFirst(int64_t size, RankedTensorType type) {
+  SmallVector<int64_t> shape{size};
+  llvm::append_range(shape, type.getShape());
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+Value reshape(OpBuilder &builder, Location loc, Value value, RankedTensorType type) {
+  RankedTensorType from = typeOf(value);
+  if (from == type)
+    return value;
+  auto groups = getReassociationIndicesForReshape(from, type);
+  assert(groups && "one shape refines the other");
+  if (from.getRank() > type.getRank())
+    return tensor::CollapseShapeOp::create(builder, loc, type, value, *groups);
+  return tensor::ExpandShapeOp::create(builder, loc, type, value, *groups);
+}
+
+/// Returns elements from `first` on along the first dim, and all along the others.
+Value rows(OpBuilder &builder, Location loc, Value whole, OpFoldResult first, int64_t count) {
+  RankedTensorType type = typeOf(whole);
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
+      strides(type.getRank(), builder.getIndexAttr(1));
+  offsets.front() = first;
+  for (int64_t size : type.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  sizes.front() = builder.getIndexAttr(count);
+  return tensor::ExtractSliceOp::create(builder, loc, whole, offsets, sizes, strides);
+}
+
+/// Returns tensors one after another along a new first dim.
+Value sideBySide(OpBuilder &builder, Location loc, ArrayRef<Value> tensors) {
+  RankedTensorType type = typeOf(tensors.front());
+  DenseElementsAttr constant;
+  if (llvm::all_equal(tensors) && matchPattern(tensors.front(), m_Constant(&constant)) && constant.isSplat()) {
+    auto whole = withFirst(tensors.size(), type);
+    return arith::ConstantOp::create(builder, loc, constant.resizeSplat(whole));
+  }
+  SmallVector<Value> parts;
+  for (Value tensor : tensors)
+    parts.push_back(reshape(builder, loc, tensor, withFirst(1, type)));
+  return tensor::ConcatOp::create(builder, loc, /*dim=*/0, parts);
+}
+
+/// Makes ops again for several layers at once.
+class Stacked {
+public:
+  Stacked(OpBuilder &builder, int64_t layers) : builder(builder), layers(layers) {}
+
+  /// Has `tensor` stand for `all`, which has the layers as its first dim.
+  void map(Value tensor, Value all) { stacked[tensor] = all; }
+  Value lookup(Value tensor) const { return stacked.lookup(tensor); }
+  /// Makes an op again that is the same for all layers.
+  void copy(Operation *op) { builder.clone(*op, copies); }
+
+  /// Makes an op whose result has `steps` times as many elements along its first dim as the one that is made.
+  void make(Operation *op, int64_t steps) {
+    Value result = op->getResult(0);
+    RankedTensorType type = allOf(typeOf(result), steps);
+    Location loc = op->getLoc();
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
+      makeStructured(structured, steps);
+      return;
+    }
+    Value source = stacked.lookup(op->getOperand(0));
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      auto with = [&](int64_t first, SmallVector<OpFoldResult> others) {
+        others.insert(others.begin(), builder.getIndexAttr(first));
+        return others;
+      };
+      auto made = tensor::ExtractSliceOp::create(builder, loc, type, source, with(0, slice.getMixedOffsets()),
+                                                 with(layers, slice.getMixedSizes()), with(1, slice.getMixedStrides()));
+      map(result, made);
+      return;
+    }
+    auto collapse = dyn_cast<tensor::CollapseShapeOp>(op);
+    SmallVector<ReassociationIndices> old =
+        collapse ? collapse.getReassociationIndices() : cast<tensor::ExpandShapeOp>(op).getReassociationIndices();
+    SmallVector<ReassociationIndices> groups{{0}};
+    for (const ReassociationIndices &group : old)
+      groups.push_back(llvm::map_to_vector<2>(group, [](int64_t dim) { return dim + 1; }));
+    if (collapse)
+      map(result, tensor::CollapseShapeOp::create(builder, loc, type, source, groups));
+    else
+      map(result, tensor::ExpandShapeOp::create(builder, loc, type, source, groups));
+  }
+
+private:
+  RankedTensorType allOf(RankedTensorType type, int64_t steps) const {
+    SmallVector<int64_t> shape(type.getShape());
+    if (steps > 1)
+      shape.front() /= steps;
+    return withFirst(layers, RankedTensorType::get(shape, type.getElementType()));
+  }
+
+  void makeStructured(linalg::LinalgOp op, int64_t steps) {
+    MLIRContext *context = builder.getContext();
+    unsigned loops = op.getNumLoops();
+    auto mapOf = [&](OpOperand &operand, bool isShared) {
+      AffineMap map = op.getMatchingIndexingMap(&operand).shiftDims(1);
+      return isShared ? map : map.insertResult(getAffineDimExpr(0, context), 0);
+    };
+    SmallVector<Value> inputs, inits;
+    SmallVector<AffineMap> maps;
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      bool isShared = !stacked.contains(operand->get());
+      inputs.push_back(isShared ? copies.lookupOrDefault(operand->get()) : lookup(operand->get()));
+      maps.push_back(mapOf(*operand, isShared || !isa<RankedTensorType>(operand->get().getType())));
+    }
+    SmallVector<Type> types;
+    for (OpOperand &operand : op.getDpsInitsMutable()) {
+      RankedTensorType type = allOf(typeOf(operand.get()), steps);
+      Value init = tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+      if (auto fill = operand.get().getDefiningOp<linalg::FillOp>())
+        init = linalg::FillOp::create(builder, op.getLoc(), fill.value(), init).getResult(0);
+      inits.push_back(init);
+      maps.push_back(mapOf(operand, false));
+      types.push_back(type);
+    }
+    SmallVector<utils::IteratorType> iterators(op.getIteratorTypesArray());
+    iterators.insert(iterators.begin(), utils::IteratorType::parallel);
+    assert(iterators.size() == loops + 1 && "a loop for the layers");
+    (void)loops;
+    auto made = linalg::GenericOp::create(builder, op.getLoc(), types, inputs, inits, maps, iterators);
+    IRMapping mapping;
+    op->getRegion(0).cloneInto(&made.getRegion(), mapping);
+    for (auto [old, result] : llvm::zip_equal(op->getResults(), made.getResults()))
+      map(old, result);
+  }
+
+  OpBuilder &builder;
+  int64_t layers;
+  llvm::DenseMap<Value, Value> stacked;
+  IRMapping copies; ///< of values that are the same for all layers
+};
+
+class Rewrite {
+public:
+  explicit Rewrite(const LayerStack &given)
+      : stack(given), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
+        layers(stack.layers.size()), steps(stack.steps()), waves(stack.waves()) {}
+
+  scf::ForOp run() {
+    Value firstParts = padded(stack.layers.front().part.getSource());
+    Value table = tableOfLayers();
+    SmallVector<Value> initials;
+    for (unsigned number : states())
+      initials.push_back(sideBySide(builder, loc, initialsOf(number)));
+    Stacked projection(builder, layers - 1), cell(builder, layers);
+    readOutside(projection, stack.ofProjections);
+    readOutside(cell, stack.ofCells);
+    RankedTensorType state = typeOf(initials[position(model.state)]);
+    SmallVector<int64_t> collected{waves};
+    llvm::append_range(collected, state.getShape());
+    initials.push_back(tensor::EmptyOp::create(builder, loc, collected, state.getElementType()));
+    auto index = [&](int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value).getResult(); };
+    auto loop = scf::ForOp::create(builder, loc, index(0), index(waves), index(1), initials);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value step = loop.getInductionVar();
+    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
+      cell.map(model.loop.getRegionIterArg(number), argument);
+    Value parts = partsOf(projection, firstParts, step, cell.lookup(model.loop.getRegionIterArg(model.state)));
+    cell.map(model.part, parts);
+    for (Operation &op : model.loop.getBody()->without_terminator())
+      if (&op != model.part && &op != model.collected && !isAccumulator(&op)) {
+        if (differs(cell, &op))
+          cell.make(&op, 1);
+        else
+          cell.copy(&op);
+      }
+    yield(loop, cell, rowOf(table, step), step);
+    replaceResults(loop);
+    eraseLayers();
+    return loop;
+  }
+
+private:
+  /// Returns the numbers of the states, which come before the sequence in the new loop.
+  SmallVector<unsigned> states() {
+    SmallVector<unsigned> numbers;
+    for (unsigned number = 0; number < model.loop.getNumResults(); ++number)
+      if (number != model.sequence)
+        numbers.push_back(number);
+    return numbers;
+  }
+
+  unsigned position(unsigned state) const { return state - (state > model.sequence); }
+
+  SmallVector<Value> initialsOf(unsigned number) {
+    return llvm::map_to_vector(stack.layers,
+                               [&](RecurrentLayer &layer) { return Value(layer.loop.getInitArgs()[number]); });
+  }
+
+  /// Returns the parts of the first layer with a part for every step of the new loop.
+  Value padded(Value parts) {
+    SmallVector<int64_t> shape(typeOf(parts).getShape());
+    shape.front() = waves - steps;
+    auto type = RankedTensorType::get(shape, typeOf(parts).getElementType());
+    Value zeros = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type)));
+    return tensor::ConcatOp::create(builder, loc, /*dim=*/0, ValueRange{parts, zeros});
+  }
+
+  /// Returns a table of ones for the layers that are at work in a step, and zeros.
+  Value tableOfLayers() {
+    int64_t row = llvm::alignTo(layers, kRowAlignment);
+    SmallVector<float> numbers(waves * row, 0);
+    for (int64_t layer = 0; layer < layers; ++layer)
+      for (int64_t step = layer; step < layer + steps; ++step)
+        numbers[step * row + layer] = 1;
+    auto type = RankedTensorType::get({waves, row}, builder.getF32Type());
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, llvm::ArrayRef(numbers)));
+  }
+
+  Value rowOf(Value table, Value step) {
+    auto type = RankedTensorType::get({layers}, builder.getF32Type());
+    SmallVector<OpFoldResult> offsets{step, builder.getIndexAttr(0)},
+        sizes{builder.getIndexAttr(1), builder.getIndexAttr(layers)}, ones(2, builder.getIndexAttr(1));
+    return tensor::ExtractSliceOp::create(builder, loc, type, table, offsets, sizes, ones);
+  }
+
+  void readOutside(Stacked &ops, const llvm::MapVector<Value, SmallVector<Value>> &values) {
+    for (const auto &[value, others] : values)
+      if (!llvm::all_equal(others))
+        ops.map(value, sideBySide(builder, loc, others));
+  }
+
+  /// Returns what all layers read in a step: the first layer its part, and the others the projected states of the step
+  /// before of the layers before them.
+  Value partsOf(Stacked &projection, Value firstParts, Value step, Value states) {
+    RecurrentLayer &first = stack.layers.front();
+    RankedTensorType part = typeOf(model.part), sequence = typeOf(model.collected.getDest());
+    SmallVector<int64_t> one(sequence.getShape());
+    one.front() = 1;
+    auto before = withFirst(layers - 1, RankedTensorType::get(one, sequence.getElementType()));
+    Value lower = rows(builder, loc, states, builder.getIndexAttr(0), layers - 1);
+    projection.map(first.loop.getResult(first.sequence), reshape(builder, loc, lower, before));
+    for (Operation *op : model.projection)
+      projection.make(op, steps);
+    Value projected = reshape(builder, loc, projection.lookup(model.part.getSource()), withFirst(layers - 1, part));
+    Value own = reshape(builder, loc, rows(builder, loc, firstParts, step, 1), withFirst(1, part));
+    return tensor::ConcatOp::create(builder, loc, /*dim=*/0, ValueRange{own, projected});
+  }
+
+  /// Returns true for what starts accumulators only, which are made with their readers.
+  static bool isAccumulator(Operation *op) {
+    return isa<tensor::EmptyOp>(op) || (isa<linalg::FillOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
+                                          auto reader = dyn_cast<linalg::LinalgOp>(use.getOwner());
+                                          return reader && reader.isDpsInit(&use);
+                                        }));
+  }
+
+  /// Returns true if the result of an op differs between the layers.
+  static bool differs(const Stacked &ops, Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return ops.lookup(operand) != nullptr; });
+  }
+
+  /// Returns `next` for the layers that are at work, and the state before for the others.
+  Value keepOthers(Value next, Value before, Value row) {
+    RankedTensorType type = typeOf(next);
+    unsigned rank = type.getRank();
+    AffineMap all = builder.getMultiDimIdentityMap(rank),
+              layer = AffineMap::get(rank, 0, builder.getAffineDimExpr(0));
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
+    auto body = [](OpBuilder &b, Location at, ValueRange values) {
+      Value zero = arith::ConstantOp::create(b, at, b.getF32FloatAttr(0));
+      Value works = arith::CmpFOp::create(b, at, arith::CmpFPredicate::OGT, values[2], zero);
+      Value chosen = arith::SelectOp::create(b, at, works, values[0], values[1]);
+      linalg::YieldOp::create(b, at, chosen);
+    };
+    return linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{next, before, row}, ValueRange{empty},
+                                     ArrayRef<AffineMap>{all, all, layer, all}, iterators, body)
+        .getResult(0);
+  }
+
+  void yield(scf::ForOp loop, Stacked &cell, Value row, Value step) {
+    SmallVector<Value> results;
+    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
+      results.push_back(keepOthers(cell.lookup(model.loop.getYieldedValues()[number]), argument, row));
+    Value sequence = loop.getRegionIterArgs().back(), state = results[position(model.state)];
+    SmallVector<int64_t> one(typeOf(sequence).getShape());
+    one.front() = 1;
+    SmallVector<OpFoldResult> offsets(one.size(), builder.getIndexAttr(0)), sizes,
+        strides(one.size(), builder.getIndexAttr(1));
+    offsets.front() = step;
+    for (int64_t size : one)
+      sizes.push_back(builder.getIndexAttr(size));
+    results.push_back(tensor::InsertSliceOp::create(builder, loc, state, sequence, offsets, sizes, strides));
+    scf::YieldOp::create(builder, loc, results);
+  }
+
+  /// Returns the elements of a layer in steps from `first` on, of the tensor [step, layer, ...] or [layer, ...].
+  Value part(Value whole, ArrayRef<int64_t> firsts, ArrayRef<int64_t> counts, RankedTensorType type) {
+    SmallVector<OpFoldResult> offsets, sizes, strides(typeOf(whole).getRank(), builder.getIndexAttr(1));
+    for (auto [dim, size] : llvm::enumerate(typeOf(whole).getShape())) {
+      offsets.push_back(builder.getIndexAttr(dim < firsts.size() ? firsts[dim] : 0));
+      sizes.push_back(builder.getIndexAttr(dim < counts.size() ? counts[dim] : size));
+    }
+    Value slice = tensor::ExtractSliceOp::create(builder, loc, whole, offsets, sizes, strides);
+    return reshape(builder, loc, slice, type);
+  }
+
+  void replaceResults(scf::ForOp loop) {
+    builder.setInsertionPointAfter(loop);
+    Value all = loop.getResults().back();
+    for (auto [layer, own] : llvm::enumerate(stack.layers)) {
+      int64_t number = layer;
+      auto isBehind = [&](OpOperand &use) {
+        Operation *reader = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
+        return last->isBeforeInBlock(reader);
+      };
+      for (OpResult result : own.loop.getResults()) {
+        if (llvm::none_of(result.getUses(), isBehind))
+          continue;
+        unsigned of = result.getResultNumber();
+        Value value;
+        if (of == own.sequence)
+          value = part(all, {number, number}, {steps, 1}, typeOf(result));
+        else if (of == own.state)
+          value = part(all, {number + steps - 1, number}, {1, 1}, typeOf(result));
+        else
+          value = part(loop.getResult(position(of)), {number}, {1}, typeOf(result));
+        result.replaceUsesWithIf(value, isBehind);
+      }
+    }
+  }
+
+  void eraseLayers() {
+    for (RecurrentLayer &layer : llvm::reverse(stack.layers)) {
+      layer.loop->erase();
+      for (Operation *op : llvm::reverse(layer.projection)) {
+        SmallVector<Value> operands(op->getOperands());
+        op->erase();
+        for (Value operand : operands)
+          eraseUnusedProducers(operand);
+      }
+    }
+  }
+
+  LayerStack stack;
+  RecurrentLayer model; ///< the second layer
+  scf::ForOp last;
+  OpBuilder builder;
+  Location loc;
+  int64_t layers, steps, waves;
+};
+} // namespace
+
+scf::ForOp tilewright::stackLayers(const LayerStack &stack) { return Rewrite(stack).run(); }

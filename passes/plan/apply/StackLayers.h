@@ -1,0 +1,15 @@
+// Carries a wavefront out: replaces the loops of a stack of recurrent layers by one, whose ops have the layers as their
+// first dim.
+#ifndef TILEWRIGHT_PLAN_APPLY_STACKLAYERS_H
+#define TILEWRIGHT_PLAN_APPLY_STACKLAYERS_H
+
+#include "passes/plan/apply/Wavefront.h"
+
+namespace tilewright {
+
+/// Replaces the loops of the stack by one. Returns it.
+mlir::scf::ForOp stackLayers(const LayerStack &stack);
+
+} // namespace tilewright
+
+#endif
