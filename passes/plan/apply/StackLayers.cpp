@@ -1,6 +1,8 @@
 // The ops of the second layer are made again with a first dim for the layers; what the layers read in its place from
-// outside is put side by side. The projection reads the states of all layers but the last in the step before. In the
-// steps in which a layer has not begun, or has ended, it keeps its states.
+// outside is put side by side. The projection reads the states of all layers but the last in the step before. If it and
+// the cell begin with matrix products, they are one: the state of a layer is multiplied by its own weights and by those
+// of the next layer's projection (Souffle 6.1), so that a block can have columns of one layer. In the steps in which a
+// layer has not begun, or has ended, it keeps its states.
 #include "passes/plan/apply/StackLayers.h"
 
 #include "passes/graph/ConstantOperand.h"
@@ -158,6 +160,30 @@ private:
   IRMapping copies; ///< of values that are the same for all layers
 };
 
+/// The product of the state with the weights of the cell, and the one of the sequence with those of the projection.
+struct Products {
+  linalg::LinalgOp cell, projection;
+};
+
+/// Returns true for a product of a matrix [m, k] with another one, [k, n].
+bool isMatrixProduct(linalg::LinalgOp op) {
+  if (!linalg::isaContractionOpInterface(op) || op.getNumLoops() != 3)
+    return false;
+  AffineExpr m, n, k;
+  bindDims(op.getContext(), m, n, k);
+  auto maps = [&](ArrayRef<ArrayRef<AffineExpr>> indices) {
+    return op.getIndexingMapsArray() == AffineMap::inferFromExprList(indices, op.getContext());
+  };
+  return maps({{m, k}, {k, n}, {m, n}});
+}
+
+/// Returns the value that reshapes in front of this one read.
+Value beforeReshapes(Value value) {
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
 class Rewrite {
 public:
   explicit Rewrite(const LayerStack &given)
@@ -173,6 +199,8 @@ public:
     Stacked projection(builder, layers - 1), cell(builder, layers);
     readOutside(projection, stack.ofProjections);
     readOutside(cell, stack.ofCells);
+    std::optional<Products> products = findProducts();
+    Value weights = products ? weightsOf(*products) : Value();
     RankedTensorType state = typeOf(initials[position(model.state)]);
     SmallVector<int64_t> collected{waves};
     llvm::append_range(collected, state.getShape());
@@ -184,16 +212,22 @@ public:
     Value step = loop.getInductionVar();
     for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
       cell.map(model.loop.getRegionIterArg(number), argument);
-    Value parts = partsOf(projection, firstParts, step, cell.lookup(model.loop.getRegionIterArg(model.state)));
+    Value before = cell.lookup(model.loop.getRegionIterArg(model.state));
+    if (products)
+      multiply(*products, weights, before, cell, projection);
+    Value parts = partsOf(projection, firstParts, step, before);
     cell.map(model.part, parts);
     for (Operation &op : model.loop.getBody()->without_terminator())
-      if (&op != model.part && &op != model.collected && !isAccumulator(&op)) {
+      if (&op != model.part && &op != model.collected && !isAccumulator(&op) && !(products && products->cell == &op)) {
         if (differs(cell, &op))
           cell.make(&op, 1);
         else
           cell.copy(&op);
       }
     yield(loop, cell, rowOf(table, step), step);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*loop.getBody())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
     replaceResults(loop);
     eraseLayers();
     return loop;
@@ -249,6 +283,76 @@ private:
         ops.map(value, sideBySide(builder, loc, others));
   }
 
+  /// Finds the products of states that can be one, whose weights differ between the layers.
+  std::optional<Products> findProducts() {
+    Products found;
+    Value state = model.loop.getRegionIterArg(model.state), sequence = stack.layers.front().loop.getResult(model.sequence);
+    auto isWeighted = [](linalg::LinalgOp op, const llvm::MapVector<Value, SmallVector<Value>> &outside) {
+      auto weights = outside.find(op->getOperand(1));
+      return weights != outside.end() && !llvm::all_equal(weights->second);
+    };
+    for (auto op : model.loop.getBody()->getOps<linalg::LinalgOp>())
+      if (!found.cell && isMatrixProduct(op) && op->getOperand(0) == state && isWeighted(op, stack.ofCells))
+        found.cell = op;
+    for (Operation *each : model.projection)
+      if (auto op = dyn_cast<linalg::LinalgOp>(each); op && !found.projection && isMatrixProduct(op) &&
+                                                      beforeReshapes(op->getOperand(0)) == sequence &&
+                                                      isWeighted(op, stack.ofProjections))
+        found.projection = op;
+    if (!found.cell || !found.projection || isStarted(found.cell) || isStarted(found.projection))
+      return std::nullopt;
+    RankedTensorType own = typeOf(found.cell->getOperand(1)), next = typeOf(found.projection->getOperand(1));
+    bool areAlike = own.getDimSize(0) == next.getDimSize(0) && own.getElementType() == next.getElementType() &&
+                    typeOf(found.cell->getResult(0)).getElementType() ==
+                        typeOf(found.projection->getResult(0)).getElementType();
+    return areAlike ? std::optional(found) : std::nullopt;
+  }
+
+  /// Returns true if a product is added to anything but zeros.
+  static bool isStarted(linalg::LinalgOp op) {
+    auto fill = op.getDpsInits().front().getDefiningOp<linalg::FillOp>();
+    return !fill || !matchPattern(fill.value(), m_AnyZeroFloat());
+  }
+
+  /// Returns the weights by which the state of each layer is multiplied. There is no layer behind the last.
+  Value weightsOf(const Products &products) {
+    SmallVector<Value> next = stack.ofProjections.find(products.projection->getOperand(1))->second;
+    auto zero = cast<TypedAttr>(builder.getZeroAttr(next.front().getType()));
+    next.push_back(arith::ConstantOp::create(builder, loc, zero));
+    Value own = sideBySide(builder, loc, stack.ofCells.find(products.cell->getOperand(1))->second);
+    return tensor::ConcatOp::create(builder, loc, /*dim=*/2, ValueRange{own, sideBySide(builder, loc, next)});
+  }
+
+  void multiply(const Products &products, Value weights, Value states, Stacked &cell, Stacked &projection) {
+    RankedTensorType state = typeOf(states);
+    Value own = products.cell->getResult(0), next = products.projection->getResult(0);
+    int64_t ownColumns = typeOf(own).getDimSize(1), nextColumns = typeOf(next).getDimSize(1);
+    auto type = RankedTensorType::get({layers, state.getDimSize(1), ownColumns + nextColumns},
+                                      typeOf(own).getElementType());
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    Value zero = cast<linalg::FillOp>(linalg::LinalgOp(products.cell).getDpsInits().front().getDefiningOp()).value();
+    Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+    AffineExpr l, m, n, k;
+    bindDims(builder.getContext(), l, m, n, k);
+    auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, n}, {l, m, n}},
+                                             builder.getContext());
+    using utils::IteratorType;
+    auto product = linalg::GenericOp::create(
+        builder, loc, TypeRange{type}, ValueRange{states, weights}, ValueRange{zeros}, maps,
+        ArrayRef{IteratorType::parallel, IteratorType::parallel, IteratorType::parallel, IteratorType::reduction});
+    IRMapping mapping;
+    products.cell->getRegion(0).cloneInto(&product.getRegion(), mapping);
+    auto columns = [&](int64_t count, int64_t first, int64_t width) {
+      SmallVector<OpFoldResult> offsets(3, builder.getIndexAttr(0)), ones(3, builder.getIndexAttr(1));
+      offsets[2] = builder.getIndexAttr(first);
+      SmallVector<OpFoldResult> sizes{builder.getIndexAttr(count), builder.getIndexAttr(type.getDimSize(1)),
+                                      builder.getIndexAttr(width)};
+      return tensor::ExtractSliceOp::create(builder, loc, product.getResult(0), offsets, sizes, ones).getResult();
+    };
+    cell.map(own, columns(layers, 0, ownColumns));
+    projection.map(next, columns(layers - 1, ownColumns, nextColumns));
+  }
+
   /// Returns what all layers read in a step: the first layer its part, and the others the projected states of the step
   /// before of the layers before them.
   Value partsOf(Stacked &projection, Value firstParts, Value step, Value states) {
@@ -260,7 +364,8 @@ private:
     Value lower = rows(builder, loc, states, builder.getIndexAttr(0), layers - 1);
     projection.map(first.loop.getResult(first.sequence), reshape(builder, loc, lower, before));
     for (Operation *op : model.projection)
-      projection.make(op, steps);
+      if (!projection.lookup(op->getResult(0)))
+        projection.make(op, steps);
     Value projected = reshape(builder, loc, projection.lookup(model.part.getSource()), withFirst(layers - 1, part));
     Value own = reshape(builder, loc, rows(builder, loc, firstParts, step, 1), withFirst(1, part));
     return tensor::ConcatOp::create(builder, loc, /*dim=*/0, ValueRange{own, projected});
