@@ -6,6 +6,7 @@
 #include "passes/plan/apply/StackLayers.h"
 
 #include "passes/graph/ConstantOperand.h"
+#include "passes/plan/apply/StackedTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -22,51 +23,6 @@ namespace {
 /// Elements of a row of the table that says which layers are at work, in multiples of which rows begin: what threads of
 /// GPUs load at once.
 constexpr int64_t kRowAlignment = 4;
-
-RankedTensorType typeOf(Value tensor) { return cast<RankedTensorType>(tensor.getType()); }
-
-RankedTensorType withFirst(int64_t size, RankedTensorType type) {
-  SmallVector<int64_t> shape{size};
-  llvm::append_range(shape, type.getShape());
-  return RankedTensorType::get(shape, type.getElementType());
-}
-
-Value reshape(OpBuilder &builder, Location loc, Value value, RankedTensorType type) {
-  RankedTensorType from = typeOf(value);
-  if (from == type)
-    return value;
-  auto groups = getReassociationIndicesForReshape(from, type);
-  assert(groups && "one shape refines the other");
-  if (from.getRank() > type.getRank())
-    return tensor::CollapseShapeOp::create(builder, loc, type, value, *groups);
-  return tensor::ExpandShapeOp::create(builder, loc, type, value, *groups);
-}
-
-/// Returns elements from `first` on along the first dim, and all along the others.
-Value rows(OpBuilder &builder, Location loc, Value whole, OpFoldResult first, int64_t count) {
-  RankedTensorType type = typeOf(whole);
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
-      strides(type.getRank(), builder.getIndexAttr(1));
-  offsets.front() = first;
-  for (int64_t size : type.getShape())
-    sizes.push_back(builder.getIndexAttr(size));
-  sizes.front() = builder.getIndexAttr(count);
-  return tensor::ExtractSliceOp::create(builder, loc, whole, offsets, sizes, strides);
-}
-
-/// Returns tensors one after another along a new first dim.
-Value sideBySide(OpBuilder &builder, Location loc, ArrayRef<Value> tensors) {
-  RankedTensorType type = typeOf(tensors.front());
-  DenseElementsAttr constant;
-  if (llvm::all_equal(tensors) && matchPattern(tensors.front(), m_Constant(&constant)) && constant.isSplat()) {
-    auto whole = withFirst(tensors.size(), type);
-    return arith::ConstantOp::create(builder, loc, constant.resizeSplat(whole));
-  }
-  SmallVector<Value> parts;
-  for (Value tensor : tensors)
-    parts.push_back(reshape(builder, loc, tensor, withFirst(1, type)));
-  return tensor::ConcatOp::create(builder, loc, /*dim=*/0, parts);
-}
 
 /// Makes ops again for several layers at once.
 class Stacked {
@@ -90,13 +46,10 @@ public:
     }
     Value source = stacked.lookup(op->getOperand(0));
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-      auto with = [&](int64_t first, SmallVector<OpFoldResult> others) {
-        others.insert(others.begin(), builder.getIndexAttr(first));
-        return others;
-      };
-      auto made = tensor::ExtractSliceOp::create(builder, loc, type, source, with(0, slice.getMixedOffsets()),
-                                                 with(layers, slice.getMixedSizes()), with(1, slice.getMixedStrides()));
-      map(result, made);
+      SmallVector<int64_t> offsets{0}, sizes{layers};
+      llvm::append_range(offsets, slice.getStaticOffsets());
+      llvm::append_range(sizes, slice.getStaticSizes());
+      map(result, reshape(builder, loc, sliceOf(builder, loc, source, offsets, sizes), type));
       return;
     }
     auto collapse = dyn_cast<tensor::CollapseShapeOp>(op);
@@ -163,6 +116,16 @@ private:
 /// The product of the state with the weights of the cell, and the one of the sequence with those of the projection.
 struct Products {
   linalg::LinalgOp cell, projection;
+
+  int64_t columns() const {
+    auto of = [](linalg::LinalgOp op) { return typeOf(op->getOperand(1)).getDimSize(1); };
+    return of(cell) + of(projection);
+  }
+  /// Returns the bytes of the weights of a column.
+  int64_t weightBytes() const {
+    RankedTensorType type = typeOf(linalg::LinalgOp(cell)->getOperand(1));
+    return type.getDimSize(0) * tile::elementBytes(type.getElementType());
+  }
 };
 
 /// Returns true for a product of a matrix [m, k] with another one, [k, n].
@@ -177,17 +140,10 @@ bool isMatrixProduct(linalg::LinalgOp op) {
   return maps({{m, k}, {k, n}, {m, n}});
 }
 
-/// Returns the value that reshapes in front of this one read.
-Value beforeReshapes(Value value) {
-  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 class Rewrite {
 public:
-  explicit Rewrite(const LayerStack &given)
-      : stack(given), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
+  Rewrite(const LayerStack &given, const Target &target)
+      : stack(given), target(target), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
         layers(stack.layers.size()), steps(stack.steps()), waves(stack.waves()) {}
 
   scf::ForOp run() {
@@ -200,7 +156,11 @@ public:
     readOutside(projection, stack.ofProjections);
     readOutside(cell, stack.ofCells);
     std::optional<Products> products = findProducts();
-    Value weights = products ? weightsOf(*products) : Value();
+    Value weights;
+    if (products) {
+      groups = groupColumns(products->columns(), products->weightBytes(), layers, target);
+      weights = weightsOf(*products);
+    }
     RankedTensorType state = typeOf(initials[position(model.state)]);
     SmallVector<int64_t> collected{waves};
     llvm::append_range(collected, state.getShape());
@@ -314,43 +274,55 @@ private:
     return !fill || !matchPattern(fill.value(), m_AnyZeroFloat());
   }
 
-  /// Returns the weights by which the state of each layer is multiplied. There is no layer behind the last.
+  /// Returns the weights by which the state of each layer is multiplied, [layer, k, group, column], with zeros behind
+  /// the columns of the cell and the next projection. There is no layer behind the last.
   Value weightsOf(const Products &products) {
     SmallVector<Value> next = stack.ofProjections.find(products.projection->getOperand(1))->second;
-    auto zero = cast<TypedAttr>(builder.getZeroAttr(next.front().getType()));
-    next.push_back(arith::ConstantOp::create(builder, loc, zero));
-    Value own = sideBySide(builder, loc, stack.ofCells.find(products.cell->getOperand(1))->second);
-    return tensor::ConcatOp::create(builder, loc, /*dim=*/2, ValueRange{own, sideBySide(builder, loc, next)});
+    auto zerosLike = [&](RankedTensorType type) {
+      return arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type))).getResult();
+    };
+    next.push_back(zerosLike(typeOf(next.front())));
+    SmallVector<Value> parts{sideBySide(builder, loc, stack.ofCells.find(products.cell->getOperand(1))->second),
+                             sideBySide(builder, loc, next)};
+    RankedTensorType own = typeOf(parts.front());
+    int64_t columns = own.getDimSize(2) + typeOf(parts.back()).getDimSize(2);
+    if (int64_t behind = groups.count * groups.columns - columns)
+      parts.push_back(zerosLike(RankedTensorType::get({layers, own.getDimSize(1), behind}, own.getElementType())));
+    Value all = tensor::ConcatOp::create(builder, loc, /*dim=*/2, parts);
+    auto type = RankedTensorType::get({layers, own.getDimSize(1), groups.count, groups.columns}, own.getElementType());
+    return reshape(builder, loc, all, type);
   }
 
   void multiply(const Products &products, Value weights, Value states, Stacked &cell, Stacked &projection) {
-    RankedTensorType state = typeOf(states);
     Value own = products.cell->getResult(0), next = products.projection->getResult(0);
-    int64_t ownColumns = typeOf(own).getDimSize(1), nextColumns = typeOf(next).getDimSize(1);
-    auto type = RankedTensorType::get({layers, state.getDimSize(1), ownColumns + nextColumns},
-                                      typeOf(own).getElementType());
+    int64_t rows = typeOf(states).getDimSize(1), ownColumns = typeOf(own).getDimSize(1),
+            nextColumns = typeOf(next).getDimSize(1);
+    auto type = RankedTensorType::get({layers, rows, groups.count, groups.columns}, typeOf(own).getElementType());
     Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
     Value zero = cast<linalg::FillOp>(linalg::LinalgOp(products.cell).getDpsInits().front().getDefiningOp()).value();
     Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-    AffineExpr l, m, n, k;
-    bindDims(builder.getContext(), l, m, n, k);
-    auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, n}, {l, m, n}},
-                                             builder.getContext());
-    using utils::IteratorType;
-    auto product = linalg::GenericOp::create(
-        builder, loc, TypeRange{type}, ValueRange{states, weights}, ValueRange{zeros}, maps,
-        ArrayRef{IteratorType::parallel, IteratorType::parallel, IteratorType::parallel, IteratorType::reduction});
+    AffineExpr l, m, g, n, k;
+    bindDims(builder.getContext(), l, m, g, n, k);
+    auto maps = AffineMap::inferFromExprList(
+        ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}}, builder.getContext());
+    SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
+    iterators.push_back(utils::IteratorType::reduction);
+    auto product = linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{states, weights},
+                                             ValueRange{zeros}, maps, iterators);
     IRMapping mapping;
     products.cell->getRegion(0).cloneInto(&product.getRegion(), mapping);
-    auto columns = [&](int64_t count, int64_t first, int64_t width) {
+    auto all = RankedTensorType::get({layers, rows, groups.count * groups.columns}, type.getElementType());
+    Value columns = tensor::CollapseShapeOp::create(builder, loc, all, product.getResult(0),
+                                                    SmallVector<ReassociationIndices>{{0}, {1}, {2, 3}});
+    auto slice = [&](int64_t count, int64_t first, int64_t width) {
       SmallVector<OpFoldResult> offsets(3, builder.getIndexAttr(0)), ones(3, builder.getIndexAttr(1));
       offsets[2] = builder.getIndexAttr(first);
-      SmallVector<OpFoldResult> sizes{builder.getIndexAttr(count), builder.getIndexAttr(type.getDimSize(1)),
+      SmallVector<OpFoldResult> sizes{builder.getIndexAttr(count), builder.getIndexAttr(rows),
                                       builder.getIndexAttr(width)};
-      return tensor::ExtractSliceOp::create(builder, loc, product.getResult(0), offsets, sizes, ones).getResult();
+      return tensor::ExtractSliceOp::create(builder, loc, columns, offsets, sizes, ones).getResult();
     };
-    cell.map(own, columns(layers, 0, ownColumns));
-    projection.map(next, columns(layers - 1, ownColumns, nextColumns));
+    cell.map(own, slice(layers, 0, ownColumns));
+    projection.map(next, slice(layers - 1, ownColumns, nextColumns));
   }
 
   /// Returns what all layers read in a step: the first layer its part, and the others the projected states of the step
@@ -468,6 +440,8 @@ private:
   }
 
   LayerStack stack;
+  const Target &target;
+  ColumnGroups groups;
   RecurrentLayer model; ///< the second layer
   scf::ForOp last;
   OpBuilder builder;
@@ -476,4 +450,6 @@ private:
 };
 } // namespace
 
-scf::ForOp tilewright::stackLayers(const LayerStack &stack) { return Rewrite(stack).run(); }
+scf::ForOp tilewright::stackLayers(const LayerStack &stack, const Target &target) {
+  return Rewrite(stack, target).run();
+}

@@ -8,7 +8,7 @@
 namespace tilewright {
 
 /// Replaces the loops of the stack by one. Returns it.
-mlir::scf::ForOp stackLayers(const LayerStack &stack);
+mlir::scf::ForOp stackLayers(const LayerStack &stack, const Target &target);
 
 } // namespace tilewright
 

@@ -51,6 +51,15 @@ struct WavefrontChoice {
   bool taken() const { return seconds < otherwiseSeconds; }
 };
 
+/// The columns of a product of each layer, in groups that a block each keeps the weights of.
+struct ColumnGroups {
+  int64_t count = 1, columns = 0; ///< of a layer; and of a group, of which the last ones may be of zeros
+};
+
+/// Returns the groups of `columns` columns of each layer, with `weightBytes` bytes of weights in a column: as many as
+/// there are blocks that are resident at once, if each can keep its weights in shared memory; else one.
+ColumnGroups groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target);
+
 WavefrontChoice chooseWavefront(const LayerStack &stack, const Target &target);
 
 } // namespace tilewright

@@ -1,0 +1,37 @@
+// Tensors of all layers of a stack, which have the layers as their first dim.
+#ifndef TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
+#define TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace tilewright {
+
+inline mlir::RankedTensorType typeOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType());
+}
+
+/// Returns the type with one more dim, which comes first.
+mlir::RankedTensorType withFirst(int64_t size, mlir::RankedTensorType type);
+
+/// Reshapes a tensor to a type whose shape refines its own, or the other way round.
+mlir::Value reshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::RankedTensorType type);
+
+/// Returns the value that the reshapes in front of this one read.
+mlir::Value beforeReshapes(mlir::Value value);
+
+/// Returns `count` elements from `first` on along the first dim, and all along the others.
+mlir::Value rows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, mlir::OpFoldResult first,
+                 int64_t count);
+
+/// Returns tensors one after another along a new first dim.
+mlir::Value sideBySide(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::Value> tensors);
+
+/// Returns a part of a tensor. If elementwise ops compute the tensor, it is computed from parts of their operands, so that
+/// a reader of several parts, such as the gates of a cell, needs no buffer with all of them.
+mlir::Value sliceOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, llvm::ArrayRef<int64_t> offsets,
+                    llvm::ArrayRef<int64_t> sizes);
+
+} // namespace tilewright
+
+#endif
