@@ -32,7 +32,7 @@ _DTYPES_OF_SUITE = {
     "stitch": ("f32", "bf16"),
     "bandwidth": ("f32",),
     "models": DTYPES,
-    "recurrent": ("f32",),
+    "recurrent": ("f32", "f16"),
     "gemm": DTYPES,
     "gemm-square": ("f16", "bf16"),
     "chains": DTYPES,

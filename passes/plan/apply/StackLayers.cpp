@@ -5,7 +5,6 @@
 // layer has not begun, or has ended, it keeps its states.
 #include "passes/plan/apply/StackLayers.h"
 
-#include "passes/graph/ConstantOperand.h"
 #include "passes/plan/apply/StackedTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -116,16 +115,6 @@ private:
 /// The product of the state with the weights of the cell, and the one of the sequence with those of the projection.
 struct Products {
   linalg::LinalgOp cell, projection;
-
-  int64_t columns() const {
-    auto of = [](linalg::LinalgOp op) { return typeOf(op->getOperand(1)).getDimSize(1); };
-    return of(cell) + of(projection);
-  }
-  /// Returns the bytes of the weights of a column.
-  int64_t weightBytes() const {
-    RankedTensorType type = typeOf(linalg::LinalgOp(cell)->getOperand(1));
-    return type.getDimSize(0) * tile::elementBytes(type.getElementType());
-  }
 };
 
 /// Returns true for a product of a matrix [m, k] with another one, [k, n].
@@ -158,7 +147,6 @@ public:
     std::optional<Products> products = findProducts();
     Value weights;
     if (products) {
-      groups = groupColumns(products->columns(), products->weightBytes(), layers, target);
       weights = weightsOf(*products);
     }
     RankedTensorType state = typeOf(initials[position(model.state)]);
@@ -185,9 +173,7 @@ public:
           cell.copy(&op);
       }
     yield(loop, cell, rowOf(table, step), step);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*loop.getBody())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
+    eraseUnused(*loop.getBody());
     replaceResults(loop);
     eraseLayers();
     return loop;
@@ -256,7 +242,7 @@ private:
         found.cell = op;
     for (Operation *each : model.projection)
       if (auto op = dyn_cast<linalg::LinalgOp>(each); op && !found.projection && isMatrixProduct(op) &&
-                                                      beforeReshapes(op->getOperand(0)) == sequence &&
+                                                      beforeRoundings(op->getOperand(0)) == sequence &&
                                                       isWeighted(op, stack.ofProjections))
         found.projection = op;
     if (!found.cell || !found.projection || isStarted(found.cell) || isStarted(found.projection))
@@ -277,20 +263,42 @@ private:
   /// Returns the weights by which the state of each layer is multiplied, [layer, k, group, column], with zeros behind
   /// the columns of the cell and the next projection. There is no layer behind the last.
   Value weightsOf(const Products &products) {
-    SmallVector<Value> next = stack.ofProjections.find(products.projection->getOperand(1))->second;
+    SmallVector<Value> next = stack.ofProjections.find(products.projection->getOperand(1))->second,
+                       cells = stack.ofCells.find(products.cell->getOperand(1))->second;
+    // Weights of 16 bits stay so. The product widens them.
+    SmallVector<Value> narrow = llvm::map_to_vector(llvm::concat<Value>(cells, next),
+                                                    [&](Value tensor) { return withoutWidening(builder, tensor); });
+    if (llvm::all_of(narrow, [&](Value tensor) {
+          return typeOf(tensor).getElementType() == typeOf(narrow.front()).getElementType();
+        })) {
+      cells.assign(narrow.begin(), narrow.begin() + layers);
+      next.assign(narrow.begin() + layers, narrow.end());
+    }
     auto zerosLike = [&](RankedTensorType type) {
       return arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type))).getResult();
     };
     next.push_back(zerosLike(typeOf(next.front())));
-    SmallVector<Value> parts{sideBySide(builder, loc, stack.ofCells.find(products.cell->getOperand(1))->second),
-                             sideBySide(builder, loc, next)};
+    SmallVector<Value> parts{sideBySide(builder, loc, cells), sideBySide(builder, loc, next)};
     RankedTensorType own = typeOf(parts.front());
     int64_t columns = own.getDimSize(2) + typeOf(parts.back()).getDimSize(2);
+    groups = groupColumns(columns, own.getDimSize(1) * tile::elementBytes(own.getElementType()), layers, target);
     if (int64_t behind = groups.count * groups.columns - columns)
       parts.push_back(zerosLike(RankedTensorType::get({layers, own.getDimSize(1), behind}, own.getElementType())));
     Value all = tensor::ConcatOp::create(builder, loc, /*dim=*/2, parts);
     auto type = RankedTensorType::get({layers, own.getDimSize(1), groups.count, groups.columns}, own.getElementType());
     return reshape(builder, loc, all, type);
+  }
+
+  /// Has a product whose weights have become narrower widen them.
+  static void widenWeights(linalg::GenericOp product, Type narrow) {
+    BlockArgument weight = product.getBody()->getArgument(1);
+    Type wide = weight.getType();
+    if (wide == narrow)
+      return;
+    weight.setType(narrow);
+    OpBuilder inside = OpBuilder::atBlockBegin(product.getBody());
+    auto widened = arith::ExtFOp::create(inside, product.getLoc(), wide, weight);
+    weight.replaceAllUsesExcept(widened, widened);
   }
 
   void multiply(const Products &products, Value weights, Value states, Stacked &cell, Stacked &projection) {
@@ -311,6 +319,7 @@ private:
                                              ValueRange{zeros}, maps, iterators);
     IRMapping mapping;
     products.cell->getRegion(0).cloneInto(&product.getRegion(), mapping);
+    widenWeights(product, typeOf(weights).getElementType());
     auto all = RankedTensorType::get({layers, rows, groups.count * groups.columns}, type.getElementType());
     Value columns = tensor::CollapseShapeOp::create(builder, loc, all, product.getResult(0),
                                                     SmallVector<ReassociationIndices>{{0}, {1}, {2, 3}});
@@ -428,15 +437,19 @@ private:
   }
 
   void eraseLayers() {
+    Block &block = *last->getBlock();
     for (RecurrentLayer &layer : llvm::reverse(stack.layers)) {
       layer.loop->erase();
-      for (Operation *op : llvm::reverse(layer.projection)) {
-        SmallVector<Value> operands(op->getOperands());
+      for (Operation *op : llvm::reverse(layer.projection))
         op->erase();
-        for (Value operand : operands)
-          eraseUnusedProducers(operand);
-      }
     }
+    eraseUnused(block); // what projections started from, and what weights were before they were widened
+  }
+
+  static void eraseUnused(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
   }
 
   LayerStack stack;

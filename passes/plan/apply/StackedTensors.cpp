@@ -52,12 +52,6 @@ Value tilewright::sideBySide(OpBuilder &builder, Location loc, ArrayRef<Value> t
   return tensor::ConcatOp::create(builder, loc, /*dim=*/0, parts);
 }
 
-Value tilewright::beforeReshapes(Value value) {
-  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 namespace {
 /// Offsets and sizes of a part of a tensor.
 struct Part {
@@ -157,4 +151,55 @@ Value tilewright::sliceOf(OpBuilder &builder, Location loc, Value whole, ArrayRe
   };
   SmallVector<OpFoldResult> ones(sizes.size(), builder.getIndexAttr(1));
   return tensor::ExtractSliceOp::create(builder, loc, whole, attributes(offsets), attributes(sizes), ones);
+}
+
+/// Returns what an op reads if all it does is to convert the elements of a tensor by `Conversion`, or null.
+template <typename Conversion>
+static Value beforeConversion(Operation *op) {
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!generic || !isElementwise(generic) || generic.getNumDpsInputs() != 1 ||
+      !generic.getIndexingMapsArray().front().isIdentity())
+    return {};
+  Block &body = *generic.getBody();
+  auto converted = dyn_cast<Conversion>(body.front());
+  return converted && converted.getIn() == body.getArgument(0) &&
+                 body.getTerminator()->getOperand(0) == converted.getResult()
+             ? generic.getDpsInputs().front()
+             : Value();
+}
+
+/// Returns what the reshapes in front of a value read.
+static Value beforeReshapes(Value value) {
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+Value tilewright::beforeRoundings(Value value) {
+  value = beforeReshapes(value);
+  while (Value narrow = beforeConversion<arith::ExtFOp>(value.getDefiningOp())) {
+    Value wide = beforeConversion<arith::TruncFOp>(beforeReshapes(narrow).getDefiningOp());
+    if (!wide || typeOf(wide).getElementType() != typeOf(value).getElementType())
+      break;
+    value = beforeReshapes(wide);
+  }
+  return value;
+}
+
+Value tilewright::withoutWidening(OpBuilder &builder, Value tensor) {
+  Operation *made = tensor.getDefiningOp();
+  if (Value narrow = beforeConversion<arith::ExtFOp>(made))
+    return narrow;
+  auto transpose = dyn_cast_or_null<linalg::TransposeOp>(made);
+  if (!transpose && !isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(made))
+    return tensor;
+  Value source = made->getOperand(0), narrow = withoutWidening(builder, source);
+  if (narrow == source)
+    return tensor;
+  auto type = RankedTensorType::get(typeOf(tensor).getShape(), typeOf(narrow).getElementType());
+  if (!transpose)
+    return reshape(builder, tensor.getLoc(), narrow, type);
+  Value empty = tensor::EmptyOp::create(builder, tensor.getLoc(), type.getShape(), type.getElementType());
+  return linalg::TransposeOp::create(builder, tensor.getLoc(), narrow, empty, transpose.getPermutation())
+      ->getResult(0);
 }

@@ -17,8 +17,8 @@ mlir::RankedTensorType withFirst(int64_t size, mlir::RankedTensorType type);
 /// Reshapes a tensor to a type whose shape refines its own, or the other way round.
 mlir::Value reshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::RankedTensorType type);
 
-/// Returns the value that the reshapes in front of this one read.
-mlir::Value beforeReshapes(mlir::Value value);
+/// Returns the value that the reshapes and roundings to 16 bits in front of this one read.
+mlir::Value beforeRoundings(mlir::Value value);
 
 /// Returns `count` elements from `first` on along the first dim, and all along the others.
 mlir::Value rows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, mlir::OpFoldResult first,
@@ -31,6 +31,9 @@ mlir::Value sideBySide(mlir::OpBuilder &builder, mlir::Location loc, llvm::Array
 /// a reader of several parts, such as the gates of a cell, needs no buffer with all of them.
 mlir::Value sliceOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, llvm::ArrayRef<int64_t> offsets,
                     llvm::ArrayRef<int64_t> sizes);
+
+/// Returns the tensor in its narrower type, if it only moves elements that an op has widened, or itself.
+mlir::Value withoutWidening(mlir::OpBuilder &builder, mlir::Value tensor);
 
 } // namespace tilewright
 

@@ -304,13 +304,11 @@ WavefrontChoice tilewright::chooseWavefront(const LayerStack &stack, const Targe
 }
 
 ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target) {
-  // Threads compute vectors of columns.
-  constexpr int64_t kVector = 8;
   // What a block has in shared memory besides its weights: the state, and slots for what is copied in steps.
-  constexpr int64_t kOtherBytes = 48 * 1024;
+  constexpr int64_t kOtherBytes = 64 * 1024;
   int64_t most = std::max<int64_t>(1, target.gpu.guaranteedSms / layers);
-  int64_t own = llvm::alignTo(llvm::divideCeil(columns, most), kVector);
-  if (most == 1 || own * weightBytes + kOtherBytes > target.blockBytes)
+  int64_t own = llvm::PowerOf2Ceil(llvm::divideCeil(columns, most)); // as tiles of products are
+  if (most == 1 || own >= columns || own * weightBytes + kOtherBytes > target.blockBytes)
     return {1, columns};
   return {static_cast<int64_t>(llvm::divideCeil(columns, own)), own};
 }
