@@ -304,11 +304,17 @@ WavefrontChoice tilewright::chooseWavefront(const LayerStack &stack, const Targe
 }
 
 ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target) {
-  // What a block has in shared memory besides its weights: the state, and slots for what is copied in steps.
-  constexpr int64_t kOtherBytes = 64 * 1024;
-  int64_t most = std::max<int64_t>(1, target.gpu.guaranteedSms / layers);
-  int64_t own = llvm::PowerOf2Ceil(llvm::divideCeil(columns, most)); // as tiles of products are
-  if (most == 1 || own >= columns || own * weightBytes + kOtherBytes > target.blockBytes)
-    return {1, columns};
-  return {static_cast<int64_t>(llvm::divideCeil(columns, own)), own};
+  constexpr int64_t kLeastColumns = 16; // fewer leave most threads of a block without one
+  constexpr int64_t kLeastThreads = 128; // of a block with a product
+  constexpr int64_t kOtherBytes = 8192; // of a block besides its weights: the steps of the state
+  // Tiles of products have powers of two of columns.
+  for (int64_t own = llvm::PowerOf2Ceil(columns) / 2; own >= kLeastColumns; own /= 2) {
+    int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + kOtherBytes,
+            together = llvm::divideCeil(count * layers, target.gpu.guaranteedSms);
+    if (bytes <= target.blockBytes &&
+        together * (bytes + target.gpu.reservedSharedBytes) <= target.gpu.sharedBytesPerSm &&
+        together * kLeastThreads <= target.gpu.threadsPerSm)
+      return {count, own};
+  }
+  return {1, columns};
 }

@@ -3,6 +3,7 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/Phases.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/ScratchOffsets.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -28,12 +29,30 @@ static bool computesOneTile(ParallelOp part, ComputeOp contraction, const Contra
          llvm::all_of(plan.contraction.batch, isOne);
 }
 
+/// Returns the offset from which on a block's memory has nothing but the slots of the contraction's rhs, which are not
+/// needed if rhs stays resident; or -1 if that is not the end of what all parts use.
+static int64_t beginOfSlots(ParallelOp part, ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
+                            const Target &target) {
+  ScratchOffsets scratch = scratchOffsets(part, threads, target);
+  const GemmTiling &tiling = plan.tiling;
+  if (scratch.offsetOf(contraction) != 0 || scratch.bytes != tiling.sharedBytes() || tiling.barrierBytes() > 0)
+    return -1;
+  int64_t slices = (tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.accumulators * tiling.accumulatorBytes,
+          begin = scratchOffset(part) + std::max(tiling.lhsBytes(), slices);
+  auto program = part->getParentOfType<ProgramOp>();
+  bool isEnd = program.getBlockBytes() <= begin && llvm::all_of(program.getBody().getOps<ParallelOp>(), [&](ParallelOp other) {
+                 return other == part || sharedBytesOf(other, threads, target) <= begin;
+               });
+  return isEnd ? begin : -1;
+}
+
 SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {
   auto invariants = program->getAttrOfType<DenseI64ArrayAttr>(kRepeatedAttr);
   if (!invariants)
     return {};
   SmallVector<ResidentWeight> weights;
-  int64_t threads = threadsOf(program), end = llvm::alignTo(sharedBytesOf(program, target), kAlignment);
+  int64_t threads = threadsOf(program), others = sharedBytesOf(program, target),
+          end = llvm::alignTo(others, kAlignment);
   for (auto part : program.getBody().getOps<ParallelOp>())
     part.walk([&](ComputeOp compute) {
       std::optional<ContractionPlan> plan;
@@ -42,16 +61,19 @@ SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const
       if (!plan || !computesOneTile(part, compute, *plan) ||
           !readsInvariant(plan->contraction.rhs, invariants.asArrayRef()) || isSwizzled(compute, plan->contraction.rhs))
         return;
-      int64_t bytes = stepsOf(compute, *plan) * plan->tiling.rhsSlotBytes;
-      if (!staysResident(program, end + bytes, target))
+      int64_t bytes = stepsOf(compute, *plan) * plan->tiling.rhsSlotBytes, begin = end;
+      if (int64_t slots = beginOfSlots(part, compute, *plan, threads, target); slots >= 0 && weights.empty())
+        begin = llvm::alignTo(slots, kAlignment);
+      if (!staysResident(program, std::max(others, begin + bytes), target))
         return;
-      weights.push_back({compute, end, bytes});
-      end = llvm::alignTo(end + bytes, kAlignment);
+      weights.push_back({compute, begin, bytes});
+      end = llvm::alignTo(std::max(end, begin + bytes), kAlignment);
     });
   return weights;
 }
 
 int64_t tilewright::sharedBytesWithWeights(ProgramOp program, const Target &target) {
   SmallVector<ResidentWeight> weights = residentWeights(program, target);
-  return weights.empty() ? sharedBytesOf(program, target) : weights.back().offset + weights.back().bytes;
+  int64_t bytes = sharedBytesOf(program, target);
+  return weights.empty() ? bytes : std::max(bytes, weights.back().offset + weights.back().bytes);
 }
