@@ -3,20 +3,18 @@ between two steps."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import tilewright
+from planted_loops import never_copied, simulated, without_last_barrier
 from tilewright.errors import SimulationError
 from tilewright.reference.drawing import random_inputs
 from tilewright.reference.oracle import float64_reference
-from tilewright.simulator import programs
-from tilewright.simulator.programs import SimulatedRun, describe_launches, simulate_program
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads import RecurrentOptions, ScanOptions, recurrent, selective_scan
 
@@ -36,28 +34,6 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "gru": lambda: recurrent(RecurrentOptions(op="GRU", layers=1, steps=5, hidden=48, batch=2)),
     "selective scan": lambda: selective_scan(ScanOptions(steps=7, channels=16, state=4)),
 }
-
-
-def compiled(model: onnx.ModelProto, folder: Path) -> tilewright.Program:
-    return tilewright.compile(model, target="cuda:h200", dump_dir=folder, strict=True)
-
-
-def simulated(
-    model: onnx.ModelProto, folder: Path, change: Callable[[str], str] | None = None
-) -> tuple[tilewright.Program, SimulatedRun]:
-    """Runs a model on the simulated device; `change` plants a fault into the text of its kernels."""
-    program = compiled(model, folder)
-    with pytest.MonkeyPatch.context() as patch:
-        if change is not None:
-
-            def planted(dump: Path) -> dict[str, Any]:
-                flow = describe_launches(dump)
-                kernels = change(flow["kernels"])
-                assert kernels != flow["kernels"]
-                return {**flow, "kernels": kernels}
-
-            patch.setattr(programs, "describe_launches", planted)
-        return program, simulate_program(program, folder, random_inputs(model, 3))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -90,22 +66,7 @@ def test_blocks_wait_between_two_steps(tmp_path: Path) -> None:
     assert steps.grid_barriers % STEPS == STEPS - 1  # none after the last step
 
 
-def _without_last_barrier(text: str) -> str:
-    """Removes the barrier between two steps, which is the last one of the kernel that runs all steps."""
-    begin = text.index("_steps(")
-    call = list(re.finditer(r"llvm\.call @tile_grid_barrier\([^\n]*\n", text[begin:]))[-1]
-    return text[: begin + call.start()] + text[begin + call.end() :]
-
-
-def _never_copied(text: str) -> str:
-    """Has weights copied in all steps but the first one."""
-    begin = text.index("_steps(")
-    question = list(re.finditer(r'llvm\.icmp "eq" %\w+, %\w+ : i64', text[begin:]))[-1]
-    at = begin + question.start()
-    return text[:at] + text[at:].replace('"eq"', '"ne"', 1)
-
-
-@pytest.mark.parametrize("fault", [_without_last_barrier, _never_copied])
+@pytest.mark.parametrize("fault", [without_last_barrier, never_copied])
 def test_planted_faults_are_found(fault: Callable[[str], str], tmp_path: Path) -> None:
     with pytest.raises(SimulationError):
         simulated(_lstm(), tmp_path, fault)

@@ -66,7 +66,7 @@ private:
                                          choice.otherwiseSeconds * 1e6);
         if (choice.taken()) {
           remark::passed(loc, options) << ("tile: layers run at once in a wavefront: " + text);
-          stackLayers(stack, machine);
+          stackLayers(stack, machine, *symbolizeNumericsMode(numerics));
         } else {
           remark::missed(loc, options) << ("tile: layers run one after another: " + text);
         }

@@ -131,8 +131,8 @@ bool isMatrixProduct(linalg::LinalgOp op) {
 
 class Rewrite {
 public:
-  Rewrite(const LayerStack &given, const Target &target)
-      : stack(given), target(target), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
+  Rewrite(const LayerStack &given, const Target &target, bool strict)
+      : stack(given), target(target), strict(strict), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
         layers(stack.layers.size()), steps(stack.steps()), waves(stack.waves()) {}
 
   scf::ForOp run() {
@@ -229,20 +229,19 @@ private:
         ops.map(value, sideBySide(builder, loc, others));
   }
 
-  /// Finds the products of states that can be one, whose weights differ between the layers.
+  /// Finds the products of states that can be one, whose weights come from outside.
   std::optional<Products> findProducts() {
     Products found;
     Value state = model.loop.getRegionIterArg(model.state), sequence = stack.layers.front().loop.getResult(model.sequence);
     auto isWeighted = [](linalg::LinalgOp op, const llvm::MapVector<Value, SmallVector<Value>> &outside) {
-      auto weights = outside.find(op->getOperand(1));
-      return weights != outside.end() && !llvm::all_equal(weights->second);
+      return outside.contains(op->getOperand(1));
     };
     for (auto op : model.loop.getBody()->getOps<linalg::LinalgOp>())
       if (!found.cell && isMatrixProduct(op) && op->getOperand(0) == state && isWeighted(op, stack.ofCells))
         found.cell = op;
     for (Operation *each : model.projection)
       if (auto op = dyn_cast<linalg::LinalgOp>(each); op && !found.projection && isMatrixProduct(op) &&
-                                                      beforeRoundings(op->getOperand(0)) == sequence &&
+                                                      beforeReshapes(op->getOperand(0), /*alsoRoundings=*/!strict) == sequence &&
                                                       isWeighted(op, stack.ofProjections))
         found.projection = op;
     if (!found.cell || !found.projection || isStarted(found.cell) || isStarted(found.projection))
@@ -412,6 +411,8 @@ private:
   }
 
   void replaceResults(scf::ForOp loop) {
+    for (Operation *reader : llvm::reverse(stack.readers))
+      reader->moveAfter(last);
     builder.setInsertionPointAfter(loop);
     Value all = loop.getResults().back();
     for (auto [layer, own] : llvm::enumerate(stack.layers)) {
@@ -454,6 +455,7 @@ private:
 
   LayerStack stack;
   const Target &target;
+  bool strict; ///< true if all roundings of the graph stay
   ColumnGroups groups;
   RecurrentLayer model; ///< the second layer
   scf::ForOp last;
@@ -463,6 +465,6 @@ private:
 };
 } // namespace
 
-scf::ForOp tilewright::stackLayers(const LayerStack &stack, const Target &target) {
-  return Rewrite(stack, target).run();
+scf::ForOp tilewright::stackLayers(const LayerStack &stack, const Target &target, NumericsMode numerics) {
+  return Rewrite(stack, target, numerics == NumericsMode::strict).run();
 }

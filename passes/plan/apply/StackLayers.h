@@ -7,8 +7,9 @@
 
 namespace tilewright {
 
-/// Replaces the loops of the stack by one. Returns it.
-mlir::scf::ForOp stackLayers(const LayerStack &stack, const Target &target);
+/// Replaces the loops of the stack by one. Returns it. Unless numerics are strict, the projections of layers of 16 bits
+/// read the state before it is rounded.
+mlir::scf::ForOp stackLayers(const LayerStack &stack, const Target &target, NumericsMode numerics);
 
 } // namespace tilewright
 

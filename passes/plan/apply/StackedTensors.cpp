@@ -168,20 +168,21 @@ static Value beforeConversion(Operation *op) {
              : Value();
 }
 
-/// Returns what the reshapes in front of a value read.
 static Value beforeReshapes(Value value) {
   while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
-Value tilewright::beforeRoundings(Value value) {
-  value = beforeReshapes(value);
+Value tilewright::beforeReshapes(Value value, bool alsoRoundings) {
+  value = ::beforeReshapes(value);
+  if (!alsoRoundings)
+    return value;
   while (Value narrow = beforeConversion<arith::ExtFOp>(value.getDefiningOp())) {
-    Value wide = beforeConversion<arith::TruncFOp>(beforeReshapes(narrow).getDefiningOp());
+    Value wide = beforeConversion<arith::TruncFOp>(::beforeReshapes(narrow).getDefiningOp());
     if (!wide || typeOf(wide).getElementType() != typeOf(value).getElementType())
       break;
-    value = beforeReshapes(wide);
+    value = ::beforeReshapes(wide);
   }
   return value;
 }

@@ -17,8 +17,8 @@ mlir::RankedTensorType withFirst(int64_t size, mlir::RankedTensorType type);
 /// Reshapes a tensor to a type whose shape refines its own, or the other way round.
 mlir::Value reshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::RankedTensorType type);
 
-/// Returns the value that the reshapes and roundings to 16 bits in front of this one read.
-mlir::Value beforeRoundings(mlir::Value value);
+/// Returns the value that the reshapes in front of this one read, and with `alsoRoundings` those to 16 bits, too.
+mlir::Value beforeReshapes(mlir::Value value, bool alsoRoundings);
 
 /// Returns `count` elements from `first` on along the first dim, and all along the others.
 mlir::Value rows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, mlir::OpFoldResult first,

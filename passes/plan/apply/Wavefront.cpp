@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/OperationSupport.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -193,7 +194,7 @@ public:
     std::vector<LayerStack> stacks;
     for (RecurrentLayer &layer : layers)
       if (stacks.empty() || !append(stacks.back(), layer))
-        stacks.push_back({{layer}, {}, {}});
+        stacks.push_back({{layer}, {}, {}, {}});
     llvm::erase_if(stacks, [&](LayerStack &stack) { return stack.layers.size() < 2 || !canRunAtOnce(stack); });
     return stacks;
   }
@@ -251,12 +252,22 @@ private:
   }
 
   /// Returns true if one loop at the place of the last one can replace all of them: a layer depends on others by its
-  /// projection only, and nothing else in front of the last loop reads their results.
+  /// projection only. Finds what else reads their results in front of the last loop.
   static bool canRunAtOnce(LayerStack &stack) {
     Operation *last = stack.layers.back().loop;
-    auto isBehind = [&](Operation *user) {
+    llvm::DenseSet<Operation *> own, readers;
+    for (RecurrentLayer &layer : stack.layers) {
+      own.insert(layer.loop);
+      own.insert(layer.projection.begin(), layer.projection.end());
+    }
+    // Returns false if the reader belongs to a layer, or has effects whose order counts.
+    auto comesLater = [&](Operation *user) {
       Operation *reader = last->getBlock()->findAncestorOpInBlock(*user);
-      return reader && last->isBeforeInBlock(reader);
+      if (!reader || own.contains(reader))
+        return false;
+      if (reader->isBeforeInBlock(last))
+        readers.insert(reader);
+      return !readers.contains(reader) || isMemoryEffectFree(reader);
     };
     for (size_t number = 0; number < stack.layers.size(); ++number) {
       RecurrentLayer &layer = stack.layers[number];
@@ -264,7 +275,7 @@ private:
         bool isNext = number + 1 < stack.layers.size() &&
                       llvm::is_contained(stack.layers[number + 1].projection, use.getOwner()) &&
                       use.get() == layer.loop.getResult(layer.sequence);
-        if (!isNext && !isBehind(use.getOwner()))
+        if (!isNext && !comesLater(use.getOwner()))
           return false;
       }
       for (Operation *op : layer.projection)
@@ -272,6 +283,15 @@ private:
               return user != layer.part && !llvm::is_contained(layer.projection, user);
             }))
           return false;
+    }
+    for (Operation &op : *last->getBlock()) {
+      if (&op == last)
+        return true;
+      if (!readers.contains(&op))
+        continue;
+      stack.readers.push_back(&op);
+      if (!llvm::all_of(op.getUsers(), comesLater)) // adds readers behind this one
+        return false;
     }
     return true;
   }
@@ -307,14 +327,18 @@ ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int6
   constexpr int64_t kLeastColumns = 16; // fewer leave most threads of a block without one
   constexpr int64_t kLeastThreads = 128; // of a block with a product
   constexpr int64_t kOtherBytes = 8192; // of a block besides its weights: the steps of the state
-  // Tiles of products have powers of two of columns.
+  // Tiles of products have powers of two of columns. The least padding is best, then the fewest blocks.
+  ColumnGroups best{1, columns};
+  bool fits = false;
   for (int64_t own = llvm::PowerOf2Ceil(columns) / 2; own >= kLeastColumns; own /= 2) {
     int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + kOtherBytes,
             together = llvm::divideCeil(count * layers, target.gpu.guaranteedSms);
     if (bytes <= target.blockBytes &&
         together * (bytes + target.gpu.reservedSharedBytes) <= target.gpu.sharedBytesPerSm &&
-        together * kLeastThreads <= target.gpu.threadsPerSm)
-      return {count, own};
+        together * kLeastThreads <= target.gpu.threadsPerSm && (!fits || count * own < best.count * best.columns)) {
+      best = {count, own};
+      fits = true;
+    }
   }
-  return {1, columns};
+  return best;
 }

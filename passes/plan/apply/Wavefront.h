@@ -36,6 +36,7 @@ struct LayerStack {
   /// For each value from outside that the second layer's cell reads, the values that the others read in its place; and
   /// the same for its projection, which begins with the second layer.
   llvm::MapVector<mlir::Value, llvm::SmallVector<mlir::Value>> ofCells, ofProjections;
+  llvm::SmallVector<mlir::Operation *> readers; ///< other ops in front of the last loop that depend on its layers
 
   int64_t steps() const { return layers.front().steps; }
   int64_t waves() const { return steps() + static_cast<int64_t>(layers.size()) - 1; }
@@ -56,8 +57,8 @@ struct ColumnGroups {
   int64_t count = 1, columns = 0; ///< of a layer; and of a group, of which the last ones may be of zeros
 };
 
-/// Returns the groups of `columns` columns of each layer, with `weightBytes` bytes of weights in a column: as many as
-/// there are blocks that are resident at once, if each can keep its weights in shared memory; else one.
+/// Returns the groups of `columns` columns of each layer, with `weightBytes` bytes of weights in a column, such that one
+/// block for each group is resident at once and keeps its weights in shared memory; one group if there are no such.
 ColumnGroups groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target);
 
 WavefrontChoice chooseWavefront(const LayerStack &stack, const Target &target);

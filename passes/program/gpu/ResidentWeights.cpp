@@ -29,8 +29,8 @@ static bool computesOneTile(ParallelOp part, ComputeOp contraction, const Contra
          llvm::all_of(plan.contraction.batch, isOne);
 }
 
-/// Returns the offset from which on a block's memory has nothing but the slots of the contraction's rhs, which are not
-/// needed if rhs stays resident; or -1 if that is not the end of what all parts use.
+/// Returns the offset from which on a block's memory has nothing but the slots through which the contraction's rhs would
+/// pass, which are not needed if it stays resident; or -1 if something else comes behind them.
 static int64_t beginOfSlots(ParallelOp part, ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                             const Target &target) {
   ScratchOffsets scratch = scratchOffsets(part, threads, target);
@@ -40,10 +40,11 @@ static int64_t beginOfSlots(ParallelOp part, ComputeOp contraction, const Contra
   int64_t slices = (tiling.kSlices - 1) * tiling.accumulatorThreads * tiling.accumulators * tiling.accumulatorBytes,
           begin = scratchOffset(part) + std::max(tiling.lhsBytes(), slices);
   auto program = part->getParentOfType<ProgramOp>();
-  bool isEnd = program.getBlockBytes() <= begin && llvm::all_of(program.getBody().getOps<ParallelOp>(), [&](ParallelOp other) {
-                 return other == part || sharedBytesOf(other, threads, target) <= begin;
-               });
-  return isEnd ? begin : -1;
+  begin = std::max(begin, program.getBlockBytes());
+  for (auto other : program.getBody().getOps<ParallelOp>())
+    if (other != part)
+      begin = std::max(begin, sharedBytesOf(other, threads, target));
+  return begin;
 }
 
 SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {
@@ -63,7 +64,7 @@ SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const
         return;
       int64_t bytes = stepsOf(compute, *plan) * plan->tiling.rhsSlotBytes, begin = end;
       if (int64_t slots = beginOfSlots(part, compute, *plan, threads, target); slots >= 0 && weights.empty())
-        begin = llvm::alignTo(slots, kAlignment);
+        begin = std::min<int64_t>(end, llvm::alignTo(slots, kAlignment));
       if (!staysResident(program, std::max(others, begin + bytes), target))
         return;
       weights.push_back({compute, begin, bytes});
