@@ -324,18 +324,18 @@ WavefrontChoice tilewright::chooseWavefront(const LayerStack &stack, const Targe
 }
 
 ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target) {
-  constexpr int64_t kLeastColumns = 16; // fewer leave most threads of a block without one
-  constexpr int64_t kLeastThreads = 128; // of a block with a product
+  constexpr int64_t kLeastColumns = 32; // a row of weights that a warp copies at once
+  constexpr int64_t kMostTogether = 3;  // blocks of an SM, which leave threads registers enough for a cell
   constexpr int64_t kOtherBytes = 8192; // of a block besides its weights: the steps of the state
-  // Tiles of products have powers of two of columns. The least padding is best, then the fewest blocks.
+  // Tiles of products have powers of two of columns. The least padding is best, then the most blocks.
   ColumnGroups best{1, columns};
   bool fits = false;
-  for (int64_t own = llvm::PowerOf2Ceil(columns) / 2; own >= kLeastColumns; own /= 2) {
+  for (int64_t own = kLeastColumns; own < columns; own *= 2) {
     int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + kOtherBytes,
             together = llvm::divideCeil(count * layers, target.gpu.guaranteedSms);
-    if (bytes <= target.blockBytes &&
+    if (bytes <= target.blockBytes && together <= kMostTogether &&
         together * (bytes + target.gpu.reservedSharedBytes) <= target.gpu.sharedBytesPerSm &&
-        together * kLeastThreads <= target.gpu.threadsPerSm && (!fits || count * own < best.count * best.columns)) {
+        (!fits || count * own < best.count * best.columns)) {
       best = {count, own};
       fits = true;
     }
