@@ -1,5 +1,5 @@
-"""Stacks of recurrent layers for GPUs, on the simulated device: all layers run at once, each a step behind the one before,
-and the weights of all of them stay in the shared memory of the blocks."""
+"""Stacks of recurrent layers for GPUs, on the simulated device: all layers run at once, each a step behind the one
+before, and the weights of all of them stay in the shared memory of the blocks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,13 @@ def _with_all_results(*, width: int = 20) -> onnx.ModelProto:
     for _ in range(LAYERS):
         weights = g.weight((1, 4 * HIDDEN, width), fan_in=width)
         recurrent_weights = g.weight((1, 4 * HIDDEN, HIDDEN), fan_in=HIDDEN)
-        states = [g.constant(0.5 * g.rng.standard_normal((1, 2, HIDDEN), dtype=np.float32), "state") for _ in "hc"]
+        states = [
+            g.constant(0.5 * g.rng.standard_normal((1, 2, HIDDEN), dtype=np.float32), "state") for _ in "hc"
+        ]
         bias = g.constant(0.1 * g.rng.standard_normal((1, 8 * HIDDEN), dtype=np.float32), "bias")
-        y, *last = g.ops("LSTM", x, weights, recurrent_weights, bias, "", *states, results=3, hidden_size=HIDDEN)
+        y, *last = g.ops(
+            "LSTM", x, weights, recurrent_weights, bias, "", *states, results=3, hidden_size=HIDDEN
+        )
         x, width = g.op("Squeeze", y, g.ints([1])), HIDDEN
         g.output(y, (STEPS, 1, 2, HIDDEN))
         for state in last:

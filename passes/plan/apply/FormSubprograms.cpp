@@ -57,20 +57,30 @@ private:
   /// plans are read or made, because it changes the blocks that are planned.
   void runLayersAtOnce(const Target &machine) {
     for (auto function : getOperation().getOps<func::FuncOp>())
-      for (LayerStack &stack : findLayerStacks(function)) {
-        WavefrontChoice choice = chooseWavefront(stack, machine);
-        Location loc = stack.layers.front().loop.getLoc();
-        auto options = remark::RemarkOpts::name("wavefront").category("tile-form-subprograms");
-        std::string text = llvm::formatv("{0} layers of {1} steps: {2:f1} us at once, {3:f1} us one after another",
-                                         stack.layers.size(), stack.steps(), choice.seconds * 1e6,
-                                         choice.otherwiseSeconds * 1e6);
-        if (choice.taken()) {
-          remark::passed(loc, options) << ("tile: layers run at once in a wavefront: " + text);
-          stackLayers(stack, machine, *symbolizeNumericsMode(numerics));
-        } else {
-          remark::missed(loc, options) << ("tile: layers run one after another: " + text);
-        }
+      while (runLayersAtOnce(function, machine)) {
+      } // stacks are found again, because the function has changed
+  }
+
+  /// Changes one stack. Returns false if there is none, and then remarks on those that stay.
+  bool runLayersAtOnce(func::FuncOp function, const Target &machine) {
+    auto options = remark::RemarkOpts::name("wavefront").category("tile-form-subprograms");
+    SmallVector<std::pair<Location, std::string>> apart;
+    for (LayerStack &stack : findLayerStacks(function)) {
+      WavefrontChoice choice = chooseWavefront(stack, machine);
+      Location loc = stack.layers.front().loop.getLoc();
+      std::string text = llvm::formatv("{0} layers of {1} steps: {2:f1} us at once, {3:f1} us one after another",
+                                       stack.layers.size(), stack.steps(), choice.seconds * 1e6,
+                                       choice.otherwiseSeconds * 1e6);
+      if (choice.taken()) {
+        remark::passed(loc, options) << ("tile: layers run at once in a wavefront: " + text);
+        stackLayers(stack, machine, *symbolizeNumericsMode(numerics));
+        return true;
       }
+      apart.emplace_back(loc, text);
+    }
+    for (auto &[loc, text] : apart)
+      remark::missed(loc, options) << ("tile: layers run one after another: " + text);
+    return false;
   }
 
   FailureOr<Plan> readPlanFor(func::FuncOp function) {
@@ -239,7 +249,7 @@ private:
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)
       return functions[1].function.emitError("plan-in, plan-out and report take a module with one function that holds "
-                                          "tensor expressions; this is the second");
+                                             "tensor expressions; this is the second");
     if (functions.empty()) {
       warnIfNotImported();
       return writeEmpty();

@@ -132,8 +132,8 @@ bool isMatrixProduct(linalg::LinalgOp op) {
 class Rewrite {
 public:
   Rewrite(const LayerStack &given, const Target &target, bool strict)
-      : stack(given), target(target), strict(strict), model(stack.layers[1]), last(stack.layers.back().loop), builder(last), loc(last.getLoc()),
-        layers(stack.layers.size()), steps(stack.steps()), waves(stack.waves()) {}
+      : stack(given), target(target), strict(strict), model(stack.layers[1]), last(stack.layers.back().loop),
+        builder(last), loc(last.getLoc()), layers(stack.layers.size()), steps(stack.steps()), waves(stack.waves()) {}
 
   scf::ForOp run() {
     Value firstParts = padded(stack.layers.front().part.getSource());
@@ -232,7 +232,8 @@ private:
   /// Finds the products of states that can be one, whose weights come from outside.
   std::optional<Products> findProducts() {
     Products found;
-    Value state = model.loop.getRegionIterArg(model.state), sequence = stack.layers.front().loop.getResult(model.sequence);
+    Value state = model.loop.getRegionIterArg(model.state),
+          sequence = stack.layers.front().loop.getResult(model.sequence);
     auto isWeighted = [](linalg::LinalgOp op, const llvm::MapVector<Value, SmallVector<Value>> &outside) {
       return outside.contains(op->getOperand(1));
     };
@@ -240,16 +241,17 @@ private:
       if (!found.cell && isMatrixProduct(op) && op->getOperand(0) == state && isWeighted(op, stack.ofCells))
         found.cell = op;
     for (Operation *each : model.projection)
-      if (auto op = dyn_cast<linalg::LinalgOp>(each); op && !found.projection && isMatrixProduct(op) &&
-                                                      beforeReshapes(op->getOperand(0), /*alsoRoundings=*/!strict) == sequence &&
-                                                      isWeighted(op, stack.ofProjections))
+      if (auto op = dyn_cast<linalg::LinalgOp>(each);
+          op && !found.projection && isMatrixProduct(op) &&
+          beforeReshapes(op->getOperand(0), /*alsoRoundings=*/!strict) == sequence &&
+          isWeighted(op, stack.ofProjections))
         found.projection = op;
     if (!found.cell || !found.projection || isStarted(found.cell) || isStarted(found.projection))
       return std::nullopt;
     RankedTensorType own = typeOf(found.cell->getOperand(1)), next = typeOf(found.projection->getOperand(1));
-    bool areAlike = own.getDimSize(0) == next.getDimSize(0) && own.getElementType() == next.getElementType() &&
-                    typeOf(found.cell->getResult(0)).getElementType() ==
-                        typeOf(found.projection->getResult(0)).getElementType();
+    bool areAlike =
+        own.getDimSize(0) == next.getDimSize(0) && own.getElementType() == next.getElementType() &&
+        typeOf(found.cell->getResult(0)).getElementType() == typeOf(found.projection->getResult(0)).getElementType();
     return areAlike ? std::optional(found) : std::nullopt;
   }
 
@@ -310,8 +312,8 @@ private:
     Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
     AffineExpr l, m, g, n, k;
     bindDims(builder.getContext(), l, m, g, n, k);
-    auto maps = AffineMap::inferFromExprList(
-        ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}}, builder.getContext());
+    auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}},
+                                             builder.getContext());
     SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
     iterators.push_back(utils::IteratorType::reduction);
     auto product = linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{states, weights},
@@ -368,8 +370,7 @@ private:
   Value keepOthers(Value next, Value before, Value row) {
     RankedTensorType type = typeOf(next);
     unsigned rank = type.getRank();
-    AffineMap all = builder.getMultiDimIdentityMap(rank),
-              layer = AffineMap::get(rank, 0, builder.getAffineDimExpr(0));
+    AffineMap all = builder.getMultiDimIdentityMap(rank), layer = AffineMap::get(rank, 0, builder.getAffineDimExpr(0));
     Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
     SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
     auto body = [](OpBuilder &b, Location at, ValueRange values) {

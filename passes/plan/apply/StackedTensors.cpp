@@ -126,7 +126,8 @@ Value tilewright::sliceOf(OpBuilder &builder, Location loc, Value whole, ArrayRe
     op.getRegion().cloneInto(&sliced.getRegion(), mapping);
     return sliced.getResult(0);
   }
-  if (auto concat = dyn_cast_or_null<tensor::ConcatOp>(made); concat && sizes[concat.getDim()] == type.getDimSize(concat.getDim())) {
+  if (auto concat = dyn_cast_or_null<tensor::ConcatOp>(made);
+      concat && sizes[concat.getDim()] == type.getDimSize(concat.getDim())) {
     SmallVector<Value> parts;
     for (Value part : concat.getInputs()) {
       SmallVector<int64_t> partSizes(sizes);
@@ -141,9 +142,9 @@ Value tilewright::sliceOf(OpBuilder &builder, Location loc, Value whole, ArrayRe
   auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(made);
   if (slice && slice.hasUnitStride() && slice.getSourceType().getRank() == type.getRank() &&
       !ShapedType::isDynamicShape(slice.getStaticOffsets())) {
-    SmallVector<int64_t> sum = llvm::to_vector(
-        llvm::map_range(llvm::zip_equal(offsets, slice.getStaticOffsets()),
-                        [](auto pair) { return std::get<0>(pair) + std::get<1>(pair); }));
+    SmallVector<int64_t> sum =
+        llvm::to_vector(llvm::map_range(llvm::zip_equal(offsets, slice.getStaticOffsets()),
+                                        [](auto pair) { return std::get<0>(pair) + std::get<1>(pair); }));
     return sliceOf(builder, loc, slice.getSource(), sum, sizes);
   }
   auto attributes = [&](ArrayRef<int64_t> values) {
@@ -154,8 +155,7 @@ Value tilewright::sliceOf(OpBuilder &builder, Location loc, Value whole, ArrayRe
 }
 
 /// Returns what an op reads if all it does is to convert the elements of a tensor by `Conversion`, or null.
-template <typename Conversion>
-static Value beforeConversion(Operation *op) {
+template <typename Conversion> static Value beforeConversion(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !isElementwise(generic) || generic.getNumDpsInputs() != 1 ||
       !generic.getIndexingMapsArray().front().isIdentity())
@@ -201,6 +201,5 @@ Value tilewright::withoutWidening(OpBuilder &builder, Value tensor) {
   if (!transpose)
     return reshape(builder, tensor.getLoc(), narrow, type);
   Value empty = tensor::EmptyOp::create(builder, tensor.getLoc(), type.getShape(), type.getElementType());
-  return linalg::TransposeOp::create(builder, tensor.getLoc(), narrow, empty, transpose.getPermutation())
-      ->getResult(0);
+  return linalg::TransposeOp::create(builder, tensor.getLoc(), narrow, empty, transpose.getPermutation())->getResult(0);
 }

@@ -27,8 +27,8 @@ mlir::Value rows(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole
 /// Returns tensors one after another along a new first dim.
 mlir::Value sideBySide(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<mlir::Value> tensors);
 
-/// Returns a part of a tensor. If elementwise ops compute the tensor, it is computed from parts of their operands, so that
-/// a reader of several parts, such as the gates of a cell, needs no buffer with all of them.
+/// Returns a part of a tensor. If elementwise ops compute the tensor, it is computed from parts of their operands, so
+/// that a reader of several parts, such as the gates of a cell, needs no buffer with all of them.
 mlir::Value sliceOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, llvm::ArrayRef<int64_t> offsets,
                     llvm::ArrayRef<int64_t> sizes);
 

@@ -46,7 +46,8 @@ static std::optional<RecurrentLayer> layerOf(scf::ForOp loop) {
   for (auto [number, next] : llvm::enumerate(loop.getYieldedValues())) {
     auto insert = next.getDefiningOp<tensor::InsertSliceOp>();
     BlockArgument whole = loop.getRegionIterArg(number);
-    if (!isa<RankedTensorType>(next.getType()))
+    auto type = dyn_cast<RankedTensorType>(next.getType());
+    if (!type || !type.hasStaticShape())
       return std::nullopt;
     if (!insert || insert->getBlock() != loop.getBody())
       continue;
@@ -230,8 +231,8 @@ private:
     return before.loop.getResult(before.sequence);
   }
 
-  static bool areCellsEqual(RecurrentLayer &model, RecurrentLayer &layer,
-                            llvm::function_ref<bool(Value)> isInCell, Comparison::Values &outside) {
+  static bool areCellsEqual(RecurrentLayer &model, RecurrentLayer &layer, llvm::function_ref<bool(Value)> isInCell,
+                            Comparison::Values &outside) {
     Comparison compared(isInCell, outside);
     if (model.part.getType() != layer.part.getType() || model.part.getSourceType() != layer.part.getSourceType())
       return false;
@@ -316,7 +317,8 @@ WavefrontChoice tilewright::chooseWavefront(const LayerStack &stack, const Targe
       if (auto type = dyn_cast<RankedTensorType>(other.getType()))
         weights += type.getNumElements() * tile::elementBytes(type.getElementType());
   const MemoryLevel &memory = target.levels.back();
-  auto cache = llvm::find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
+  auto cache =
+      llvm::find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
   bool staysInCache = cache != target.levels.end() && weights <= cache->capacityBytes;
   double bandwidth = staysInCache ? cache->bandwidth : memory.bandwidth;
   double step = target.gpu.gridBarrierSeconds + target.gpu.dramCycles / std::max(target.gpu.clockHz, 1.0);

@@ -21,10 +21,10 @@ namespace tilewright {
 struct RecurrentLayer {
   mlir::scf::ForOp loop;
   int64_t steps;
-  mlir::tensor::ExtractSliceOp part;    ///< of `part.getSource()`, what the cell reads in a step
+  mlir::tensor::ExtractSliceOp part;     ///< of `part.getSource()`, what the cell reads in a step
   mlir::tensor::InsertSliceOp collected; ///< of the state into the sequence
-  unsigned sequence;                    ///< number of the result that is the sequence
-  unsigned state;                       ///< number of the state that is collected
+  unsigned sequence;                     ///< number of the result that is the sequence
+  unsigned state;                        ///< number of the state that is collected
   /// Ops in front of the loop that compute what the parts are slices of from the sequence of the layer before, in
   /// program order. Each computes the elements of a step from those of the same step.
   llvm::SmallVector<mlir::Operation *> projection;
@@ -57,8 +57,8 @@ struct ColumnGroups {
   int64_t count = 1, columns = 0; ///< of a layer; and of a group, of which the last ones may be of zeros
 };
 
-/// Returns the groups of `columns` columns of each layer, with `weightBytes` bytes of weights in a column, such that one
-/// block for each group is resident at once and keeps its weights in shared memory; one group if there are no such.
+/// Returns the groups of `columns` columns of each layer, with `weightBytes` bytes of weights in a column, such that
+/// one block for each group is resident at once and keeps its weights in shared memory; one group if there are no such.
 ColumnGroups groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target);
 
 WavefrontChoice chooseWavefront(const LayerStack &stack, const Target &target);

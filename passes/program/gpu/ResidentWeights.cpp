@@ -1,7 +1,7 @@
 #include "passes/program/gpu/ResidentWeights.h"
 
-#include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/Phases.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/ScratchOffsets.h"
 
@@ -29,8 +29,8 @@ static bool computesOneTile(ParallelOp part, ComputeOp contraction, const Contra
          llvm::all_of(plan.contraction.batch, isOne);
 }
 
-/// Returns the offset from which on a block's memory has nothing but the slots through which the contraction's rhs would
-/// pass, which are not needed if it stays resident; or -1 if something else comes behind them.
+/// Returns the offset from which on a block's memory has nothing but the slots through which the contraction's rhs
+/// would pass, which are not needed if it stays resident; or -1 if something else comes behind them.
 static int64_t beginOfSlots(ParallelOp part, ComputeOp contraction, const ContractionPlan &plan, int64_t threads,
                             const Target &target) {
   ScratchOffsets scratch = scratchOffsets(part, threads, target);

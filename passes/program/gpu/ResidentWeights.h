@@ -15,8 +15,8 @@ struct ResidentWeight {
   int64_t bytes;
 };
 
-/// Returns the weights that blocks of a repeated program keep, as long as all blocks remain resident at once: an rhs that
-/// does not change in the loop, of which each block multiplies one tile. They lie behind everything else in shared
+/// Returns the weights that blocks of a repeated program keep, as long as all blocks remain resident at once: an rhs
+/// that does not change in the loop, of which each block multiplies one tile. They lie behind everything else in shared
 /// memory; the first ones take the slots through which they would pass otherwise, if those come last.
 llvm::SmallVector<ResidentWeight> residentWeights(tile::ProgramOp program, const Target &target);
 

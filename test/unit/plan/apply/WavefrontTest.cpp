@@ -27,7 +27,8 @@ protected:
   }
 };
 
-// The weights of all groups are in the shared memory of blocks that are resident at once, and no group is of padding only.
+// The weights of all groups are in the shared memory of blocks that are resident at once, and no group is of padding
+// only.
 TEST_F(WavefrontTest, groups_fit_the_shared_memory_of_resident_blocks) {
   Target h200 = *lookupTarget("cuda:h200");
   for (int64_t layers : {1, 2, 3, 10, 64})
