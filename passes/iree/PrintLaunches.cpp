@@ -105,6 +105,8 @@ private:
   json::Object describe(Value value, int64_t id) {
     json::Object tensor = describe(cast<RankedTensorType>(value.getType()));
     Operation *op = value.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(value); argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+      tensor["argument"] = static_cast<int64_t>(argument.getArgNumber());
     if (!op || isa<LaunchOp>(op) || made.contains(op))
       return tensor;
     StringRef name = op->getName().getStringRef();

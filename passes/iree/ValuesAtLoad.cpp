@@ -14,8 +14,10 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Returns true for a constant, a tensor without values, or a load of an immutable global.
+/// Returns true for a constant, a tensor without values, or a load of an immutable global. Null stands for an argument.
 static bool isSource(Operation *op) {
+  if (!op)
+    return false;
   if (op->hasTrait<OpTrait::ConstantLike>() || isa<tensor::EmptyOp>(op))
     return true;
   Operation *global = isNamed(op, "util.global.load") ? globalOf(op) : nullptr;

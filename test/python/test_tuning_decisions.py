@@ -139,4 +139,4 @@ def test_clock_times_kernels(rows_path: Path, tmp_path: Path) -> None:
 # Candidates run in a process of their own.
 def test_timer_survives_what_it_times(tmp_path: Path) -> None:
     with ProcessTimer(tmp_path, threads=1) as timer, pytest.raises(TimingError):
-        timer.seconds(Build(folder=tmp_path, launches=[], candidate="none"))
+        timer.seconds(Build(folder=tmp_path, candidate="none"))

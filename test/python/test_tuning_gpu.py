@@ -198,6 +198,6 @@ def test_options_of_this_machine_do_not_go_with_a_bundle(
 def test_buffers_hold_numbers_that_harm_nobody() -> None:
     fake = FakeCuda()
     cuda = Cuda(fake)
-    floats = on_gpu._filled({"element": "f16", "shape": [3]}, cuda).read(np.empty(3, np.float16))
-    places = on_gpu._filled({"element": "i64", "shape": [3]}, cuda).read(np.empty(3, np.int64))
+    floats = on_gpu._filled({"element": "f16", "shape": [3]}, 6, cuda).read(np.empty(3, np.float16))
+    places = on_gpu._filled({"element": "i64", "shape": [3]}, 24, cuda).read(np.empty(3, np.int64))
     assert (floats > 0).all() and (floats < 2).all() and not places.any()

@@ -29,7 +29,8 @@ class TimerHere:
     def __exit__(self, *_: Any) -> None: ...
 
     def seconds(self, build: Build) -> float:
-        reply, _ = timing.answer_on_gpu({"folder": str(build.folder)}, b"")
+        header = {"weights": build.weights, "evicts_bytes": build.evicts_bytes, "threads": 1, "on_gpu": True}
+        reply, _ = timing.answer({"folder": str(build.folder), **header}, b"")
         if not reply["ok"]:
             raise TimingError(reply["error"])
         return float(reply["seconds"])
@@ -52,7 +53,7 @@ def test_plans_are_timed_by_the_clock_of_the_gpu(
     disliked = before.kernels[0].workgroups
     monkeypatch.setattr(cuda, "open_driver", lambda: RatedCuda(disliked))
     timing._gpu.cache_clear()
-    timing._on_gpu.clear()
+    timing._prepared.clear()
     database = tmp_path / "tuned.db"
     result = tilewright.tune(model, TARGET, database=database, candidates=6, jobs=1, timer=TimerHere())
     (tuned,) = result.subprograms

@@ -7,20 +7,15 @@ is compiled with `deploy=False` leaves it out, if all kernels are ours.
 from __future__ import annotations
 
 import json
-import subprocess
-from pathlib import Path
-
-from iree.compiler.tools.binaries import find_tool
 
 from tilewright.api.finish import Finished
 from tilewright.api.front import Preprocessed
 from tilewright.api.fuse import Fused
 from tilewright.api.job import Job
 from tilewright.api.stitch import LAUNCHES, image_file, kernel_files
-from tilewright.errors import CompileError
 from tilewright.runtime.interface import Interface
 from tilewright.runtime.launches import plan_launches
-from tilewright.system import lifeline
+from tilewright.system.linker import link_kernels
 
 
 def finish_for_here(job: Job, front: Preprocessed, fused: Fused) -> Finished | None:
@@ -40,18 +35,7 @@ def finish_for_here(job: Job, front: Preprocessed, fused: Fused) -> Finished | N
             images = [image_file(job.folder / name).read_bytes() for name in kernel_files(fused.targets)]
             code.write_bytes(b"".join(images))
         else:
-            _link(job, code.with_suffix(".so"))
             code = code.with_suffix(".so")
+            link_kernels(job.folder / "kernels.o", code, job.deadline)
     interface = Interface(entry, signature)
     return Finished(module=code, stitched=fused.stitched, flags=(), notes=(), interface=interface)
-
-
-def _link(job: Job, library: Path) -> None:
-    """Makes a library of the object with the kernels."""
-    command = [find_tool("iree-lld"), "-flavor", "gnu", "-shared", str(job.folder / "kernels.o")]
-    try:
-        done = lifeline.run([*command, "-o", str(library)], timeout=job.deadline.left())
-    except subprocess.TimeoutExpired:
-        raise job.deadline.passed("the linker") from None
-    if done.returncode != 0:
-        raise CompileError("the kernels cannot be linked", details=done.stderr)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ProgramError
 from tilewright.records.signature import Array, Signature
@@ -15,8 +15,11 @@ from tilewright.runtime.held import HeldFile
 from tilewright.runtime.host_arrays import HostArrays, aligned
 from tilewright.runtime.launches import LaunchPlan
 from tilewright.runtime.processor import ask_for_amx, has_feature
-from tilewright.runtime.slots import assign_slots
+from tilewright.runtime.slots import SlottedPlan, assign_slots
 from tilewright.runtime.trace import Span
+
+if TYPE_CHECKING:
+    from tilewright._runtime import DirectProgram, Library
 
 _ELF_LIBRARY = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0"
 """The first bytes of a library for x86-64."""
@@ -43,9 +46,6 @@ class DirectSession:
         entry: str,
     ) -> None:
         """Raises `ProgramError` if the module lacks a kernel, or a file lacks a weight."""
-        from tilewright import _runtime
-
-        ask_for_amx()
         self._entry = entry
         self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
@@ -56,19 +56,8 @@ class DirectSession:
         self.defaults = self._arrays.defaults
         self.takes, self.checked = self._arrays.takes, self._arrays.checked
         try:
-            self._program = _runtime.DirectProgram(
-                find_library(module, plan)[1],
-                launches=slotted.launches,
-                loops=slotted.loops,
-                input_bytes=plan.input_bytes,
-                output_bytes=plan.output_bytes,
-                constants=[array.ctypes.data for array in self._constants],
-                offsets=slotted.offsets,
-                own_bytes=slotted.own_bytes,
-                local_bytes=plan.local_bytes,
-                processor=_features(plan.processor_bits),
-                threads=threads,
-            )
+            library = find_library(module, plan)[1]
+            self._program = make_program(library, plan, slotted, constants=self._constants, threads=threads)
         except RuntimeError as error:
             raise ProgramError(f"cannot be loaded: {error}", where=str(module.path)) from None
 
@@ -127,6 +116,29 @@ class DirectCall:
 
     def __repr__(self) -> str:
         return "<tilewright call of a program with its inputs in place: call it, then .outputs()>"
+
+
+def make_program(
+    library: Library, plan: LaunchPlan, slotted: SlottedPlan, *, constants: Sequence[Array], threads: int
+) -> DirectProgram:
+    """Returns the launches of a program with the kernels of a library, ready to run. Raises `RuntimeError` if it lacks
+    one. The constants are those of `slotted`, and stay allocated as long as the program."""
+    from tilewright import _runtime
+
+    ask_for_amx()
+    return _runtime.DirectProgram(
+        library,
+        launches=slotted.launches,
+        loops=slotted.loops,
+        input_bytes=plan.input_bytes,
+        output_bytes=plan.output_bytes,
+        constants=[array.ctypes.data for array in constants],
+        offsets=slotted.offsets,
+        own_bytes=slotted.own_bytes,
+        local_bytes=plan.local_bytes,
+        processor=_features(plan.processor_bits),
+        threads=threads,
+    )
 
 
 def find_library(module: HeldFile, plan: LaunchPlan) -> tuple[int, Any]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from iree.compiler.tools.binaries import find_tool
 
-from tilewright.system import lifeline
+from tilewright.system.linker import link_kernels
 
 _ALIGNMENT = 64
 
@@ -112,9 +111,7 @@ def _call(
 def load_kernels(object_file: Path, manifest: Path) -> list[Kernel]:
     """Loads the kernels of an object that `tilewright-cpu{object-path=… manifest=…}` wrote."""
     library_file = object_file.with_suffix(".so")
-    linker = [find_tool("iree-lld"), "-flavor", "gnu"]
-    command = [*linker, "-shared", str(object_file), "-o", str(library_file)]
-    lifeline.run(command, check=True, stdout=None, stderr=None)
+    link_kernels(object_file, library_file)
     library = ctypes.CDLL(str(library_file))
     return [
         Kernel(entry=getattr(library, kernel["name"]), **kernel)

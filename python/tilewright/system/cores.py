@@ -21,14 +21,6 @@ def available_cores() -> int:
     return max(1, min(MOST_THREADS, len({_core(cpu) for cpu in _allowed_cpus()})))
 
 
-def pin_to_core(number: int) -> None:
-    """Pins the calling thread to one of the cores that this process may use, if the system supports that."""
-    if hasattr(os, "sched_setaffinity"):
-        first = {_core(cpu): cpu for cpu in sorted(os.sched_getaffinity(os.getpid()), reverse=True)}
-        cpus = sorted(first.values())
-        os.sched_setaffinity(0, {cpus[number % len(cpus)]})
-
-
 def fills_machine(threads: int) -> bool:
     """Returns True if `threads` equals the number of cores of the machine, and this process may use all of them."""
     return threads == available_cores() and len(_allowed_cpus()) == os.cpu_count()

@@ -26,6 +26,7 @@ from tilewright.tuning.deciding import decide
 from tilewright.tuning.on_gpu import FORMAT, MANIFEST, PROGRAMS
 from tilewright.tuning.service import run_passes
 from tilewright.tuning.subprograms import Setting, list_candidates
+from tilewright.tuning.timer import LAUNCHES
 from tilewright.tuning.tuner import CANDIDATES, plan_program
 from tilewright.worker.process import Worker
 
@@ -114,9 +115,8 @@ def _compile(
             continue
         place = f"{number}/{len(compiled)}"
         archive.write(work / "kernels.ptx", f"{place}/kernels.ptx")
-        flow = json.loads((work / "launches.json").read_text())
-        kept = {name: flow[name] for name in ("launches", "tensors")}
-        compiled.append({"plan": plan.to_json(), "folder": place, "launches": kept})
+        flow = json.loads((work / LAUNCHES).read_text())
+        compiled.append({"plan": plan.to_json(), "folder": place, "launches": flow})
     return compiled
 
 

@@ -23,8 +23,14 @@ from tilewright.system.deadline import Deadline
 from tilewright.tuning.database import DamagedError, Database, Decision, Measurement
 from tilewright.tuning.deciding import decide
 from tilewright.tuning.service import run_passes
-from tilewright.tuning.subprograms import Setting, cache_bytes, list_candidates, write_target
-from tilewright.tuning.timer import Build, Timer, TimingError
+from tilewright.tuning.subprograms import (
+    Setting,
+    cache_bytes,
+    list_candidates,
+    weight_arguments,
+    write_target,
+)
+from tilewright.tuning.timer import LAUNCHES, Build, Timer, TimingError
 from tilewright.worker.process import Worker
 
 BURSTS = 4
@@ -46,8 +52,6 @@ class Session:
     setting: Setting
     folder: Path
     timer: Timer
-    launch_seconds: float
-    """Seconds that a launch costs besides what the timer counts."""
     machine: str
     """The processor or GPU that the timer is for."""
     compilers: Compilers
@@ -127,11 +131,11 @@ class Contest:
 
     def _bursts(self, build: Build, quickest: float) -> float:
         """Returns the shortest of a few bursts, because disturbances only make a burst longer."""
-        seconds = self._time(build)
+        seconds = self.session.timer.seconds(build)
         for _ in range(BURSTS - 1):
             if seconds > _HOPELESS * quickest:
                 break
-            seconds = min(seconds, self._time(build))
+            seconds = min(seconds, self.session.timer.seconds(build))
         return seconds
 
     def _final(self, builds: dict[str, Build]) -> Decision | None:
@@ -149,7 +153,7 @@ class Contest:
         for turn in range(_TURNS):
             for name in list(samples):
                 try:
-                    samples[name].append(self._time(builds[name]))
+                    samples[name].append(self.session.timer.seconds(builds[name]))
                 except TimingError as error:
                     self._keep(name, Measurement(seconds=None, problem=str(error)))
                     del samples[name]
@@ -172,10 +176,6 @@ class Contest:
         )
         self.session.database.keep_decision(decision)
         return decision
-
-    def _time(self, build: Build) -> float:
-        """Returns the build's time plus the costs of its launches that the timer leaves out."""
-        return self.session.timer.seconds(build) + len(build.launches) * self.session.launch_seconds
 
     def _finalists(self, known: Mapping[str, Measurement]) -> list[str]:
         """Returns the unmeasured plan, the fastest of the timed plans, and the fastest of either kind (fused or
@@ -237,21 +237,22 @@ class Compilers:
 def _compile(name: str, plan: Plan, form: str, setting: Setting, worker: Worker, folder: Path) -> Build:
     folder.mkdir(exist_ok=True)
     plan.save(folder / "plan.json")
-    launches = run_passes(worker, form, compiling(setting, folder))
+    run_passes(worker, form, compiling(setting, folder))
     evicts = cache_bytes(setting.target) if setting.streams_weights else 0
-    return Build(folder=folder, launches=launches, candidate=name, evicts_bytes=evicts)
+    return Build(folder=folder, candidate=name, weights=weight_arguments(form), evicts_bytes=evicts)
 
 
 def compiling(setting: Setting, folder: Path) -> str:
     """Returns the pipeline that compiles the plan in a folder to kernels there, as `Build` has them."""
     target = str(write_target(setting.target, folder))
     options = {"target": target, "numerics": setting.numerics, "plan-in": str(folder / "plan.json")}
+    launches = pass_text("tile-print-launches", {"output": str(folder / LAUNCHES), "for-runtime": "true"})
     if setting.target.backend == "cpu":
-        files = {"object-path": str(folder / "kernels.o"), "manifest": str(folder / "manifest.json")}
-        return pipeline(pass_text("tilewright-cpu-subprogram", {**options, **files}))
+        options["object-path"] = str(folder / "kernels.o")
+        return pipeline(pass_text("tilewright-cpu-subprogram", options), launches)
     return pipeline(
         pass_text("tilewright-cuda-subprogram", options),
-        pass_text("tile-print-launches", {"output": str(folder / "launches.json")}),
+        launches,
         pass_text("tile-emit-ptx", {"target": target, "path": str(folder / "kernels.ptx")}),
     )
 

@@ -12,18 +12,17 @@ import datetime
 import functools
 import json
 import os
-import re
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ProgramError
 from tilewright.runtime.cold import ColdCache
 from tilewright.runtime.cuda import Buffer, Cuda, CudaDriver
+from tilewright.runtime.launch_loops import FlowReader
 from tilewright.system import lifeline
 
 FORMAT, MANIFEST, PROGRAMS = 1, "manifest.json", "programs.zip"
@@ -149,13 +148,17 @@ def is_alive(cuda: Cuda) -> bool:
 
 def prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) -> Callable[[], float]:
     """Returns a call that runs the kernels once, with a cold L2, and returns the GPU's seconds."""
-    buffers = [_filled(tensor, cuda) for tensor in flow["tensors"]]
+    reader = FlowReader(flow["tensors"], frozenset())
+    reader.read(flow["launches"])
+    used = sorted({number for step in reader.steps for number in step.tensors})
+    buffers = {number: _filled(flow["tensors"][number], reader.bytes_of(number), cuda) for number in used}
     module = cuda.load(ptx)
-    launches = []
-    for launch in flow["launches"]:
-        kernel = module.kernel(launch["kernel"], dynamic_shared_bytes=launch["dynamic_shared_bytes"])
-        bound = [buffers[number] for number in (*launch["inputs"], *launch["outputs"])]
-        launches.append(kernel.bind(launch["workgroups"], launch["threads"], bound))
+    launches = [
+        module.kernel(step.kernel, dynamic_shared_bytes=step.shared_bytes).bind(
+            step.workgroups, step.threads, [buffers[number] for number in step.tensors]
+        )
+        for step in reader.steps
+    ]
     begin, end = cuda.event(), cuda.event()
 
     def run() -> float:
@@ -170,11 +173,10 @@ def prepare(ptx: bytes, flow: Mapping[str, Any], cuda: Cuda, cool: ColdCache) ->
     return run
 
 
-def _filled(tensor: Mapping[str, Any], cuda: Cuda) -> Buffer:
+def _filled(tensor: Mapping[str, Any], size: int, cuda: Cuda) -> Buffer:
     """Allocates a filled tensor: floats are small, so that nothing overflows; integers are zero, so that indices are
     valid."""
-    bits = int(re.sub(r"\D", "", tensor["element"].partition("E")[0]) or 8)
-    buffer = cuda.allocate(max(1, prod(tensor["shape"]) * ceil(bits / 8)))
+    buffer = cuda.allocate(max(1, size))
     buffer.fill(0 if tensor["element"].startswith(("i", "ui")) else _SMALL_NUMBER)
     return buffer
 

@@ -79,14 +79,19 @@ def compiler_versions() -> dict[str, str]:
     return {"tilewright": package_version(), "llvm": native.llvm_version, "iree": PINNED_IREE}
 
 
-_WEIGHT = re.compile(r"%arg\d+: tensor<((?:\d+x)*)[a-z]+(\d+)> \{tilewright\.weight\}")
+_WEIGHT = re.compile(r"%arg(\d+): tensor<((?:\d+x)*)[a-z]+(\d+)> \{tilewright\.weight\}")
+
+
+def weight_arguments(form: str) -> tuple[int, ...]:
+    """Returns the arguments of a subprogram or region that are weights."""
+    return tuple(int(argument) for argument, _, _ in _WEIGHT.findall(form))
 
 
 def weight_bytes(form: str) -> int:
     """Returns the bytes of all weights that a subprogram reads."""
     return sum(
         math.prod(int(size) for size in sizes.split("x") if size) * max(8, int(bits)) // 8
-        for sizes, bits in _WEIGHT.findall(form)
+        for _, sizes, bits in _WEIGHT.findall(form)
     )
 
 

@@ -154,8 +154,6 @@ def tune(
             setting=program.setting,
             folder=folder,
             timer=timer or ProcessTimer(folder, threads=program.setting.target.cores, on_gpu=on_gpu),
-            # A GPU's clock counts the launches, a processor's only the kernels.
-            launch_seconds=0.0 if on_gpu else program.setting.target.launch_seconds,
             machine=machine,
             compilers=Compilers(folder, jobs=jobs or available_cores(), timeout=timeout, stack=stack),
         )
