@@ -1,7 +1,8 @@
 """Measures how long compilations take: `python -m benchmarks.compile_times`.
 
 - A graph of one kernel in a process that has compiled before, for the runtime without IREE (`deploy=False`).
-- BERT-base for a GPU in a process of its own, without the cache and from it.
+- BERT-base, Swin-T and ResNet-50 for this processor and for a GPU, each in a process of its own.
+- BERT-base for a GPU in a process of its own, from the cache.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import tilewright
 from tilewright.system.workfolder import WorkFolder
 from tilewright.worker.process import keep_compilers
 
-from benchmarks.workloads import stitch
-from benchmarks.workloads.transformers import BertOptions, bert
+from benchmarks.workloads import WORKLOADS, stitch
 
+_MODELS, _TARGETS = ("bert", "swin-t", "resnet-50"), ("cpu", "cuda:h200")
 _TIMES = 5
 _ONE = """import sys, time
 started = time.perf_counter()
 import tilewright
-tilewright.compile(sys.argv[1], "cuda:h200", deploy=False)
+tilewright.compile(sys.argv[1], sys.argv[2], deploy=False)
 print(time.perf_counter() - started)
 """
 
@@ -43,25 +44,31 @@ def of_one_kernel(target: str) -> float:
     return statistics.median(seconds[1:])
 
 
-def of_bert(folder: Path, cache: str) -> float:
-    """Returns the seconds, with the import of the package, that a new process takes for `folder`'s BERT-base."""
+def in_a_process(model: Path, target: str, cache: str) -> float:
+    """Returns the seconds, with the import of the package, that a new process takes for a model."""
     environment = {**os.environ, "TILEWRIGHT_CACHE": cache}
-    command = [sys.executable, "-c", _ONE, str(folder / "bert.onnx")]
+    command = [sys.executable, "-c", _ONE, str(model), target]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return float(done.stdout)
 
 
 @click.command()
-def main() -> None:
+@click.option("--only", help="The model to compile, instead of all.", type=click.Choice(_MODELS))
+def main(only: str | None) -> None:
     """Prints a line for each."""
-    for target in ("cpu", "cuda:h200"):
-        click.echo(f"one kernel for {target}: {of_one_kernel(target):.2f} s")
+    if only is None:
+        for target in _TARGETS:
+            click.echo(f"one kernel for {target}: {of_one_kernel(target):.2f} s")
     with WorkFolder("compile-times") as folder:
-        onnx.save(bert(BertOptions()), folder / "bert.onnx")
-        off = [of_bert(folder, "off") for _ in range(3)]
-        click.echo(f"BERT-base for cuda:h200: {statistics.median(off):.1f} s")
-        cached = [of_bert(folder, str(folder / "cache")) for _ in range(_TIMES + 1)]
-        click.echo(f"BERT-base for cuda:h200 from the cache: {statistics.median(cached[1:]):.2f} s")
+        for name in [only] if only else _MODELS:
+            onnx.save(WORKLOADS[name].build(), folder / f"{name}.onnx")
+            for target in _TARGETS:
+                off = [in_a_process(folder / f"{name}.onnx", target, "off") for _ in range(3)]
+                click.echo(f"{name} for {target}: {statistics.median(off):.1f} s")
+        if only is None:
+            cache = str(folder / "cache")
+            cached = [in_a_process(folder / "bert.onnx", _TARGETS[1], cache) for _ in range(_TIMES + 1)]
+            click.echo(f"bert for {_TARGETS[1]} from the cache: {statistics.median(cached[1:]):.2f} s")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,10 @@ def EmitObject : Pass<"tile-emit-object", "::mlir::ModuleOp"> {
   let description = [{
     Arrives: the nested module `tilewright_kernels` in the LLVM dialect. Leaves:
     the same module. The pass writes the object to `path`, under a temporary name
-    first. An object that needs symbols at load time (libm, memcpy) is an error,
+    first. Kernels are compiled in parallel, each to an object of its own; if
+    there are several, the file is an archive of them, which linkers take in the
+    place of an object (with `--whole-archive` if they make a library of it
+    alone). An object that needs symbols at load time (libm, memcpy) is an error,
     because IREE's loader does not provide any. A module without kernels writes
     nothing. Masked loads and stores in functions for AVX and AVX2 use those
     instruction sets' own instructions, because LLVM 22.1 selects wrong ones.
