@@ -1,5 +1,5 @@
-/* Measures the peak rates of the machine: fused multiply-adds from registers, and copies of arrays that exceed all
-   caches. This is both a program that prints the rates, and a library with the copy (see `peers/copy_loop.py`). */
+/* Measures how fast the machine copies arrays that exceed all caches. This is both a program that prints the rates, and
+   a library with the copy (see `peers/copy_loop.py`). */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,10 @@
 #include <time.h>
 
 #define TRIALS 7
-#define CHAINS 16 /* independent accumulators; more than FMA latency times FMA units per core */
-#define ROUNDS 1000000L
 
 typedef float vector __attribute__((vector_size(64))); /* two registers if they have 32 bytes */
 
-enum loop { FMA, COPY, COPY_NON_TEMPORAL };
+enum loop { COPY, COPY_NON_TEMPORAL };
 
 struct task {
   enum loop loop;
@@ -22,28 +20,11 @@ struct task {
 };
 
 static pthread_barrier_t barrier;
-static volatile float sink;
 
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void multiply_and_add(void) {
-  vector accumulators[CHAINS], factor, addend;
-  for (int lane = 0; lane < 16; lane++) {
-    factor[lane] = 1.0000001f;
-    addend[lane] = 1e-9f;
-  }
-  for (int chain = 0; chain < CHAINS; chain++)
-    accumulators[chain] = factor * (float)chain;
-  for (long round = 0; round < ROUNDS; round++)
-#pragma clang loop unroll(full)
-    for (int chain = 0; chain < CHAINS; chain++)
-      accumulators[chain] = accumulators[chain] * factor + addend;
-  for (int chain = 0; chain < CHAINS; chain++)
-    sink = accumulators[chain][chain];
 }
 
 static void copy(const struct task *task) {
@@ -56,24 +37,18 @@ static void copy_non_temporal(const struct task *task) {
     __builtin_nontemporal_store(task->source[index], &task->destination[index]);
 }
 
-static void *run(void *argument) {
-  const struct task *task = argument;
-  for (int trial = 0; trial < TRIALS; trial++) {
-    pthread_barrier_wait(&barrier);
-    if (task->loop == FMA)
-      multiply_and_add();
-    else if (task->loop == COPY)
-      copy(task);
-    else
-      copy_non_temporal(task);
-    pthread_barrier_wait(&barrier);
-  }
-  return NULL;
-}
-
 static void *copy_share(void *argument) {
   const struct task *task = argument;
   (task->loop == COPY ? copy : copy_non_temporal)(task);
+  return NULL;
+}
+
+static void *run(void *argument) {
+  for (int trial = 0; trial < TRIALS; trial++) {
+    pthread_barrier_wait(&barrier);
+    copy_share(argument);
+    pthread_barrier_wait(&barrier);
+  }
   return NULL;
 }
 
@@ -134,12 +109,10 @@ int main(int count, char **arguments) {
   struct task tasks[threads];
   for (int thread = 0; thread < threads; thread++) {
     size_t first = share * (size_t)thread;
-    tasks[thread] = (struct task){FMA, source + first, destination + first, share};
+    tasks[thread] = (struct task){COPY, source + first, destination + first, share};
   }
-  double operations = 2.0 * 16 * CHAINS * (double)ROUNDS * threads;
   double moved = 2.0 * (double)bytes;
-  printf("{\"fma_gflops\": %.1f, ", operations / fastest(threads, tasks, FMA) * 1e-9);
-  printf("\"copy_gb_per_s\": %.2f, ", moved / fastest(threads, tasks, COPY) * 1e-9);
+  printf("{\"copy_gb_per_s\": %.2f, ", moved / fastest(threads, tasks, COPY) * 1e-9);
   printf("\"copy_non_temporal_gb_per_s\": %.2f}\n", moved / fastest(threads, tasks, COPY_NON_TEMPORAL) * 1e-9);
   free(source);
   free(destination);

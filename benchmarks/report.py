@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+from benchmarks.bounds import bound_of
 from benchmarks.peers import OURS
 from benchmarks.rows import Mean, Row
 from benchmarks.tables import table
@@ -19,7 +20,7 @@ class Report:
     date: str
     command: str
     machine: dict[str, Any]
-    limits: dict[str, float] | None
+    limits: dict[str, Any] | None
     versions: dict[str, str]
     settings: dict[str, Any]
     rows: list[Row]
@@ -64,6 +65,10 @@ def _conditions(report: Report) -> str:
             f"{limits['copy_gb_per_s']:.1f} GB/s copied, {limits['copy_non_temporal_gb_per_s']:.1f} GB/s with "
             "non-temporal stores"
         )
+        lines += [
+            f"- {level['name']}: {level['read_gb_per_s']:.1f} GB/s read, {level['copy_gb_per_s']:.1f} GB/s copied"
+            for level in limits.get("levels", ())
+        ]
     return "\n".join(lines)
 
 
@@ -108,7 +113,7 @@ def _time(row: Row, *, like: Row | None = None) -> float | None:
     return row.kernel_s if (like or row).ratio_of == "kernel" else row.median_s
 
 
-def _suite(name: tuple[str, str], rows: Sequence[Row], limits: dict[str, float] | None) -> str:
+def _suite(name: tuple[str, str], rows: Sequence[Row], limits: dict[str, Any] | None) -> str:
     systems = list(dict.fromkeys(row.system for row in rows))
     workloads = [list(group) for _, group in groupby(rows, key=lambda row: row.workload)]
     columns: list[tuple[str, Callable[[list[Row]], str]]] = [
@@ -120,11 +125,13 @@ def _suite(name: tuple[str, str], rows: Sequence[Row], limits: dict[str, float] 
         ("GFLOP/s", lambda group: _gflops(_find(group, OURS), limits)),
         ("kernels", lambda group: _kernels(_find(group, OURS))),
         ("moved", lambda group: _moved(_find(group, OURS))),
+        ("bound by", lambda group: _bound(_find(group, OURS), limits)),
     ]
     cells = [[column(group) for _, column in columns] for group in workloads]
     legend = (
         "µs of a call, and of its kernels in parentheses; GB/s: compulsory bytes in our time; "
-        "GFLOP/s: of contractions in our time, and the share of the machine's limit in f32; moved: over compulsory"
+        "GFLOP/s: of contractions in our time, and the share of the machine's limit in f32; moved: over compulsory; "
+        "bound by: what needs the longest time at least, and that time over ours"
     )
     return f"### {name[0]}, {name[1]}\n\n{legend}\n\n{table([title for title, _ in columns], cells)}"
 
@@ -153,7 +160,7 @@ def _bandwidth(row: Row | None) -> str:
     return f"{row.compulsory_bytes / seconds * 1e-9:.1f}" if row and seconds else ""
 
 
-def _gflops(row: Row | None, limits: dict[str, float] | None) -> str:
+def _gflops(row: Row | None, limits: dict[str, Any] | None) -> str:
     if row is None or row.gflops is None:
         return ""
     share = f" ({row.gflops / limits['fma_gflops']:.0%})" if limits else ""
@@ -166,6 +173,14 @@ def _kernels(row: Row | None) -> str:
 
 def _moved(row: Row | None) -> str:
     return f"{row.bytes_moved / row.compulsory_bytes:.2f}" if row and row.bytes_moved else ""
+
+
+def _bound(row: Row | None, limits: dict[str, Any] | None) -> str:
+    seconds = _time(row) if row else None
+    if row is None or not seconds or not limits or "levels" not in limits:
+        return ""  # older runs did not measure levels
+    bound = bound_of(row, limits)
+    return f"{bound.resource} ({bound.seconds / seconds:.0%})"
 
 
 def _failures(rows: Sequence[Row]) -> str:

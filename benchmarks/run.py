@@ -9,10 +9,12 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 # For a script, the path has this file's folder instead of the checkout.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from tilewright.records.targets import resolve_targets
 from tilewright.system.cores import available_cores
 from tilewright.system.workfolder import WorkFolder
 
@@ -57,7 +59,8 @@ def _measure(workloads: Sequence[Workload], options: Options) -> int:
     report: Report | None = None
     with WorkFolder("benchmarks") as folder:
         with alone(plan.alone):
-            limits = machine.limits(folder, threads=settings.threads)
+            width = resolve_targets(settings.target, threads=settings.threads)[-1].vector_bytes
+            limits = machine.limits(folder, threads=settings.threads, vector_bytes=width)
         peers = {name: PEERS[name] for name in options.peers}
         if MEMORY_BOUND.issuperset(options.suite):
             peers |= LIMITS
@@ -102,7 +105,7 @@ def _report(
     versions: dict[str, str],
     settings: Settings,
     plan: Plan,
-    limits: dict[str, float] | None,
+    limits: dict[str, Any] | None,
 ) -> Report:
     systems = list(results[0].records)
     return Report(

@@ -59,6 +59,30 @@ template <int bytes> inline __attribute__((always_inline)) void copy(const char 
   }
 }
 
+/// Reads `size` bytes and stores what they are combined to.
+template <int bytes> inline __attribute__((always_inline)) void read(const char *from, char *to, uint64_t size) {
+  typedef int Vector __attribute__((vector_size(bytes)));
+  constexpr int kTogether = 8; // more than the latency of a combination times the loads in a cycle
+  auto *source = reinterpret_cast<const Vector *>(from);
+  Vector combined[kTogether] = {};
+  for (uint64_t i = 0; i < size / sizeof(Vector); i += kTogether)
+#pragma clang loop unroll(full)
+    for (int own = 0; own < kTogether; ++own)
+      combined[own] ^= source[i + own];
+  for (int own = 1; own < kTogether; ++own)
+    combined[0] ^= combined[own];
+  *reinterpret_cast<Vector *>(to) = combined[0];
+}
+
+/// Moves data within `size` bytes from the first address, and perhaps to the second.
+using Move = void (*)(const char *from, char *to, uint64_t size);
+
+/// The loops for one width of registers; null where this processor has none.
+struct Loops {
+  void (*multiplyAdds)() = nullptr;
+  Move copy = nullptr, read = nullptr;
+};
+
 #if defined(__x86_64__)
 void multiplyAddsSse() { multiplyAdds<16, false>(); }
 __attribute__((target("avx2,fma"))) void multiplyAddsAvx() { multiplyAdds<32, true>(); }
@@ -69,27 +93,23 @@ __attribute__((target("avx512f"))) void copyAvx512(const char *from, char *to, u
   copy<64>(from, to, size);
 }
 
-/// The loops for one width of registers; null where this processor has none.
-struct Loops {
-  void (*multiplyAdds)() = nullptr;
-  void (*copy)(const char *, char *, uint64_t) = nullptr;
-};
+void readSse(const char *from, char *to, uint64_t size) { read<16>(from, to, size); }
+__attribute__((target("avx2"))) void readAvx(const char *from, char *to, uint64_t size) { read<32>(from, to, size); }
+__attribute__((target("avx512f"))) void readAvx512(const char *from, char *to, uint64_t size) {
+  read<64>(from, to, size);
+}
 
 Loops loopsFor(int64_t vectorBytes) {
   __builtin_cpu_init();
   if (vectorBytes == 16)
-    return {multiplyAddsSse, copySse};
+    return {multiplyAddsSse, copySse, readSse};
   if (vectorBytes == 32 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {multiplyAddsAvx, copyAvx};
+    return {multiplyAddsAvx, copyAvx, readAvx};
   if (vectorBytes == 64 && __builtin_cpu_supports("avx512f"))
-    return {multiplyAddsAvx512, copyAvx512};
+    return {multiplyAddsAvx512, copyAvx512, readAvx512};
   return {};
 }
 #else
-struct Loops {
-  void (*multiplyAdds)() = nullptr;
-  void (*copy)(const char *, char *, uint64_t) = nullptr;
-};
 Loops loopsFor(int64_t) { return {}; }
 #endif
 
@@ -131,6 +151,28 @@ double roundsPerSecond(unsigned threads, double seconds, const std::function<voi
   }
   return sum;
 }
+
+/// Returns the bytes per second that all threads together move, each from `bytes` bytes of its own, in whole pages, to
+/// as many behind these.
+double bytesPerSecond(Move move, uint64_t bytes, unsigned threads, double seconds) {
+  constexpr uint64_t kPage = 4096, kLeastTogether = 1 << 20;
+  uint64_t size = std::max<uint64_t>(bytes / kPage, 1) * kPage;
+  if (!move || threads == 0)
+    return 0;
+  std::vector<std::unique_ptr<char, void (*)(void *)>> memory;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    memory.emplace_back(static_cast<char *>(std::aligned_alloc(kPage, 2 * size)), std::free);
+    if (!memory.back())
+      return 0;
+    std::memset(memory.back().get(), 1, 2 * size);
+  }
+  uint64_t times = std::max<uint64_t>(1, kLeastTogether / size); // between two looks at the clock
+  double rounds = roundsPerSecond(threads, seconds, [&](unsigned thread) {
+    for (uint64_t i = 0; i < times; ++i)
+      move(memory[thread].get(), memory[thread].get() + size, size);
+  });
+  return static_cast<double>(size * times) * rounds;
+}
 } // namespace
 
 double tilewright::measureMultiplyAdds(int64_t vectorBytes, unsigned threads, double seconds) {
@@ -143,22 +185,9 @@ double tilewright::measureMultiplyAdds(int64_t vectorBytes, unsigned threads, do
 }
 
 double tilewright::measureCopies(int64_t vectorBytes, uint64_t bytes, unsigned threads, double seconds) {
-  Loops loops = loopsFor(vectorBytes);
-  constexpr uint64_t kPage = 4096, kLeastTogether = 1 << 20;
-  uint64_t half = std::max<uint64_t>(bytes / 2 / kPage, 1) * kPage;
-  if (!loops.copy || threads == 0)
-    return 0;
-  std::vector<std::unique_ptr<char, void (*)(void *)>> memory;
-  for (unsigned thread = 0; thread < threads; ++thread) {
-    memory.emplace_back(static_cast<char *>(std::aligned_alloc(kPage, 2 * half)), std::free);
-    if (!memory.back())
-      return 0;
-    std::memset(memory.back().get(), 1, 2 * half);
-  }
-  uint64_t times = std::max<uint64_t>(1, kLeastTogether / half); // between two looks at the clock
-  double rounds = roundsPerSecond(threads, seconds, [&](unsigned thread) {
-    for (uint64_t i = 0; i < times; ++i)
-      loops.copy(memory[thread].get(), memory[thread].get() + half, half);
-  });
-  return 2 * static_cast<double>(half * times) * rounds;
+  return 2 * bytesPerSecond(loopsFor(vectorBytes).copy, bytes / 2, threads, seconds);
+}
+
+double tilewright::measureReads(int64_t vectorBytes, uint64_t bytes, unsigned threads, double seconds) {
+  return bytesPerSecond(loopsFor(vectorBytes).read, bytes, threads, seconds);
 }

@@ -1,4 +1,4 @@
-// Measures rates of this processor: multiply-adds from registers, and copies within one level of the memory. Each call
+// Measures rates of this processor: multiply-adds from registers, and copies and reads within one level of the memory. Each call
 // is one trial; Python repeats trials and judges how well they agree (tilewright/calibration).
 #ifndef TILEWRIGHT_CORE_MEASURE_H
 #define TILEWRIGHT_CORE_MEASURE_H
@@ -16,6 +16,10 @@ TILEWRIGHT_CORE double measureMultiplyAdds(int64_t vectorBytes, unsigned threads
 /// `bytes` bytes of its own for about `seconds`, in registers of `vectorBytes` bytes. Returns 0 if this processor has
 /// no such registers, or has not enough memory.
 TILEWRIGHT_CORE double measureCopies(int64_t vectorBytes, uint64_t bytes, unsigned threads, double seconds);
+
+/// Returns the bytes per second that `threads` threads together read, each again and again from `bytes` bytes of its own
+/// for about `seconds`, in registers of `vectorBytes` bytes. Returns 0 as `measureCopies` does.
+TILEWRIGHT_CORE double measureReads(int64_t vectorBytes, uint64_t bytes, unsigned threads, double seconds);
 
 } // namespace tilewright
 

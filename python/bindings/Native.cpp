@@ -114,6 +114,8 @@ NB_MODULE(_native, m) {
         NoGil());
   m.def("measure_copies", &measureCopies, nb::arg("vector_bytes"), nb::arg("bytes"), nb::arg("threads"),
         nb::arg("seconds"), NoGil());
+  m.def("measure_reads", &measureReads, nb::arg("vector_bytes"), nb::arg("bytes"), nb::arg("threads"),
+        nb::arg("seconds"), NoGil());
   m.def("note_passes_in", &notePassesIn, nb::arg("file"), nb::arg("offset"), nb::arg("bytes"));
   m.def("known_targets", &targetNames);
   m.def("lookup_target", &lookupTargetJson, nb::arg("name_or_path"));

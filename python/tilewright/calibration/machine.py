@@ -27,7 +27,8 @@ _KERNELS = 33
 """Kernels of the longer of two programs whose difference gives the time of a launch."""
 _ELEMENTS = 4096
 """Elements that a core computes in a kernel, in f32: some hundred nanoseconds of work."""
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+"""Folder in which Linux describes the caches of a core."""
 
 
 class Machine:
@@ -38,10 +39,10 @@ class Machine:
         self._programs: dict[tuple[int, bool], Program] = {}
         self.cores = available_cores()
         self.processor = processor_name()
-        self.caches: Sequence[Cache] = tuple(read_caches(_CACHES, cores=self.cores))
+        self.caches: Sequence[Cache] = tuple(read_caches(CACHES, cores=self.cores))
         if not self.caches:
             raise CalibrationError(
-                "the system does not say which caches the processor has", where=str(_CACHES)
+                "the system does not say which caches the processor has", where=str(CACHES)
             )
 
     def multiply_adds(self, vector_bytes: int) -> float:
