@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import ml_dtypes
 import torch
@@ -22,7 +23,8 @@ def on_gpu(inputs: Sequence[Array]) -> list[torch.Tensor]:
 def called(program: Program, inputs: Sequence[torch.Tensor]) -> Iterator[Results]:
     """Yields results on the current stream, and on another one that the inputs come from."""
     yield "with tensors of PyTorch", _arrays(program(*inputs))
-    side = torch.cuda.Stream()
+    make_stream: Any = torch.cuda.Stream  # which is not typed
+    side = make_stream()
     with torch.cuda.stream(side):
         copies = [value.clone() for value in inputs]
         results = program(*copies)

@@ -12,7 +12,7 @@ from torch import nn
 from benchmarks.peers import Array, UnsupportedError
 
 _MOVING = {"Reshape", "Transpose", "Squeeze"}
-_MODULES: dict[str, type[nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU}
+_MODULES: dict[str, Any] = {"LSTM": nn.LSTM, "GRU": nn.GRU}
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2)}
 """Positions in ONNX of PyTorch's gates: ONNX has iofc and zrh, PyTorch ifgo and rzn."""
 

@@ -13,8 +13,8 @@ from tilewright.errors import OutputError
 from fuzz.cli import fuzz as cli
 from fuzz.drive import drive
 from fuzz.graphs import random_graph
-from fuzz.hunt import GRAPHS_PER_MODULE, Finding, Outcome
-from fuzz.judge import Verdict, operators
+from fuzz.hunt import Finding, Outcome
+from fuzz.judge import GRAPHS_PER_MODULE, Verdict, operators
 from fuzz.kinds import KINDS
 from fuzz.summary import as_text, summarize
 from fuzz.tally import add_to_tally

@@ -97,7 +97,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
 SmallVector<Value> NestMemory::indicesOf(LoadOp load, int64_t outside) {
   SmallVector<Value> at = scalarIndices(load.getMap());
   SliceType type = load.getSlice().getType();
-  if (threads || !load.getGuard() || (outside > 0 && type.getSpace() != Space::global))
+  if (threads || !load.getGuard() || (outside > 1 && type.getSpace() != Space::global))
     return at;
   int64_t bytes = elementBytes(type.getElementType());
   SmallVector<Interval> ranges = domainRanges(compute.getExtents());
@@ -105,7 +105,7 @@ SmallVector<Value> NestMemory::indicesOf(LoadOp load, int64_t outside) {
        llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
     if (!usesSymbols(expr)) {
       Interval reached = boundExpr(expr, ranges);
-      if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes <= outside)
+      if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes < outside)
         continue;
     }
     Value low = arith::MaxSIOp::create(builder, loc, index, constantIndex(0));
@@ -256,7 +256,7 @@ std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory,
   if (!stride || !results.back().isFunctionOfDim(vectorDim) ||
       llvm::any_of(results.drop_back(), [&](AffineExpr index) { return index.isFunctionOfDim(vectorDim); }))
     return std::nullopt;
-  SmallVector<Value> at = indicesOf(load, /*outside=*/0);
+  SmallVector<Value> at = indicesOf(load, /*outside=*/1);
   at.back() = scalarIndex(results.back());
   int64_t chunk = chunkOf(element);
   auto part = VectorType::get({chunk}, element), bits = VectorType::get({chunk}, builder.getI1Type());

@@ -42,8 +42,8 @@ private:
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
   /// Returns the indices of a load on lanes. A guarded one outside of its slice has its lanes off, and moves to the
-  /// slice's border along dims along which it may be more than `outside` bytes away. With the bytes of a page, it reads
-  /// no page that belongs to nothing.
+  /// slice's border along dims along which it may be `outside` bytes away. With the bytes of a page, it reads no page
+  /// that belongs to nothing.
   llvm::SmallVector<mlir::Value> indicesOf(tile::LoadOp load, int64_t outside);
   mlir::Value loadScalar(mlir::Value memory, mlir::Type element, mlir::AffineMap map, mlir::Value guard);
   /// Returns the value that `read` loads if the guard holds, and zeros otherwise. A thread whose guard fails does not

@@ -57,7 +57,7 @@ OrDeclined<Plan> tilewright::solve(const FusionProblem &problem) {
 OrDeclined<Plan> tilewright::makePlan(const TensorGraph &graph, const Target &target, const PlanOptions &options,
                                       const PlanRestrictions &restrictions) {
   if (graph.exprs().empty())
-    return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}, {}};
+    return Plan{target.name, options.policy, options.numerics, {}, {}, {}, {}, {}, {}};
   return solve(FusionProblem(graph, target, options, restrictions));
 }
 

@@ -87,7 +87,7 @@ public:
   /// one has few points, a second class may fill the `lanes` lanes of a register with elements of different rows.
   SmallVector<int64_t> vectorClasses(int64_t lanes) const {
     SmallVector<int64_t> order = classOrder();
-    int64_t first = vectorClass(order), rows = -1;
+    int64_t first = vectorClass(order, lanes), rows = -1;
     SmallVector<int64_t> found = {first};
     if (lanes == 1 || first < 0 || classes.extents[first] >= kLongRow * lanes || contracts())
       return found;
@@ -225,8 +225,20 @@ private:
     return order.takeVector();
   }
 
+  /// Returns true if the class is a dim of windows, such as the columns of a pool, that is too short for `lanes` lanes.
+  bool isShortWindow(int64_t dimClass, int64_t lanes) const {
+    return dimClass >= 0 && classes.extents[dimClass] < lanes && isReduced(dimClass) &&
+           llvm::any_of(classes.members[dimClass], [&](auto &member) {
+             return llvm::any_of(roots[member.first].accesses, [&](const RootAccess &access) {
+               return llvm::any_of(access.map.getResults(), [&](AffineExpr index) {
+                 return index.isFunctionOfDim(member.second) && pureDim(index) < 0;
+               });
+             });
+           });
+  }
+
   /// Returns the class with unit stride at the innermost index of most of the bytes read and written.
-  int64_t vectorClass(ArrayRef<int64_t> order) const {
+  int64_t vectorClass(ArrayRef<int64_t> order, int64_t lanes) const {
     llvm::DenseMap<int64_t, double> weight;
     for (auto [r, root] : llvm::enumerate(roots)) {
       const TensorExpr &expr = graph.exprs()[root.expr];
@@ -242,7 +254,8 @@ private:
     }
     int64_t best = order.empty() ? -1 : order.back();
     for (int64_t dimClass : order)
-      if (weight.lookup(dimClass) >= weight.lookup(best) && classes.extents[dimClass] > 1)
+      if (classes.extents[dimClass] > 1 && !isShortWindow(dimClass, lanes) &&
+          (isShortWindow(best, lanes) || weight.lookup(dimClass) >= weight.lookup(best)))
         best = dimClass;
     return best;
   }

@@ -1,8 +1,8 @@
 // RUN: tilewright-opt %s --tile-convert-to-vector=target=x86-64-avx512 --canonicalize --split-input-file | FileCheck %s
 
 // A stride of two: each vector of lanes takes two vectors of memory, and the elements between use the same two. The
-// last elements of a slice are gathered if a vector would pass its end. Where only some lanes read, only their elements
-// are loaded.
+// last elements of a slice are gathered if a vector would pass its end. Where only some lanes read, a vector that leaves
+// its line is masked.
 // CHECK-LABEL: func.func @strided
 // CHECK: vector.load %arg0{{.*}} : memref<128xf32>, vector<16xf32>
 // CHECK: vector.load %arg0{{.*}} : memref<128xf32>, vector<16xf32>
@@ -12,8 +12,8 @@
 // CHECK-LABEL: func.func @strided_to_the_end
 // CHECK: vector.gather
 // CHECK-LABEL: func.func @strided_where
-// CHECK: vector.maskedload
-// CHECK: vector.maskedload
+// CHECK: vector.maskedload %arg0[%c-1]
+// CHECK: vector.load %arg0[%c15]
 // CHECK: vector.shuffle {{.*}} [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30] : vector<16xf32>
 // CHECK-NOT: vector.gather
 tile.program @strided outputs 1 {

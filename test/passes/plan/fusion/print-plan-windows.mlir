@@ -25,3 +25,18 @@ func.func @odd_lines(%x: tensor<1x30x51x64xf32>, %k: tensor<3x3x64xf32>) -> tens
       outs(%z : tensor<1x28x49x64xf32>) -> tensor<1x28x49x64xf32>
   return %d : tensor<1x28x49x64xf32>
 }
+
+// -----
+
+// Where channels come first, the lanes are points of a line, not the three of a window.
+// CHECK: kernel reduce_maximumf_0:
+// CHECK-SAME: extents [64, 28, 3, 3, 28] tiles [1, 4, 3, 3, 28]
+// CHECK-SAME: vector 4 workgroups
+func.func @pool(%x: tensor<1x64x57x57xf32>) -> tensor<1x64x28x28xf32> {
+  %low = arith.constant dense<0xFF800000> : tensor<1x64x28x28xf32>
+  %w = tensor.empty() : tensor<3x3xf32>
+  %p = linalg.pooling_nchw_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
+      ins(%x, %w : tensor<1x64x57x57xf32>, tensor<3x3xf32>)
+      outs(%low : tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32>
+  return %p : tensor<1x64x28x28xf32>
+}
