@@ -98,7 +98,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
         })));
   }
 
-  /// What a part of the kernels is compiled to, or the reason why it is not.
+  /// The result of compiling a part of the kernels, or the reason why there is none.
   struct Part {
     std::string object, assembly, error;
   };
