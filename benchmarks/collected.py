@@ -23,6 +23,9 @@ from benchmarks.tables import table
 RESULTS = Path(__file__).resolve().parent / "results"
 """The folder of stored runs."""
 
+TALLY = Path(__file__).resolve().parents[1] / "fuzz" / "tally.json"
+"""The file that `python -m fuzz --tally` adds the figures of runs to."""
+
 MOST_FILES = 40
 """Most files in `RESULTS`."""
 
@@ -348,7 +351,18 @@ def results_page(runs: Sequence[Run]) -> str:
             f"The last long run ({fuzz['date']}): {fuzz['graphs']} graphs, of which {fuzz['passed']} passed and "
             f"{fuzz['passed_and_counted']} count; {fuzz['ops_in_our_kernels']} of {fuzz['ops_eligible']} ops in our "
             f"kernels; every pair of operator and type at least {fuzz['rarest_operator']} times in graphs that count.",
+            _tallied(json.loads(TALLY.read_text())["totals"]),
         ]
+    )
+
+
+def _tallied(totals: Mapping[str, Any]) -> str:
+    """Returns what the short runs of the fuzzer add up to."""
+    kinds = ", ".join(f"{count} of kind `{kind}`" for kind, count in totals["graphs_by_kind"].items())
+    failures = sum(totals["failures_by_kind"].values())
+    return (
+        f"Short runs since then add up to {totals['graphs']} graphs ({kinds}), of which {totals['passed']} passed, "
+        f"{totals['refused']} were refused, and {failures} failed; what fails is mended, and has a test."
     )
 
 

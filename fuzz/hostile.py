@@ -29,6 +29,7 @@ from fuzz import CHECKOUT
 from fuzz.drive import drive
 from fuzz.hostile_mlir import hostile_text, samples
 from fuzz.hostile_onnx import hostile_model
+from fuzz.judge import goes_through_iree
 
 LIMIT_SECONDS = 60.0
 MEMORY_BYTES = 8 << 30
@@ -100,7 +101,8 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
     """Feeds an ONNX file to `tilewright.compile`."""
     mutation, data = hostile_model(seed)
     try:
-        answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed"}, data)
+        deploy = goes_through_iree(seed)
+        answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed", "deploy": deploy}, data)
         outcome, message = answer["outcome"], answer["message"]
     except WorkerDied as death:
         outcome, message = ("hang" if "longer" in death.how else "crash"), death.how
@@ -116,14 +118,18 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
 
 
 def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Compiles in the worker, and answers with the outcome. Crashes of IREE itself become clean errors."""
+    """Compiles in the worker, and answers with the outcome. Crashes of IREE itself become clean errors.
+
+    Without `deploy` in the header, IREE's back end does not compile a model whose kernels are all ours.
+    """
     from tilewright.api.compilation import compile
     from tilewright.frontends.onnx import parse
 
     bound_memory()
     _forget_peaks()
     try:
-        compile(parse(blob, name="model.onnx"), "x86-64-avx2", threads=1, cache=False)
+        model = parse(blob, name="model.onnx")
+        compile(model, "x86-64-avx2", threads=1, cache=False, deploy=header["deploy"])
     except TilewrightError as error:
         message = str(error)
         outcome = "several lines" if "\n" in message else "refused"

@@ -194,6 +194,11 @@ def goes_through_iree(seed: int) -> bool:
     return seed // GRAPHS_PER_MODULE % MODULES_PER_IREE == 0
 
 
+def has_same_bits(results: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Returns True if two calls gave the same results, NaN included."""
+    return all(ours.tobytes() == other.tobytes() for ours, other in zip(results, others, strict=True))
+
+
 def run_here(
     model: ModelProto,
     arrays: Sequence[Array],
@@ -213,11 +218,8 @@ def run_here(
     if through_iree and program.runtime == "direct":
         call = program.session().bind(arrays, program.signature)
         call()
-        same = (
-            ours.tobytes() == other.tobytes() for ours, other in zip(outputs, call.outputs(), strict=True)
-        )
-        if not all(same):
-            raise DifferentBitsError("IREE computes other bits")
+        if not has_same_bits(outputs, call.outputs()):
+            raise DifferentBitsError("IREE's runtime gives other bits")
     return Ran(outputs, program.metadata.report)
 
 

@@ -14,9 +14,9 @@ from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 from fuzz.builder import ModelBuilder
 from fuzz.graphs import random_graph
-from fuzz.hunt import Judge
+from fuzz.hunt import Judge, Outcome, _to_judge_again
+from fuzz.judge import DifferentBitsError, Verdict, compare, goes_through_iree, judge
 from fuzz.judge import Expected as Expectation
-from fuzz.judge import Verdict, compare, judge
 
 
 def test_a_reference_that_contradicts_itself_is_the_judges_failure() -> None:
@@ -151,3 +151,22 @@ def test_a_refused_graph_is_no_finding(tmp_path: Path, monkeypatch: pytest.Monke
         3: "refused",
     }
     assert asked == [[0, 1, 2, 3], [0, 1], [2, 3], [2], [3]]
+
+
+def test_a_graph_that_an_error_names_is_judged_apart() -> None:
+    refused = Verdict(kind="refused", message='loc("g18/v2"): IREE: failed to legalize')
+    together = Outcome(dict.fromkeys(range(16, 20), refused))
+    assert _to_judge_again(range(16, 20), together) == [[18], [16, 17, 19]]
+    nameless = Outcome(dict.fromkeys(range(16, 20), Verdict(kind="refused", message="IREE died")))
+    assert [list(part) for part in _to_judge_again(range(16, 20), nameless)] == [[16, 17], [18, 19]]
+
+
+def test_one_module_in_eight_also_runs_in_iree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other bits in IREE are an error there, and unseen elsewhere."""
+    assert [goes_through_iree(seed) for seed in (0, 15, 16, 127, 128)] == [True, True, False, False, True]
+    monkeypatch.setattr("fuzz.judge.has_same_bits", lambda *_: False)
+    kinds = [judge({"g": random_graph(3)}, {"g": seed}, target="cpu")["g"] for seed in (3, 19)]
+    assert [(v.kind, DifferentBitsError.__name__ in v.message) for v in kinds] == [
+        ("error", True),
+        ("passed", False),
+    ]
