@@ -67,8 +67,14 @@ public:
   void move() {
     for (auto [number, value] : llvm::enumerate(values))
       createGlobal(globalName(number), value.getType());
-    builder.setInsertionPointToEnd(cast<ModuleOp>(function->getParentOp()).getBody()); // behind all globals
+    Block *body = cast<ModuleOp>(function->getParentOp()).getBody();
+    // Behind all globals that the values may be computed from. IREE computes what it finds to be constant in initializers
+    // in front of the functions, and must find the values there.
+    for (Operation &op : *body)
+      if (op.getName().getStringRef() == "util.global")
+        builder.setInsertionPointAfter(&op);
     createInitializer();
+    builder.setInsertionPointToEnd(body);
     createFunction();
     readGlobals();
   }

@@ -1,17 +1,17 @@
 // RUN: tilewright-opt %s --split-input-file --allow-unregistered-dialect --tile-compute-at-load | FileCheck %s
 
 // What a launch reads of weights and constants alone is computed by an initializer and loaded from a global. A function
-// returns the values.
+// returns the values. The initializer is in front of the function, where IREE puts those that read the values.
 // CHECK: "util.global"() <{sym_name = "reads_a_scaled_weight$at_load_0", sym_visibility = "private", type = tensor<3xf32>}>
-// CHECK-LABEL: func.func @reads_a_scaled_weight
-// CHECK: %[[SCALED:.*]] = "util.global.load"() <{global = @reads_a_scaled_weight$at_load_0}>
-// CHECK-NOT: linalg.generic
-// CHECK: tile.launch @tilewright_kernels::@k(%{{.*}}, %[[SCALED]])
 // CHECK: "util.initializer"() <{function_type = () -> ()}> ({
 // CHECK-DAG: %[[W:.*]] = "util.global.load"() <{global = @w}>
 // CHECK-DAG: %[[C:.*]] = arith.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00]>
 // CHECK: %[[VALUE:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[C]]
 // CHECK: "util.global.store"(%[[VALUE]]) <{global = @reads_a_scaled_weight$at_load_0}>
+// CHECK-LABEL: func.func @reads_a_scaled_weight
+// CHECK: %[[SCALED:.*]] = "util.global.load"() <{global = @reads_a_scaled_weight$at_load_0}>
+// CHECK-NOT: linalg.generic
+// CHECK: tile.launch @tilewright_kernels::@k(%{{.*}}, %[[SCALED]])
 // CHECK: "util.func"() <{function_type = () -> !hal.buffer_view, sym_name = "reads_a_scaled_weight$at_load", sym_visibility = "public"}>
 // CHECK: %[[LOADED:.*]] = "util.global.load"() <{global = @reads_a_scaled_weight$at_load_0}>
 // CHECK: %[[VIEW:.*]] = "hal.tensor.export"(%[[LOADED]]) <{source_encoding = tensor<3xf32>}>
