@@ -29,7 +29,7 @@ void ContractionLoops::emit() {
   length = compute.getSizes()[layout.dim];
   if (depth == 1 && !packsPanels())
     together = windowSteps(contraction.lhs.getMap(), layout.dim, compute.getExtents()[layout.dim], length);
-  if (depth == 1 && !blocksK())
+  if (depth == 1 && !blocksK() && !packsPanels())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
                          : arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth)).getResult();

@@ -30,6 +30,19 @@ std::optional<Cut> cutOf(AffineExpr index) {
   return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
 }
 
+/// Returns the register block of a nest. Blocks of one or two rows have more vectors, because the units of a core are
+/// busy only with more independent accumulators than a multiply-add has cycles, times the units: about eight. Each of
+/// their vectors of rhs is an operand in memory, or is used twice, so that registers suffice.
+RegisterBlock blockFor(ContractionNest nest) {
+  constexpr int64_t kIndependent = 8;
+  RegisterBlock block = nest.kernel.blockFor(nest.target);
+  bool isDefault = nest.kernel.unit == StepUnit::vector && nest.kernel.block.rows == 0 && nest.kernel.depth == 1;
+  int64_t rows = nest.contraction.m < 0 ? 1 : nest.compute.getSizes()[nest.contraction.m];
+  if (isDefault && rows <= 2)
+    block.vectors = std::max(block.vectors, kIndependent / rows);
+  return block;
+}
+
 Type shaped(Type scalar, Value like) {
   auto vector = dyn_cast<VectorType>(like.getType());
   return vector ? Type(vector.clone(scalar)) : scalar;
@@ -41,7 +54,7 @@ RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nes
                          {nest.contraction.m, nest.contraction.n, nest.layout.dim, nest.kernel.depth}),
       compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
       outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
-      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(kernel.blockFor(nest.target)) {
+      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(blockFor(nest)) {
   // The loop over steps is the innermost one.
   llvm::erase(contraction.reduced, layout.dim);
   contraction.reduced.push_back(layout.dim);

@@ -46,7 +46,8 @@ private:
     if (depth > 1)
       return rows >= kBlocksToPack * block.rows;
     SliceType type = contraction.rhs.getSlice().getType();
-    return blocksK() && rows >= kBlocksToCopy * block.rows &&
+    bool readsLines = width() * elementBytes(storedRhs()) <= kCpuLineBytes; // one line from each place
+    return (blocksK() || readsLines) && rows >= kBlocksToCopy * block.rows &&
            panelK * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
            distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, 1}) != panel;
   }
