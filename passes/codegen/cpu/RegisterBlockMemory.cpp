@@ -30,16 +30,30 @@ std::optional<Cut> cutOf(AffineExpr index) {
   return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
 }
 
+/// Returns the width of the panels that an operand is packed in along a dim, or nothing if it is not packed.
+std::optional<int64_t> panelWidth(AffineMap map, int64_t n) {
+  for (AffineExpr index : map.getResults())
+    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == n)
+      return cut->size;
+  return std::nullopt;
+}
+
 /// Returns the register block of a nest. Blocks of one or two rows have more vectors, because the units of a core are
 /// busy only with more independent accumulators than a multiply-add has cycles, times the units: about eight. Each of
-/// their vectors of rhs is an operand in memory, or is used twice, so that registers suffice.
-RegisterBlock blockFor(ContractionNest nest) {
+/// their vectors of rhs is an operand in memory, or is used twice, so that registers suffice. They do not go beyond a
+/// packed panel: weights that come from memory arrive faster in one stream.
+RegisterBlock blockFor(ContractionNest nest, int64_t lanes) {
   constexpr int64_t kIndependent = 8;
   RegisterBlock block = nest.kernel.blockFor(nest.target);
   bool isDefault = nest.kernel.unit == StepUnit::vector && nest.kernel.block.rows == 0 && nest.kernel.depth == 1;
   int64_t rows = nest.contraction.m < 0 ? 1 : nest.compute.getSizes()[nest.contraction.m];
-  if (isDefault && rows <= 2)
-    block.vectors = std::max(block.vectors, kIndependent / rows);
+  if (!isDefault || rows > 2)
+    return block;
+  tile::LoadOp rhs = nest.contraction.rhs;
+  std::optional<int64_t> packed = panelWidth(rhs.getMap(), nest.contraction.n);
+  for (int64_t vectors = kIndependent / rows; vectors > block.vectors; vectors /= 2)
+    if (!packed || *packed % (vectors * lanes) == 0)
+      return {block.rows, vectors};
   return block;
 }
 
@@ -54,7 +68,7 @@ RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nes
                          {nest.contraction.m, nest.contraction.n, nest.layout.dim, nest.kernel.depth}),
       compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
       outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
-      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(blockFor(nest)) {
+      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(blockFor(nest, lanes)) {
   // The loop over steps is the innermost one.
   llvm::erase(contraction.reduced, layout.dim);
   contraction.reduced.push_back(layout.dim);
@@ -65,10 +79,8 @@ RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nes
 }
 
 int64_t RegisterBlockMemory::packedWidth() {
-  for (AffineExpr index : contraction.rhs.getMap().getResults())
-    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == contraction.n)
-      return cut->size % width() == 0 ? cut->size : 1;
-  return 1;
+  std::optional<int64_t> packed = panelWidth(contraction.rhs.getMap(), contraction.n);
+  return packed && *packed % width() == 0 ? *packed : 1;
 }
 
 TypedAttr RegisterBlockMemory::init() {

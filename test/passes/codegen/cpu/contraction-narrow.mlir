@@ -3,6 +3,7 @@
 // Blocks of registers of 32 bytes, of which there are 16.
 #l = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d2)>
 #r = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d2, d1)>
+#panels = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d1 floordiv 16, d2, d1 mod 16)>
 #sums = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d1)>
 
 // A step of a given rhs is one line, and lines of a column lie apart. For many rows, they are copied side by side.
@@ -43,6 +44,29 @@ tile.program @widens_a_row outputs 1 {
       ^bb0(%acc: f32):
         %u = tile.load %a at #l : <1x24xf32, global> -> f32
         %v = tile.load %b at #r : <24x192xf32, global> -> f32
+        %product = arith.mulf %u, %v : f32
+        %sum = arith.addf %acc, %product : f32
+        tile.yield %sum : f32
+      }
+    }
+  }
+}
+
+// A block does not go beyond a packed panel.
+// CHECK-LABEL: func.func @stays_in_a_panel
+// CHECK: scf.for
+// CHECK-COUNT-2: math.fma
+// CHECK-NOT: math.fma
+tile.program @stays_in_a_panel outputs 1 {
+^bb0(%a: !tile.slice<1x24xf32, global>, %b: !tile.slice<12x24x16xf32, global>, %y: !tile.slice<1x192xf32, global>):
+  tile.parallel [1, 192] tiles [1, 192] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index, %j: index):
+      tile.compute [1, 192, 24] sizes [1, 192, 24] offsets [0, 1](%i, %j) vector 1 reduce [2]
+          into (%y : !tile.slice<1x192xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
+      ^bb0(%acc: f32):
+        %u = tile.load %a at #l : <1x24xf32, global> -> f32
+        %v = tile.load %b at #panels : <12x24x16xf32, global> -> f32
         %product = arith.mulf %u, %v : f32
         %sum = arith.addf %acc, %product : f32
         tile.yield %sum : f32
