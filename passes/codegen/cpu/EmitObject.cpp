@@ -98,7 +98,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
         })));
   }
 
-  /// The result of compiling a part of the kernels, or the reason why there is none.
+  /// The code of a part of the kernels, or the reason why there is none.
   struct Part {
     std::string object, assembly, error;
   };
