@@ -372,8 +372,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     }
     if (keepsLayout)
       readRepeatedExtracts(getOperation());
-    else
-      results = rewriteTransposedConvolutions(getOperation());
+    results = rewriteTransposedConvolutions(getOperation(), /*overlapping=*/!keepsLayout);
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
     getOperation().walk([&](linalg::LinalgOp op) {
       bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();

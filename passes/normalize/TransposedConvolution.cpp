@@ -220,10 +220,12 @@ Value resultOf(const Transposed &what) {
 }
 } // namespace
 
-SmallVector<Value> tilewright::rewriteTransposedConvolutions(func::FuncOp function) {
+SmallVector<Value> tilewright::rewriteTransposedConvolutions(func::FuncOp function, bool overlapping) {
   SmallVector<Transposed> found;
   function.walk([&](linalg::LinalgOp op) {
-    if (std::optional<Transposed> transposed = match(op))
+    std::optional<Transposed> transposed = match(op);
+    auto overlaps = [](const SpreadDim &dim) { return dim.taps() > 1; };
+    if (transposed && (overlapping || llvm::none_of(transposed->dims, overlaps)))
       found.push_back(*transposed);
   });
   SmallVector<Value> results;

@@ -242,6 +242,29 @@ def test_pools(
     assert_near(ran.outputs, model, inputs, element)
 
 
+@pytest.mark.parametrize("size", [(18, 22), (14, 17), (4, 7)])
+@pytest.mark.parametrize(
+    ("mode", "coordinates"),
+    [
+        ("nearest", "half_pixel"),
+        ("linear", "half_pixel"),
+        ("linear", "align_corners"),
+        ("cubic", "half_pixel"),
+    ],
+)
+def test_resizing(mode: str, coordinates: str, size: tuple[int, int], tmp_path: Path) -> None:
+    g = GraphBuilder("resize")
+    x = g.input("x", (1, 3, 9, 11))
+    y = g.op(
+        "Resize", x, "", "", g.ints([1, 3, *size]), mode=mode, coordinate_transformation_mode=coordinates
+    )
+    g.output(g.op("Relu", y), (1, 3, *size))
+    inputs = [np.random.default_rng(3).standard_normal((1, 3, 9, 11)).astype(np.float32)]
+    model = g.build()
+    _, ran = simulated(model, inputs, tmp_path)
+    assert_near(ran.outputs, model, inputs, "f32")
+
+
 @pytest.mark.parametrize(
     "name", ["resnet-18-small", "shufflenet-v2-small", "efficientnet-small", "unet-small"]
 )

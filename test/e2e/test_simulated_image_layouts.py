@@ -51,6 +51,28 @@ def _squeezed(g: GraphBuilder, x: Image) -> Image:
     return conv(g, squeeze_and_excite(g, conv(g, x, 24, kernel=1, act="silu"), 4), 16, kernel=1)
 
 
+def _resized(g: GraphBuilder, x: Image) -> Image:
+    x = conv(g, x, 16, act="relu")
+    value = g.op("Resize", x.value, "", "", g.ints([1, 16, 17, 17]), mode="linear")
+    return conv(g, Image(value=value, channels=16, size=17), 24)
+
+
+def _transposed(g: GraphBuilder, x: Image) -> Image:
+    x = conv(g, x, 16, act="relu")
+    weight = g.weight((16, 12, 2, 2), fan_in=16)
+    value = g.op("ConvTranspose", x.value, weight, g.vector(12), kernel_shape=[2, 2], strides=[2, 2])
+    return conv(g, Image(value=value, channels=12, size=2 * x.size), 24)
+
+
+def _overlapping(g: GraphBuilder, x: Image) -> Image:
+    x = conv(g, x, 16, act="relu")
+    weight = g.weight((16, 12, 3, 3), fan_in=36)
+    value = g.op(
+        "ConvTranspose", x.value, weight, g.vector(12), kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4
+    )
+    return conv(g, Image(value=value, channels=12, size=2 * x.size - 1), 24)
+
+
 _GRAPHS = {
     "3x3 twice": _twice,
     "odd channels": _odd,
@@ -60,6 +82,9 @@ _GRAPHS = {
     "residual": _residual,
     "concatenation": _joined,
     "squeeze and excite": _squeezed,
+    "linear resizing": _resized,
+    "transposed": _transposed,
+    "transposed, overlapping": _overlapping,
 }
 
 

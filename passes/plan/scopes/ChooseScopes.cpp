@@ -355,6 +355,13 @@ static bool readsUnderGuard(const TensorGraph &graph, const GroupRoot &root, con
   return access.alignedElements(k, kGuardedRun) == kGuardedRun && access.isGuardedByRuns(k, kGuardedRun);
 }
 
+/// Returns true for a pad with another number than zero, which copies of operands do not fill in.
+static bool padsWithNumber(const TensorExpr &expr) {
+  auto pad = dyn_cast<tensor::PadOp>(expr.op);
+  TypedAttr value = pad ? constantElement(pad.getConstantPaddingValue()) : TypedAttr();
+  return value && value != Builder(value.getContext()).getZeroAttr(value.getType());
+}
+
 /// Returns why no register block can compute a contraction of the group, if none can. Where a thread fills the lanes of
 /// vectors, the micro kernel loads whole vectors along them.
 static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, const IterationSpace &space,
@@ -371,6 +378,9 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
     if (isGuarded && !target.traits.threadBlocks && // blocks copy their operands, with zeros outside of the guard
         !readsUnderGuard(graph, root, *roles, target, space.numerics))
       return Declined{"its contraction would read an operand under a guard", "a pad that is stored"};
+    if (llvm::any_of(root.evaluated,
+                     [&](const Evaluation &evaluation) { return padsWithNumber(graph.exprs()[evaluation.expr]); }))
+      return Declined{"its contraction would read a pad with another number than zero", "a pad that is stored"};
     auto readsWindows = [&](const RootAccess &access) { return readsBufferedWindows(access, expr.domain); };
     if (target.traits.threadBlocks && llvm::any_of(root.accesses, readsWindows))
       return Declined{"its contraction would read windows of a buffer", "an image that is stored"};
