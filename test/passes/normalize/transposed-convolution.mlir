@@ -1,10 +1,14 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-convolution-to-matmul))' | FileCheck %s
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(func.func(tile-convolution-to-matmul{target=cuda:h200}))' | FileCheck %s --check-prefix=GPU
 // A transposed convolution as front ends spell it: zeros between the points of the image, and flipped weights.
 
 // CHECK-DAG: #[[$TAPS:.+]] = affine_map<(d0, d1, d2, d3) -> (d1, d3, d2 + (-d0 + 1) * 2)>
 
 // Each point is multiplied with all weights of its channels, and the results of a window are put side by side. Nothing
 // reads the zeros or flips the weights.
+// GPU-LABEL: func.func @disjoint
+// GPU-NOT: tensor.insert_slice
+// GPU: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<24x5xf32>, tensor<5x42xf32>)
 // CHECK-LABEL: func.func @disjoint
 // CHECK-SAME: (%[[X:.+]]: tensor<2x5x3x4xf32>, %[[W:.+]]: tensor<5x7x2x3xf32>
 // CHECK-NOT: tensor.insert_slice
@@ -42,6 +46,9 @@ func.func @disjoint(%x: tensor<2x5x3x4xf32>, %w: tensor<5x7x2x3xf32>, %b: tensor
 
 // Windows that overlap (3 points, stride 2) cover two points of the image at most. The weights get a zero in front, so
 // that both points have two of them; the window of the weights that is nearer to its end reads the first point.
+// Kernels of GPUs multiply the zeros.
+// GPU-LABEL: func.func @overlapping
+// GPU: tensor.insert_slice
 // CHECK-LABEL: func.func @overlapping
 // CHECK-SAME: (%[[X:.+]]: tensor<1x5x4xf32>, %[[W:.+]]: tensor<5x7x3xf32>
 // CHECK-NOT: tensor.insert_slice

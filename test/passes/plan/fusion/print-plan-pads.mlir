@@ -23,3 +23,20 @@ func.func @pool_then_convolution(%x: tensor<1x16x28x28xf32>, %w: tensor<32x16x3x
       outs(%zeros : tensor<1x32x14x14xf32>) -> tensor<1x32x14x14xf32>
   return %y : tensor<1x32x14x14xf32>
 }
+
+// Copies of operands fill in zeros only, so a pad with another number is a tensor.
+// CHECK: kernel {{.*}}: extents [3, 10, 10]
+// CHECK: extents [4, 27, 64]
+func.func @with_a_number(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %pad = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %one : f32
+  } : tensor<1x3x8x8xf32> to tensor<1x3x10x10xf32>
+  %into = tensor.empty() : tensor<1x4x8x8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%into : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%pad, %w : tensor<1x3x10x10xf32>, tensor<4x3x3x3xf32>)
+      outs(%zeros : tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  return %y : tensor<1x4x8x8xf32>
+}
