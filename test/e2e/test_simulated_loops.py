@@ -60,6 +60,14 @@ def test_weights_are_read_once_for_all_steps(tmp_path: Path) -> None:
     assert weights <= asked <= 1.05 * weights
 
 
+def test_inputs_of_all_steps_are_one_product(tmp_path: Path) -> None:
+    _, run = simulated(_lstm(hidden=64), tmp_path)
+    (inputs,) = (kernel for kernel in run.kernels if not kernel.kernel.endswith("_steps"))
+    weights = 4 * 64 * 64 * 4
+    # A batch of products would read weights of its own for each step.
+    assert 32 * max(binding.sectors_read for binding in inputs.bindings) < STEPS * weights
+
+
 def test_blocks_wait_between_two_steps(tmp_path: Path) -> None:
     _, run = simulated(_lstm(), tmp_path)
     (steps,) = (kernel for kernel in run.kernels if kernel.kernel.endswith("_steps"))
