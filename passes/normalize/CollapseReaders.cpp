@@ -7,10 +7,12 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace tilewright;
+
+/// The mark of a reshape of a contraction's result, within the pass.
+static constexpr StringLiteral kOfContraction = "reshapes-contraction";
 
 namespace {
 /// How an op reads or writes a tensor over collapsed loops.
@@ -107,25 +109,29 @@ bool isElementwise(linalg::GenericOp op) {
 }
 } // namespace
 
-void tilewright::collapseReaders(func::FuncOp function, ArrayRef<tensor::ExpandShapeOp> reshapes) {
-  if (reshapes.empty())
-    return;
-  llvm::SmallPtrSet<Operation *, 8> known;
-  for (tensor::ExpandShapeOp reshape : reshapes)
-    known.insert(reshape);
+void tilewright::markReshape(tensor::ExpandShapeOp reshape) {
+  reshape->setDiscardableAttr(kOfContraction, UnitAttr::get(reshape.getContext()));
+}
+
+void tilewright::collapseReaders(func::FuncOp function) {
+  bool found = false;
   function.walk([&](linalg::GenericOp op) {
     if (!isElementwise(op))
       return;
     for (OpOperand *input : op.getDpsInputOperands()) {
       auto reshape = input->get().getDefiningOp<tensor::ExpandShapeOp>();
-      if (!reshape || !known.contains(reshape) || !op.getMatchingIndexingMap(input).isIdentity())
+      if (!reshape || !reshape->hasAttr(kOfContraction) || !op.getMatchingIndexingMap(input).isIdentity())
         continue;
       SmallVector<ReassociationIndices> loops = reshape.getReassociationIndices();
-      if (tensor::ExpandShapeOp result = ReaderCollapser(op, loops).collapse())
-        known.insert(result);
+      if (tensor::ExpandShapeOp result = ReaderCollapser(op, loops).collapse()) {
+        markReshape(result);
+        found = true;
+      }
       return;
     }
   });
-  for (Block &block : function.getBody())
-    eraseUnused(block); // reshapes whose readers read their source
+  function.walk([](tensor::ExpandShapeOp reshape) { reshape->removeDiscardableAttr(kOfContraction); });
+  if (found)
+    for (Block &block : function.getBody())
+      eraseUnused(block); // reshapes whose readers read their source
 }

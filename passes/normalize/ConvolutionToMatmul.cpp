@@ -416,7 +416,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       ++numRewritten;
     }
     keepLayout(getOperation(), results);
-    collapseReaders(getOperation(), reshapes);
+    collapseReaders(getOperation());
   }
 
 private:
@@ -427,7 +427,7 @@ private:
       WindowContraction rewritten =
           rewriteAsWindowContraction(op, last ? ImageOrder::channelsLast : ImageOrder::ofModel);
       if (rewritten.reshape)
-        reshapes.push_back(rewritten.reshape);
+        markReshape(rewritten.reshape);
       if (rewritten.channelsLast)
         results.push_back(rewritten.channelsLast);
       return rewritten.result;
@@ -439,12 +439,11 @@ private:
       takeChannelsLast(*convolution);
     Value rewritten = ConvolutionRewriter(*convolution).rewrite(results.emplace_back());
     if (auto reshape = results.back().getDefiningOp<tensor::ExpandShapeOp>())
-      reshapes.push_back(reshape);
+      markReshape(reshape);
     return rewritten;
   }
 
   bool keepsLayout = false; ///< kernels read operands in any order, so contractions keep the convolution's layout
-  SmallVector<tensor::ExpandShapeOp> reshapes; ///< of contractions' results
   SmallVector<Value> results; ///< of contractions: points of the image, then channels
 };
 } // namespace
