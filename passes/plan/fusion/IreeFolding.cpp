@@ -308,6 +308,24 @@ static bool isReadAtLoad(const TensorGraph &graph, const std::vector<bool> &atLo
          llvm::all_of(readers, [&](unsigned edge) { return atLoad[graph.edges()[edge].consumer]; });
 }
 
+/// Returns true if a contraction reads a broadcast that repeats its source along batch dims alone, as weights of all
+/// images of a batch: the contraction then reads the source in place.
+static bool repeatsAlongBatch(const TensorExpr &broadcast, const TensorExpr &contraction, unsigned input) {
+  AffineMap source = broadcast.inputs[0].map, read = contraction.inputs[input].map;
+  if (!source.isProjectedPermutation() || !broadcast.results[0].isIdentity())
+    return false;
+  return llvm::all_of(llvm::enumerate(read.getResults()), [&](auto indexed) {
+    auto [position, index] = indexed;
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    bool isRepeated = !source.isFunctionOfDim(position);
+    return !isRepeated || broadcast.domain[position] == 1 ||
+           (dim && !llvm::is_contained(contraction.reductions, dim.getPosition()) &&
+            llvm::any_of(contraction.inputs, [&](const TensorAccess &other) {
+              return &other != &contraction.inputs[input] && other.map.isFunctionOfDim(dim.getPosition());
+            }));
+  });
+}
+
 /// Returns true for a broadcast whose readers, none of which is computed at load, read its source as easily.
 static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned index) {
   const TensorExpr &expr = graph.exprs()[index];
@@ -316,8 +334,10 @@ static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> 
       expr.domainSize() <= cast<RankedTensorType>(expr.inputs[0].tensor.getType()).getNumElements())
     return false;
   return llvm::none_of(graph.outEdges(index), [&](unsigned edge) {
-    unsigned reader = graph.edges()[edge].consumer;
-    return atLoad[reader] || graph.exprs()[reader].kind == ExprKind::contraction;
+    const TensorEdge &read = graph.edges()[edge];
+    const TensorExpr &reader = graph.exprs()[read.consumer];
+    return atLoad[read.consumer] ||
+           (reader.kind == ExprKind::contraction && !repeatsAlongBatch(expr, reader, read.input));
   });
 }
 
