@@ -26,8 +26,9 @@ bool isView(const TensorExpr &expr);
 std::vector<int64_t> foldsIntoContraction(const TensorGraph &graph, const std::vector<bool> &isIrees);
 
 /// Returns, for every expression, whether it depends on constants and weights only, so that IREE computes it once at
-/// load time.
-std::vector<bool> computedAtLoad(const TensorGraph &graph);
+/// load time. Contractions of a batch read weights that all of its matrices share in place; only with `repeatsWeights`,
+/// for passes that lay out weights in place of their repetition, is that computed at load as well.
+std::vector<bool> computedAtLoad(const TensorGraph &graph, bool repeatsWeights = false);
 /// Returns the global that IREE's `util.global.load` reads; null if the module does not contain it.
 mlir::Operation *globalOf(mlir::Operation *load);
 bool isMutableGlobal(mlir::Operation *global);

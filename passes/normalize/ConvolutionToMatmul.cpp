@@ -387,7 +387,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     });
     if (!keepsLayout && getOperation().getBody().hasOneBlock()) {
       TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
-      std::vector<bool> atLoad = computedAtLoad(graph);
+      std::vector<bool> atLoad = computedAtLoad(graph, /*repeatsWeights=*/true);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         auto op = dyn_cast<linalg::LinalgOp>(expr.op);
         AlongLanes lanes = op && isStatic(op) ? whatLiesAlongLanes(graph, atLoad, id) : AlongLanes::much;

@@ -52,7 +52,7 @@ std::string HorizontalMerge::layOut(const TensorGraph &graph, const FormChoice &
   if (choice.parameters.size() != 2 || heads.size() != 1 || width.size() != 1 || heads[0] < 1 || width[0] < 1)
     return "its parameters must be a positive number of heads and their width";
   columns = {heads[0], width[0], {}};
-  std::vector<bool> atLoad = computedAtLoad(graph);
+  std::vector<bool> atLoad = computedAtLoad(graph, /*repeatsWeights=*/true);
   for (unsigned id : contractions) {
     int64_t n = graph.exprs()[id].domain[blockRoles(graph, atLoad, id)->n];
     columns.slots.push_back(n / columns.heads / columns.width);
@@ -131,7 +131,7 @@ struct Candidate {
 class MergeFinder {
 public:
   MergeFinder(const TensorGraph &graph, const Target &target)
-      : graph(graph), target(target), atLoad(computedAtLoad(graph)) {}
+      : graph(graph), target(target), atLoad(computedAtLoad(graph, /*repeatsWeights=*/true)) {}
 
   HorizontalMerges run() {
     llvm::MapVector<Value, std::vector<Candidate>> byTensor;

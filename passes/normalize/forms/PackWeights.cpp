@@ -204,7 +204,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
   using GraphPass::GraphPass;
 
   void run(const TensorGraph &graph, const Target &target) override {
-    std::vector<bool> atLoad = computedAtLoad(graph);
+    std::vector<bool> atLoad = computedAtLoad(graph, /*repeatsWeights=*/true);
     // All decisions come before the first rewrite, because rewriting replaces ops of the graph.
     SmallVector<const TensorExpr *> chosen;
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))

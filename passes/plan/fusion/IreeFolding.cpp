@@ -327,7 +327,8 @@ static bool repeatsAlongBatch(const TensorExpr &broadcast, const TensorExpr &con
 }
 
 /// Returns true for a broadcast whose readers, none of which is computed at load, read its source as easily.
-static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned index) {
+static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned index,
+                              bool repeatsWeights) {
   const TensorExpr &expr = graph.exprs()[index];
   if (expr.kind != ExprKind::movement || expr.inputs.size() != 1 || expr.inputs[0].guard != IntegerSet() ||
       graph.escapes(index) || graph.outEdges(index).empty() ||
@@ -337,11 +338,11 @@ static bool isReadAsBroadcast(const TensorGraph &graph, const std::vector<bool> 
     const TensorEdge &read = graph.edges()[edge];
     const TensorExpr &reader = graph.exprs()[read.consumer];
     return atLoad[read.consumer] ||
-           (reader.kind == ExprKind::contraction && !repeatsAlongBatch(expr, reader, read.input));
+           (reader.kind == ExprKind::contraction && (repeatsWeights || !repeatsAlongBatch(expr, reader, read.input)));
   });
 }
 
-std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
+std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph, bool repeatsWeights) {
   std::vector<bool> atLoad(graph.exprs().size());
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
     atLoad[index] = !expr.inputs.empty() && llvm::all_of(expr.inputs, [&](const TensorAccess &access) {
@@ -351,7 +352,7 @@ std::vector<bool> tilewright::computedAtLoad(const TensorGraph &graph) {
   for (auto [index, expr] : llvm::enumerate(graph.exprs()))
     if (expr.inputs.empty())
       atLoad[index] = isReadAtLoad(graph, atLoad, index);
-    else if (atLoad[index] && isReadAsBroadcast(graph, atLoad, index))
+    else if (atLoad[index] && isReadAsBroadcast(graph, atLoad, index, repeatsWeights))
       atLoad[index] = false;
   return atLoad;
 }
