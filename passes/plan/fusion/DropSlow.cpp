@@ -4,17 +4,20 @@
 #include "passes/graph/Eligibility.h"
 #include "passes/plan/fusion/PlannerStep.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace tilewright;
 
-/// Returns true for ops that make tensors of other tensors, IREE's own included, other than constants and globals.
+/// Returns true for ops that make tensors of other tensors, IREE's own included, other than constants and globals. Loops
+/// are none: their bodies are planned on their own.
 static bool computesTensors(Operation &op) {
   auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
   StringRef dialect = op.getName().getDialectNamespace();
-  return dialect != "hal" && dialect != "util" && llvm::any_of(op.getOperandTypes(), isTensor) &&
-         llvm::any_of(op.getResultTypes(), isTensor) && !constantElement(op.getResult(0));
+  return dialect != "hal" && dialect != "util" && !isa<scf::ForOp>(op) &&
+         llvm::any_of(op.getOperandTypes(), isTensor) && llvm::any_of(op.getResultTypes(), isTensor) &&
+         !constantElement(op.getResult(0));
 }
 
 namespace {

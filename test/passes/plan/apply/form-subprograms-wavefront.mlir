@@ -4,6 +4,7 @@
 // The second layer reads the sequence of the first one, so both make their steps at once: the second its step i - 1 in
 // step i. The state of each is multiplied by its own weights and by those between the layers, which are side by side.
 // Without barriers between blocks, layers run one after another.
+// CHECK: #[[$LAST:.*]] = affine_map<(d0, d1) -> (d0 + 1, 1, 0, d1)>
 // CHECK-LABEL: func @two_layers
 // CHECK-DAG: arith.constant dense<{{\[\[}}1.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00], [1.000000e+00, 1.000000e+00{{.*}} : tensor<6x4xf32>
 // CHECK: tile.subprogram "move_0"{{.*}} extents [2, 8, 16]
@@ -14,7 +15,8 @@
 // CHECK:   tensor.insert_slice %{{.*}} into %{{.*}}[%[[STEP]], 0, 0, 0] [1, 2, 1, 8]
 // CHECK-NOT: scf.for
 // The sequence of the last layer begins with its first step.
-// CHECK: [1, 1, 0, 0] [5, 1, 1, 8]
+// CHECK: tile.subprogram "move_1"(%[[LOOP]]#1) extents [5, 8]
+// CHECK: tile.expr {{.*}} maps [#[[$LAST]]]
 // APART-LABEL: func @two_layers
 // APART: scf.for
 // APART: scf.for
