@@ -21,7 +21,7 @@ from tilewright.compare.check import check
 from tilewright.errors import TargetError, VerificationError
 from tilewright.simulator.programs import simulate_program
 
-RIGHT = CompileOptions(threads=1, cache=None)
+RIGHT = CompileOptions(threads=1, cache=None, tuning=None)
 
 
 @pytest.fixture(scope="module")
