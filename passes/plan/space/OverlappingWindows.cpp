@@ -1,5 +1,7 @@
 #include "passes/plan/space/OverlappingWindows.h"
 
+#include "passes/support/OverlapsAlong.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -9,11 +11,7 @@ int64_t tilewright::windowDim(const TensorGraph &graph, const IterationSpace &sp
     return -1;
   auto overlaps = [&](unsigned dim) {
     return llvm::any_of(root.accesses, [&](const RootAccess &access) {
-      return llvm::any_of(access.map.getResults(), [&](AffineExpr index) {
-        return index.isFunctionOfDim(dim) && llvm::any_of(expr.reductions, [&](int64_t reduced) {
-                 return expr.domain[reduced] > 1 && index.isFunctionOfDim(reduced);
-               });
-      });
+      return overlapsAlong(access.map, dim, expr.reductions, expr.domain);
     });
   };
   for (unsigned dim = expr.domain.size(); dim-- > 0;)

@@ -13,7 +13,8 @@ using namespace tilewright;
 /// Number of tilings, the fastest by arithmetic and traffic, whose movement is counted: a bound of the search.
 constexpr size_t kWeighed = 12;
 
-/// Windows of a tile, the fastest first: four are reduced at once. A tile has the same number everywhere.
+/// Windows of a tile, the preferred number first, chosen by hand: four are reduced at once (NestStructure.cpp). A tile
+/// has the same number everywhere.
 constexpr int64_t kWindowsOfTile[] = {4, 8, 7, 6, 5, 3, 2};
 
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
