@@ -351,18 +351,21 @@ def results_page(runs: Sequence[Run]) -> str:
             f"The last long run ({fuzz['date']}): {fuzz['graphs']} graphs, of which {fuzz['passed']} passed and "
             f"{fuzz['passed_and_counted']} count; {fuzz['ops_in_our_kernels']} of {fuzz['ops_eligible']} ops in our "
             f"kernels; every pair of operator and type at least {fuzz['rarest_operator']} times in graphs that count.",
-            _tallied(json.loads(TALLY.read_text())["totals"]),
+            _tallied(json.loads(TALLY.read_text())),
         ]
     )
 
 
-def _tallied(totals: Mapping[str, Any]) -> str:
+def _tallied(tally: Mapping[str, Any]) -> str:
     """Returns what the short runs of the fuzzer add up to."""
-    kinds = ", ".join(f"{count} of kind `{kind}`" for kind, count in totals["graphs_by_kind"].items())
-    failures = sum(totals["failures_by_kind"].values())
+    graphs, broken = tally["graphs"]["totals"], tally["broken_inputs"]["totals"]
+    kinds = ", ".join(f"{count} of kind `{kind}`" for kind, count in graphs["graphs_by_kind"].items())
+    failures = sum(graphs["failures_by_kind"].values())
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in broken["outcomes"].items())
     return (
-        f"Short runs since then add up to {totals['graphs']} graphs ({kinds}), of which {totals['passed']} passed, "
-        f"{totals['refused']} were refused, and {failures} failed; what fails is mended, and has a test."
+        f"Short runs since then add up to {graphs['graphs']} graphs ({kinds}), of which {graphs['passed']} passed, "
+        f"{graphs['refused']} were refused, and {failures} failed; and to {broken['inputs']} broken inputs"
+        f"{f' ({outcomes})' if outcomes else ''}. What fails is mended, and has a test."
     )
 
 

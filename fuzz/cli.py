@@ -39,7 +39,7 @@ from tilewright.errors import TilewrightError
 )
 @jobs_option
 @click.option(
-    "--seconds", type=float, callback=duration, help="Start no more graphs after this many seconds."
+    "--seconds", type=float, callback=duration, help="Start no more graphs or inputs after this many seconds."
 )
 @click.option(
     "-o",
@@ -102,7 +102,13 @@ def fuzz(
         return
     if hostile is not None:
         failures = command.feed_hostile(
-            range(first, first + hostile), jobs=jobs, out=out, corpus=corpus, say=click.echo
+            range(first, first + hostile),
+            jobs=jobs,
+            seconds=seconds,
+            out=out,
+            corpus=corpus,
+            tally=tally,
+            say=click.echo,
         )
     else:
         summary = command.fuzz(

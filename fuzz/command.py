@@ -23,7 +23,7 @@ from fuzz import hostile
 from fuzz.hunt import Judge, Outcome, hunt
 from fuzz.reproducer import write_reproducer
 from fuzz.summary import as_text, summarize
-from fuzz.tally import add_to_tally
+from fuzz.tally import add_broken_inputs, add_graphs
 
 Say = Callable[[str], None]
 
@@ -58,7 +58,7 @@ def fuzz(
     say(as_text(summary))
     _keep(summary, out)  # reducing models takes minutes, and may be interrupted
     if tally is not None:
-        together = add_to_tally(tally, summary)
+        together = add_graphs(tally, summary)
         say(
             f"{together['graphs']} graphs in all runs, {together['passed']} passed, {together['refused']} refused"
         )
@@ -78,8 +78,19 @@ def _keep(summary: dict[str, Any], out: Path | None) -> None:
         write_json(summary, out / "summary.json")
 
 
-def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Path | None, say: Say) -> int:
-    """Feeds broken inputs, writes those that are not refused cleanly as they are found, and returns their number."""
+def feed_hostile(
+    seeds: range,
+    *,
+    jobs: int | None,
+    seconds: float | None,
+    out: Path | None,
+    corpus: Path | None,
+    tally: Path | None,
+    say: Say,
+) -> int:
+    """Feeds broken inputs, writes those that are not refused cleanly as they are found, adds the figures to `tally`,
+    and returns the number of findings."""
+    started = time.perf_counter()
     found: list[str] = []
     folder = out
     with _bar(len(seeds)) as advance:
@@ -95,14 +106,17 @@ def feed_hostile(seeds: range, *, jobs: int | None, out: Path | None, corpus: Pa
                 )
             advance(len(found))
 
-        cases = hostile.feed(seeds, jobs=jobs or _cores(), corpus=corpus, progress=progress)
-    summary = hostile.summarize(cases)
+        cases = hostile.feed(seeds, jobs=jobs or _cores(), corpus=corpus, progress=progress, seconds=seconds)
+    summary = hostile.summarize(cases, seconds=time.perf_counter() - started)
     for kind, outcomes in summary["by_kind"].items():
         say(f"{kind}: " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
     for line in found:
         say(line)
     if out is not None:
         write_json(summary, out / "hostile.json")
+    if tally is not None:
+        together = add_broken_inputs(tally, summary)
+        say(f"{together['inputs']} broken inputs in all runs: {together['outcomes']}")
     return len(found)
 
 

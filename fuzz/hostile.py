@@ -6,12 +6,15 @@ MLIR's own parsers, or one that stock `mlir-opt` has on the same text, is an ups
 
 from __future__ import annotations
 
+import datetime
+import math
 import os
 import re
 import resource
 import shutil
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,22 +73,33 @@ def bound_memory(limit: int = MEMORY_BYTES) -> None:
 
 
 def feed(
-    seeds: Sequence[int], *, jobs: int, corpus: Path | None, progress: Callable[[Case], None]
+    seeds: Sequence[int],
+    *,
+    jobs: int,
+    corpus: Path | None,
+    progress: Callable[[Case], None],
+    seconds: float | None = None,
 ) -> list[Case]:
-    """Feeds ONNX for even seeds and MLIR for odd ones, or ONNX for all if there is no folder of tests to change."""
+    """Feeds ONNX for even seeds and MLIR for odd ones, or ONNX for all if there is no folder of tests to change.
+
+    With `seconds`, it feeds the first input and those that it reaches within that time."""
     if corpus is not None and not samples(corpus):
         raise InputError(
             "no lit tests are in it", where=str(corpus), hint="name the repository's folder test"
         )
     cases: list[Case] = []
+    end = math.inf if seconds is None else time.monotonic() + seconds
 
-    def done(case: Case) -> None:
-        cases.append(case)
-        progress(case)
+    def done(case: Case | None) -> None:
+        if case is not None:
+            cases.append(case)
+            progress(case)
 
     with WorkFolder("fuzz") as folder:
 
-        def fed(seed: int, worker: Worker) -> Case:
+        def fed(seed: int, worker: Worker) -> Case | None:
+            if seed != seeds[0] and time.monotonic() > end:
+                return None
             if corpus is not None and seed % 2:
                 return feed_opt(seed, corpus, folder)
             return feed_compiler(seed, worker)
@@ -234,9 +248,12 @@ def _upstream_fails(path: Path, arguments: Sequence[str], folder: Path) -> bool:
     return outcome in ("crash", "hang")
 
 
-def summarize(cases: Sequence[Case]) -> dict[str, Any]:
-    """Returns the number of cases by outcome, and by outcome and kind of input."""
+def summarize(cases: Sequence[Case], *, seconds: float) -> dict[str, Any]:
+    """Returns the number of cases by outcome, and by outcome and kind of input; `seconds` is what they took."""
     return {
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "seeds": [min(case.seed for case in cases), max(case.seed for case in cases) + 1],
+        "seconds": round(seconds),
         "inputs": len(cases),
         "outcomes": dict(Counter(case.outcome for case in cases)),
         "by_kind": {

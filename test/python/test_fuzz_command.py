@@ -13,11 +13,13 @@ from tilewright.errors import OutputError
 from fuzz.cli import fuzz as cli
 from fuzz.drive import drive
 from fuzz.graphs import random_graph
+from fuzz.hostile import Case
+from fuzz.hostile import summarize as summarize_cases
 from fuzz.hunt import Finding, Outcome
 from fuzz.judge import GRAPHS_PER_MODULE, Verdict, operators
 from fuzz.kinds import KINDS
 from fuzz.summary import as_text, summarize
-from fuzz.tally import add_to_tally
+from fuzz.tally import add_broken_inputs, add_graphs
 
 
 def test_the_command_offers_every_kind_of_graph() -> None:
@@ -31,17 +33,29 @@ def test_a_tally_adds_up_runs(tmp_path: Path) -> None:
     summary = summarize(outcome, target="cpu", kind="wide", seconds=2.0)
     file = tmp_path / "tally.json"
     for _ in range(2):
-        together = add_to_tally(file, summary)
+        together = add_graphs(file, summary)
     assert (together["graphs"], together["passed"], together["refused"]) == (4, 2, 2)
     assert together["graphs_by_kind"] == {"wide": 4}
-    assert [run["seeds"] for run in json.loads(file.read_text())["runs"]] == [[1, 3], [1, 3]]
+    assert [run["seeds"] for run in json.loads(file.read_text())["graphs"]["runs"]] == [[1, 3], [1, 3]]
+
+
+def test_a_tally_has_broken_inputs_beside_graphs(tmp_path: Path) -> None:
+    file = tmp_path / "tally.json"
+    add_graphs(file, summarize(Outcome({1: Verdict(kind="passed")}), target="cpu", seconds=2.0))
+    refused = Case(
+        seed=4, mutation="truncate", outcome="refused", message="", data=b"", suffix=".onnx", command=()
+    )
+    for _ in range(2):
+        together = add_broken_inputs(file, summarize_cases([refused], seconds=3.0))
+    assert together == {"inputs": 2, "outcomes": {"refused": 2}, "seconds": 6}
+    assert json.loads(file.read_text())["graphs"]["totals"]["graphs"] == 1
 
 
 def test_a_file_that_is_no_tally_stays(tmp_path: Path) -> None:
     file = tmp_path / "tally.json"
     file.write_text("{}")
     with pytest.raises(OutputError, match="is no tally"):
-        add_to_tally(file, {})
+        add_graphs(file, {})
     assert file.read_text() == "{}"
 
 
