@@ -2,13 +2,14 @@
 // index half of an argmax-style reduction) and operands that no body reads, which a fused kernel would otherwise carry
 // along. Assertions inside bodies are erased, because a kernel cannot report them; IREE drops them in its dispatches as
 // well. An op without points, such as a matmul with K = 0, is replaced by its init, because IREE's compiler divides by
-// the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums become
-// reductions (ExpandScans.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and reductions of one dim
-// after another are merged (MergeReductions.h).
+// the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums and sorts
+// become reductions (ExpandScans.h, ExpandSorts.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and
+// reductions of one dim after another are merged (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"
 #include "passes/normalize/ExpandScans.h"
+#include "passes/normalize/ExpandSorts.h"
 #include "passes/normalize/ExtractedScalars.h"
 #include "passes/normalize/KnownExtracts.h"
 #include "passes/normalize/MergeReductions.h"
@@ -180,6 +181,7 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     takeScalarsInside(getOperation());
     readKnownExtracts(getOperation());
     expandScans(getOperation());
+    expandSorts(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -177,14 +177,13 @@ def full_priority() -> Iterator[None]:
         yield
 
 
-def largest_of_softmax() -> onnx.ModelProto:
-    """Returns a softmax of x, 8x64, whose five largest elements per row IREE finds."""
+def running_sums_of_softmax() -> onnx.ModelProto:
+    """Returns a softmax of x, 8x157, whose rows IREE sums in order."""
     nodes = [
         helper.make_node("Softmax", ["x"], ["s"]),
-        helper.make_node("TopK", ["s", "k"], ["values", "places"], name="best"),
+        helper.make_node("CumSum", ["s", "axis"], ["y"], name="sums"),
     ]
-    outputs = [value("values", [8, 5]), value("places", [8, 5], TensorProto.INT64)]
-    return make_model(nodes, [value("x", [8, 64])], outputs, {"k": np.array([5])})
+    return make_model(nodes, [value("x", [8, 157])], [value("y", [8, 157])], {"axis": np.array([1])})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import onnx
 import pytest
 import tilewright
 from click.testing import CliRunner
-from conftest import largest_of_softmax
+from conftest import running_sums_of_softmax
 from tilewright.cli.main import cli
 from tilewright.records.report import Report
 from tilewright.runtime.summary import summarize
@@ -117,7 +117,7 @@ def test_what_would_change_a_boundary_fits_its_reason() -> None:
 
 
 def test_coverage_counts_what_iree_computes() -> None:
-    program = tilewright.compile(largest_of_softmax(), threads=1)
+    program = tilewright.compile(running_sums_of_softmax(), threads=1)
     coverage = summarize(program.metadata.report, iree_seconds=program.metadata.iree_seconds).coverage
     assert coverage.iree_seconds > 0
     share = re.search(r"and (\d+)% of the predicted", program.explain())

@@ -1,0 +1,423 @@
+// A sort compares neighbours one after the other, and IREE's takes n² steps, each waiting for the last. Counting takes n²
+// comparisons that do not depend on each other, in vectors. The op belongs to IREE and is unregistered here, so it is
+// recognised by its name, operands and comparison.
+#include "passes/normalize/ExpandSorts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+constexpr llvm::StringLiteral kSort = "iree_linalg_ext.sort";
+
+/// A stable sort along a dim: all operands are put in the order of one of them.
+struct Sort {
+  int64_t dim;
+  unsigned key; ///< number of the operand that gives the order
+  bool isDescending, isUnsigned;
+  int64_t kept; ///< number of elements that are read of each sorted row
+};
+
+/// The order that a comparison of two elements stands for.
+struct Order {
+  bool isDescending, isUnsigned;
+};
+
+std::optional<Order> orderOf(Operation *compare) {
+  if (auto floats = dyn_cast<arith::CmpFOp>(compare)) {
+    using P = arith::CmpFPredicate;
+    if (llvm::is_contained({P::OGT, P::OGE, P::UGT, P::UGE}, floats.getPredicate()))
+      return Order{true, false};
+    if (llvm::is_contained({P::OLT, P::OLE, P::ULT, P::ULE}, floats.getPredicate()))
+      return Order{false, false};
+    return std::nullopt;
+  }
+  auto integers = dyn_cast<arith::CmpIOp>(compare);
+  if (!integers)
+    return std::nullopt;
+  using P = arith::CmpIPredicate;
+  switch (integers.getPredicate()) {
+  case P::sgt:
+  case P::sge:
+    return Order{true, false};
+  case P::ugt:
+  case P::uge:
+    return Order{true, true};
+  case P::slt:
+  case P::sle:
+    return Order{false, false};
+  case P::ult:
+  case P::ule:
+    return Order{false, true};
+  default:
+    return std::nullopt;
+  }
+}
+
+bool hasKeys(Type element) {
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return integer.getWidth() > 1 && integer.getWidth() <= 64;
+  return element.isF16() || element.isBF16() || element.isF32() || element.isF64();
+}
+
+/// Returns the number of elements that a slice takes from the front of each row, if it takes all rows.
+std::optional<int64_t> takenFromFront(Operation *user, int64_t dim) {
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+  if (!slice || !slice.hasUnitStride() || slice.getType().getRank() != slice.getSourceType().getRank() ||
+      !slice.getType().hasStaticShape())
+    return std::nullopt;
+  for (auto [number, offset] : llvm::enumerate(slice.getStaticOffsets()))
+    if (offset != 0 || (int64_t(number) != dim &&
+                        slice.getType().getDimSize(number) != slice.getSourceType().getDimSize(number)))
+      return std::nullopt;
+  return slice.getType().getDimSize(dim);
+}
+
+int64_t keptOf(Operation *op, int64_t dim, int64_t length) {
+  int64_t kept = 0;
+  for (Operation *user : op->getUsers())
+    kept = std::max(kept, takenFromFront(user, dim).value_or(length));
+  return kept;
+}
+
+std::optional<Sort> match(Operation *op) {
+  if (op->getName().getStringRef() != kSort || op->getNumOperands() == 0 ||
+      op->getOperandTypes() != op->getResultTypes() || op->getNumRegions() != 1 || op->use_empty())
+    return std::nullopt;
+  Region &region = op->getRegion(0);
+  if (!region.hasOneBlock() || !llvm::hasNItems(region.front(), 2) ||
+      region.getNumArguments() != 2 * op->getNumOperands())
+    return std::nullopt;
+  Operation *compare = &region.front().front();
+  std::optional<Order> order = orderOf(compare);
+  if (!order || compare->getNextNode()->getOperands() != compare->getResults())
+    return std::nullopt;
+  auto first = dyn_cast<BlockArgument>(compare->getOperand(0));
+  auto second = dyn_cast<BlockArgument>(compare->getOperand(1));
+  if (!first || !second || first == second || first.getArgNumber() / 2 != second.getArgNumber() / 2)
+    return std::nullopt;
+  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  auto dimension = properties ? properties.getAs<IntegerAttr>("dimension") : IntegerAttr();
+  unsigned key = first.getArgNumber() / 2;
+  auto type = dyn_cast<RankedTensorType>(op->getOperand(key).getType());
+  if (!dimension || !type || !type.hasStaticShape() || type.getNumElements() == 0 || !hasKeys(type.getElementType()) ||
+      dimension.getInt() < 0 || dimension.getInt() >= type.getRank() ||
+      type.getDimSize(dimension.getInt()) > std::numeric_limits<int32_t>::max())
+    return std::nullopt;
+  for (Type other : op->getOperandTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(other); !tensor || tensor.getShape() != type.getShape())
+      return std::nullopt;
+  int64_t dim = dimension.getInt();
+  bool isDescending = order->isDescending == (first.getArgNumber() < second.getArgNumber());
+  return Sort{dim, key, isDescending, order->isUnsigned, keptOf(op, dim, type.getDimSize(dim))};
+}
+
+/// Returns the length of blocks with which the first `kept` of `length` elements take the fewest comparisons, which may
+/// be the whole row, and their number.
+std::pair<int64_t, double> bestBlock(int64_t length, int64_t kept) {
+  // Each element is compared with those of its block, and each kept place with all ranks of a block.
+  auto pairs = [&](int64_t block) { return double(llvm::divideCeil(length, block)) * block * (block + kept); };
+  std::pair<int64_t, double> best{length, pairs(length)};
+  for (int64_t block = 16; block < length; block *= 2) {
+    int64_t left = llvm::divideCeil(length, block) * kept;
+    if (kept >= block || left >= length)
+      continue;
+    if (double all = pairs(block) + bestBlock(left, kept).second; all < best.second)
+      best = {block, all};
+  }
+  return best;
+}
+
+/// Elements that may be among the first: their keys, of which the greatest comes first, and their positions in the row.
+struct Candidates {
+  Value keys;
+  Value positions; ///< null where each element's position is its index
+};
+
+class Expander {
+public:
+  Expander(Operation *op, const Sort &sort) : op(op), sort(sort), builder(op), loc(op->getLoc()) {}
+
+  void expand() {
+    Value positions = first({keys(), Value()});
+    for (auto [operand, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+      if (result.use_empty())
+        continue;
+      Value sorted = isIndex(operand) ? indices(positions, operand) : gathered(operand, positions);
+      replace(result, sorted);
+    }
+    op->erase();
+  }
+
+private:
+  using Body = llvm::function_ref<Value(OpBuilder &, ValueRange)>;
+
+  Value number(OpBuilder &at, Type type, const APInt &value) {
+    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, value));
+  }
+  Value number(OpBuilder &at, Type type, int64_t value) {
+    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, value));
+  }
+
+  RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size, Type element) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = size;
+    return RankedTensorType::get(shape, element);
+  }
+
+  /// Creates an op that computes each element of `type` from the elements of `inputs` at the same place.
+  Value elementwise(RankedTensorType type, ValueRange inputs, Body body) {
+    SmallVector<AffineMap> maps(inputs.size() + 1, builder.getMultiDimIdentityMap(type.getRank()));
+    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    auto generic = linalg::GenericOp::create(builder, loc, TypeRange(type), inputs, empty, maps, loops,
+                                             [&](OpBuilder &at, Location, ValueRange elements) {
+                                               linalg::YieldOp::create(at, loc, body(at, elements.drop_back()));
+                                             });
+    return generic.getResult(0);
+  }
+
+  /// Creates a sum of what `body` returns, over a last loop beside those of `type`. `maps` are those of the inputs.
+  Value sum(RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, Body body) {
+    int64_t rank = type.getRank();
+    Value zero = number(builder, type.getElementType(), 0);
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+    SmallVector<AffineMap> all(maps);
+    all.push_back(builder.getMultiDimIdentityMap(rank + 1).dropResult(rank));
+    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+    loops.push_back(utils::IteratorType::reduction);
+    auto generic = linalg::GenericOp::create(
+        builder, loc, TypeRange(type), inputs, zeros, all, loops, [&](OpBuilder &at, Location, ValueRange elements) {
+          Value summand = body(at, elements.drop_back());
+          linalg::YieldOp::create(at, loc, arith::AddIOp::create(at, loc, elements.back(), summand).getResult());
+        });
+    return generic.getResult(0);
+  }
+
+  Value index(OpBuilder &at, int64_t loop) {
+    Value here = linalg::IndexOp::create(at, loc, loop);
+    return arith::IndexCastOp::create(at, loc, at.getI32Type(), here);
+  }
+
+  /// The map of a tensor whose dim `dim` the last of `rank` + 1 loops runs along.
+  AffineMap alongLast(int64_t rank, int64_t dim) {
+    SmallVector<AffineExpr> read;
+    for (int64_t each = 0; each < rank; ++each)
+      read.push_back(builder.getAffineDimExpr(each == dim ? rank : each));
+    return AffineMap::get(rank + 1, 0, read, builder.getContext());
+  }
+
+  /// Returns integers that are ordered as the elements, the greatest first.
+  Value keys() {
+    Value operand = op->getOperand(sort.key);
+    auto type = cast<RankedTensorType>(operand.getType());
+    Type key = builder.getIntegerType(type.getElementTypeBitWidth() <= 32 ? 32 : 64);
+    return elementwise(resized(type, sort.dim, type.getDimSize(sort.dim), key), operand,
+                       [&](OpBuilder &at, ValueRange elements) { return keyOf(at, elements[0], key); });
+  }
+
+  Value keyOf(OpBuilder &at, Value element, Type type) {
+    Value key = isa<FloatType>(element.getType()) ? keyOfFloat(at, element, type) : keyOfInteger(at, element, type);
+    // The complement reverses the order without overflow.
+    return sort.isDescending ? key : arith::XOrIOp::create(at, loc, key, number(at, type, -1)).getResult();
+  }
+
+  Value keyOfInteger(OpBuilder &at, Value element, Type type) {
+    unsigned width = element.getType().getIntOrFloatBitWidth();
+    if (sort.isUnsigned) // turning the highest bit makes signed numbers of the same order
+      element = arith::XOrIOp::create(at, loc, element,
+                                      number(at, element.getType(), APInt::getSignedMinValue(width)));
+    return element.getType() == type ? element : arith::ExtSIOp::create(at, loc, type, element).getResult();
+  }
+
+  Value keyOfFloat(OpBuilder &at, Value element, Type type) {
+    auto format = cast<FloatType>(element.getType());
+    unsigned width = type.getIntOrFloatBitWidth();
+    Value bits = arith::BitcastOp::create(at, loc, at.getIntegerType(format.getWidth()), element);
+    if (format.getWidth() < width)
+      bits = arith::ExtSIOp::create(at, loc, type, bits);
+    Value sizeBits = number(at, type, APInt::getLowBitsSet(width, format.getWidth() - 1));
+    Value size = arith::AndIOp::create(at, loc, bits, sizeBits);
+    Value zero = number(at, type, 0);
+    Value isNegative = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, bits, zero);
+    Value key = arith::SelectOp::create(at, loc, isNegative, arith::SubIOp::create(at, loc, zero, size), size);
+    APInt infinity = APFloat::getInf(format.getFloatSemantics()).bitcastToAPInt().zext(width);
+    Value isNan =
+        arith::CmpIOp::create(at, loc, arith::CmpIPredicate::sgt, size, number(at, type, infinity));
+    return arith::SelectOp::create(at, loc, isNan, number(at, type, APInt::getSignedMaxValue(width)), key);
+  }
+
+  /// Returns the positions of the first elements, in order.
+  Value first(Candidates all) {
+    auto type = cast<RankedTensorType>(all.keys.getType());
+    int64_t length = type.getDimSize(sort.dim), block = bestBlock(length, sort.kept).first;
+    if (block == length)
+      return picked(ranks(all.keys, sort.dim), all, sort.dim).positions;
+    int64_t blocks = llvm::divideCeil(length, block);
+    Candidates cut{inBlocks(all.keys, blocks, block, lowestKey(type.getElementType())), Value()};
+    if (all.positions)
+      cut.positions = inBlocks(all.positions, blocks, block, APInt(32, 0));
+    Candidates some = picked(ranks(cut.keys, sort.dim + 1), cut, sort.dim + 1);
+    return first({rejoined(some.keys), rejoined(some.positions)});
+  }
+
+  static APInt lowestKey(Type key) { return APInt::getSignedMinValue(key.getIntOrFloatBitWidth()); }
+
+  /// Returns the number of elements in front of each element.
+  Value ranks(Value keys, int64_t dim) {
+    auto type = cast<RankedTensorType>(keys.getType());
+    int64_t rank = type.getRank();
+    AffineMap own = builder.getMultiDimIdentityMap(rank + 1).dropResult(rank);
+    return sum(resized(type, dim, type.getDimSize(dim), builder.getI32Type()), {keys, keys}, {own, alongLast(rank, dim)},
+               [&](OpBuilder &at, ValueRange elements) {
+                 using P = arith::CmpIPredicate;
+                 Value isGreater = arith::CmpIOp::create(at, loc, P::sgt, elements[1], elements[0]);
+                 Value isEqual = arith::CmpIOp::create(at, loc, P::eq, elements[1], elements[0]);
+                 Value isBefore = arith::CmpIOp::create(at, loc, P::slt, index(at, rank), index(at, dim));
+                 Value wins = arith::OrIOp::create(at, loc, isGreater,
+                                                   arith::AndIOp::create(at, loc, isEqual, isBefore).getResult());
+                 return arith::ExtUIOp::create(at, loc, at.getI32Type(), wins).getResult();
+               });
+  }
+
+  /// Returns the first elements, in order: at each place, the sum over all elements of the one whose rank it is.
+  Candidates picked(Value ranks, Candidates all, int64_t dim) {
+    auto type = cast<RankedTensorType>(ranks.getType());
+    int64_t rank = type.getRank(), length = type.getDimSize(dim);
+    AffineMap map = alongLast(rank, dim);
+    auto pick = [&](Type element, ValueRange inputs, Body value) {
+      SmallVector<AffineMap> maps(inputs.size(), map);
+      return sum(resized(type, dim, std::min(sort.kept, length), element), inputs, maps,
+                 [&](OpBuilder &at, ValueRange elements) {
+                   Value isHere =
+                       arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, elements[0], index(at, dim));
+                   Value nothing = number(at, element, 0);
+                   return arith::SelectOp::create(at, loc, isHere, value(at, elements), nothing).getResult();
+                 });
+    };
+    auto given = [](OpBuilder &, ValueRange elements) -> Value { return elements[1]; };
+    Type keyType = cast<RankedTensorType>(all.keys.getType()).getElementType();
+    Candidates some;
+    some.keys = pick(keyType, {ranks, all.keys}, given);
+    if (all.positions)
+      some.positions = pick(builder.getI32Type(), {ranks, all.positions}, given);
+    else
+      some.positions = pick(builder.getI32Type(), ranks, [&](OpBuilder &at, ValueRange) -> Value {
+        Value inside = index(at, rank);
+        if (dim == sort.dim)
+          return inside;
+        Value start = arith::MulIOp::create(at, loc, index(at, sort.dim), number(at, at.getI32Type(), length));
+        return arith::AddIOp::create(at, loc, start, inside).getResult();
+      });
+    return some;
+  }
+
+  SmallVector<ReassociationIndices> blockGroups(int64_t rank) {
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = 0, next = 0; dim < rank; ++dim) {
+      groups.push_back({next++});
+      if (dim == sort.dim)
+        groups.back().push_back(next++);
+    }
+    return groups;
+  }
+
+  /// Cuts rows into blocks, after filling them up with elements that come last.
+  Value inBlocks(Value tensor, int64_t blocks, int64_t block, const APInt &last) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    int64_t missing = blocks * block - type.getDimSize(sort.dim);
+    if (missing > 0) {
+      SmallVector<OpFoldResult> low(type.getRank(), builder.getIndexAttr(0)), high(low);
+      high[sort.dim] = builder.getIndexAttr(missing);
+      type = resized(type, sort.dim, blocks * block, type.getElementType());
+      Value fill = number(builder, type.getElementType(), last);
+      tensor = tensor::PadOp::create(builder, loc, type, tensor, low, high, fill);
+    }
+    SmallVector<int64_t> shape(type.getShape());
+    shape[sort.dim] = blocks;
+    shape.insert(shape.begin() + sort.dim + 1, block);
+    return tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), tensor,
+                                         blockGroups(type.getRank()));
+  }
+
+  Value rejoined(Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[sort.dim] *= shape[sort.dim + 1];
+    shape.erase(shape.begin() + sort.dim + 1);
+    return tensor::CollapseShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), tensor,
+                                           blockGroups(shape.size()));
+  }
+
+  /// Returns true if each element is its index along the row.
+  bool isIndex(Value operand) {
+    auto generic = operand.getDefiningOp<linalg::GenericOp>();
+    if (!generic || generic.getNumDpsInputs() != 0 || generic.getNumResults() != 1 ||
+        !generic.getIndexingMapsArray()[0].isIdentity() || !llvm::hasNItems(*generic.getBody(), 3))
+      return false;
+    auto here = dyn_cast<linalg::IndexOp>(generic.getBody()->front());
+    auto number = here ? dyn_cast<arith::IndexCastOp>(here->getNextNode()) : arith::IndexCastOp();
+    return number && int64_t(here.getDim()) == sort.dim && number.getIn() == here.getResult() &&
+           generic.getBody()->getTerminator()->getOperand(0) == number.getOut();
+  }
+
+  Value indices(Value positions, Value like) {
+    auto type = cast<RankedTensorType>(positions.getType());
+    Type element = cast<RankedTensorType>(like.getType()).getElementType();
+    if (element == type.getElementType())
+      return positions;
+    bool isWider = element.getIntOrFloatBitWidth() > type.getElementTypeBitWidth();
+    return elementwise(resized(type, sort.dim, sort.kept, element), positions,
+                       [&](OpBuilder &at, ValueRange elements) {
+                         return isWider ? arith::ExtSIOp::create(at, loc, element, elements[0]).getResult()
+                                        : arith::TruncIOp::create(at, loc, element, elements[0]).getResult();
+                       });
+  }
+
+  Value gathered(Value operand, Value positions) {
+    auto type = cast<RankedTensorType>(positions.getType());
+    Type element = cast<RankedTensorType>(operand.getType()).getElementType();
+    return elementwise(resized(type, sort.dim, sort.kept, element), positions,
+                       [&](OpBuilder &at, ValueRange elements) {
+                         SmallVector<Value> where;
+                         for (int64_t dim = 0; dim < type.getRank(); ++dim)
+                           where.push_back(linalg::IndexOp::create(at, loc, dim));
+                         where[sort.dim] = arith::IndexCastOp::create(at, loc, at.getIndexType(), elements[0]);
+                         return tensor::ExtractOp::create(at, loc, operand, where).getResult();
+                       });
+  }
+
+  /// Lets the readers of a result read the elements that are kept of it.
+  void replace(Value result, Value sorted) {
+    bool isShorter = result.getType() != sorted.getType();
+    for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
+      Operation *user = use.getOwner();
+      if (isShorter && takenFromFront(user, sort.dim) == sort.kept) {
+        user->getResult(0).replaceAllUsesWith(sorted);
+        user->erase();
+      } else {
+        use.set(sorted);
+      }
+    }
+  }
+
+  Operation *op;
+  const Sort &sort;
+  OpBuilder builder;
+  Location loc;
+};
+} // namespace
+
+void tilewright::expandSorts(func::FuncOp function) {
+  SmallVector<std::pair<Operation *, Sort>> sorts;
+  function->walk([&](Operation *op) {
+    if (std::optional<Sort> sort = match(op))
+      sorts.push_back({op, *sort});
+  });
+  for (auto &[op, sort] : sorts)
+    Expander(op, sort).expand();
+}
