@@ -3,8 +3,8 @@
 // recognised by its name, operands and comparison.
 #include "passes/normalize/ExpandSorts.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "passes/normalize/GenericBuilder.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -137,9 +137,9 @@ struct Candidates {
   Value positions; ///< null where each element's position is its index
 };
 
-class Expander {
+class Expander : GenericBuilder {
 public:
-  Expander(Operation *op, const Sort &sort) : op(op), sort(sort), builder(op), loc(op->getLoc()) {}
+  Expander(Operation *op, const Sort &sort) : GenericBuilder(op), op(op), sort(sort) {}
 
   void expand() {
     Value positions = first({keys(), Value()});
@@ -153,54 +153,10 @@ public:
   }
 
 private:
-  using Body = llvm::function_ref<Value(OpBuilder &, ValueRange)>;
-
-  Value number(OpBuilder &at, Type type, const APInt &value) {
-    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, value));
-  }
-  Value number(OpBuilder &at, Type type, int64_t value) {
-    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, value));
-  }
-
   RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size, Type element) {
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = size;
     return RankedTensorType::get(shape, element);
-  }
-
-  /// Creates an op that computes each element of `type` from the elements of `inputs` at the same place.
-  Value elementwise(RankedTensorType type, ValueRange inputs, Body body) {
-    SmallVector<AffineMap> maps(inputs.size() + 1, builder.getMultiDimIdentityMap(type.getRank()));
-    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    auto generic = linalg::GenericOp::create(builder, loc, TypeRange(type), inputs, empty, maps, loops,
-                                             [&](OpBuilder &at, Location, ValueRange elements) {
-                                               linalg::YieldOp::create(at, loc, body(at, elements.drop_back()));
-                                             });
-    return generic.getResult(0);
-  }
-
-  /// Creates a sum of what `body` returns, over a last loop beside those of `type`. `maps` are those of the inputs.
-  Value sum(RankedTensorType type, ValueRange inputs, ArrayRef<AffineMap> maps, Body body) {
-    int64_t rank = type.getRank();
-    Value zero = number(builder, type.getElementType(), 0);
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-    SmallVector<AffineMap> all(maps);
-    all.push_back(builder.getMultiDimIdentityMap(rank + 1).dropResult(rank));
-    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
-    loops.push_back(utils::IteratorType::reduction);
-    auto generic = linalg::GenericOp::create(
-        builder, loc, TypeRange(type), inputs, zeros, all, loops, [&](OpBuilder &at, Location, ValueRange elements) {
-          Value summand = body(at, elements.drop_back());
-          linalg::YieldOp::create(at, loc, arith::AddIOp::create(at, loc, elements.back(), summand).getResult());
-        });
-    return generic.getResult(0);
-  }
-
-  Value index(OpBuilder &at, int64_t loop) {
-    Value here = linalg::IndexOp::create(at, loc, loop);
-    return arith::IndexCastOp::create(at, loc, at.getI32Type(), here);
   }
 
   /// The map of a tensor whose dim `dim` the last of `rank` + 1 loops runs along.
@@ -407,8 +363,6 @@ private:
 
   Operation *op;
   const Sort &sort;
-  OpBuilder builder;
-  Location loc;
 };
 } // namespace
 

@@ -2,17 +2,19 @@
 // index half of an argmax-style reduction) and operands that no body reads, which a fused kernel would otherwise carry
 // along. Assertions inside bodies are erased, because a kernel cannot report them; IREE drops them in its dispatches as
 // well. An op without points, such as a matmul with K = 0, is replaced by its init, because IREE's compiler divides by
-// the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums and sorts
-// become reductions (ExpandScans.h, ExpandSorts.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and
+// the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums, sorts
+// and scatters become reductions (ExpandScans.h, ExpandSorts.h, ExpandScatters.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and
 // reductions of one dim after another are merged (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"
 #include "passes/normalize/ExpandScans.h"
+#include "passes/normalize/ExpandScatters.h"
 #include "passes/normalize/ExpandSorts.h"
 #include "passes/normalize/ExtractedScalars.h"
 #include "passes/normalize/KnownExtracts.h"
 #include "passes/normalize/MergeReductions.h"
+#include "passes/normalize/SplitResults.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -177,11 +179,13 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     foldScalars();
     foldWithoutPoints();
     expandInsteadOfCopying();
+    splitResults(getOperation());
     keepBatchDimsApart(getOperation());
     takeScalarsInside(getOperation());
     readKnownExtracts(getOperation());
     expandScans(getOperation());
     expandSorts(getOperation());
+    expandScatters(getOperation());
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

@@ -113,8 +113,9 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
       have a loop for each batch dim instead of a merged one, so that an attention of
       several batches and heads is one chain.
     - An element that a body extracts at a known place becomes an operand, which is a
-      slice. A running sum along a short dim becomes a reduction, and so does a sort:
-      ranks are counted.
+      slice. A running sum along a short dim becomes a reduction, and so do a sort, whose
+      ranks are counted, and a scatter of few updates.
+    - An elementwise op with results of several types becomes one op for each.
     - A number that a body takes from a one-element tensor, possibly with arithmetic
       on it, becomes an operand. A pad of integers with such a number becomes a pad
       of the differences to it with a constant.
@@ -127,7 +128,8 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     Other contractions, and everything else that is not linalg.generic, are left
     alone.
     See test/passes/normalize/normalize.mlir, known-extracts.mlir,
-    expand-scans.mlir and expand-sorts.mlir.
+    expand-scans.mlir, expand-sorts.mlir, expand-scatters.mlir and
+    split-results.mlir.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
 from tilewright.reference.oracle import (
     Array,
@@ -185,6 +185,22 @@ def test_convolution_is_double() -> None:
     assert relative_error(float64_reference(model, [x, weight])[0], np.asarray(expected)) <= tolerance(
         np.float64
     )
+
+
+def test_quantised_products_are_rounded_before_the_zero_point_is_added() -> None:
+    """A half is rounded to the even integer of its own, not to that of the sum with an odd zero point."""
+    one = [np.array([[1]], np.uint8), np.array(0.5, np.float32), np.array(0, np.uint8)]
+    names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
+    values = [*one, np.array([[3]], np.uint8), *one[1:], np.array(0.5, np.float32), np.array(1, np.uint8)]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", names, ["y"])],
+        "half",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 1])],
+        [numpy_helper.from_array(value, name) for name, value in zip(names, values, strict=True)],
+    )
+    (y,) = run_double_onnx(widen(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])), [])
+    assert y == 2 + 1  # 1.5 is rounded to 2; 2.5 would be rounded to 2, too
 
 
 def test_relative_error_tells_results_apart() -> None:

@@ -148,7 +148,7 @@ FAULTS: Mapping[str, Fault] = {
         targets="all",
         symptom="wrong numbers",
         evidence="the update is zero, or does not compile, because the index is read for it",
-        instead="the update is made twice",
+        instead="a kernel of ours looks for the update; it is made twice where a size is not known",
         where=f"{_OPS}.scatter",
         unchecked="from run to run, the compiler refuses the same model, or computes wrong numbers",
     ),

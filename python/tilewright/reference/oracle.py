@@ -27,7 +27,7 @@ from onnx import (
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from tilewright.reference import moving, recurrent
+from tilewright.reference import moving, quantized, recurrent
 from tilewright.reference.drawing import random_inputs
 
 __all__ = [
@@ -140,7 +140,7 @@ def _new_ops() -> list[Any]:
     """Returns the operators that replace onnx's own: these round to float32, ignore inputs, or fail."""
     recurrences = [recurrent.RNN, recurrent.GRU, recurrent.LSTM]
     others: list[Any] = [moving.Scan, moving.Loop, moving.GatherElements, moving.ScatterElements]
-    others += [moving.GlobalMaxPool, moving.ConvTranspose]
+    others += [moving.GlobalMaxPool, moving.ConvTranspose, quantized.QLinearMatMul, quantized.QLinearConv]
     return [Erf, Gelu, Softplus, HardSigmoid, Elu, *recurrences, *others]
 
 

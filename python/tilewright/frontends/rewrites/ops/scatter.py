@@ -1,8 +1,9 @@
 """ScatterElements with max, min or mul, as a reduction of all updates that hit an element; and both scatters with a
 single update.
 
-For a reduction, each element of the result is compared with the index of each update in its line along the axis. A
-single update is made twice, because IREE mixes up the index and the update if there is one of each.
+For a reduction, each element of the result is compared with the index of each update in its line along the axis. In a
+tensor of unknown size, which IREE scatters into, a single update is made twice, because IREE mixes up the index and the
+update if there is one of each.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _reduce_hits(operation: Operation) -> bool:
 
 def _update_twice(operation: Operation, how: str) -> bool:
     """Adds a second update of the same element: by the same value, or by zero if updates are added."""
-    if set(operation.shape(2)) != {1}:
+    if set(operation.shape(2)) != {1} or -1 not in operation.shape(0):
         return False
     data, index, update = operation.inputs
     axis = operation.attribute("axis", 0)
@@ -79,14 +80,18 @@ _NEUTRAL = {b"add": 0, b"mul": 1}
 
 
 def _reduce_slice_twice(operation: Operation) -> bool:
-    """Adds a second update of the same slice, if there is a single one and a reduction."""
+    """Gives updates a dim, and adds a second update of the same slice, if there is a single one and a reduction."""
     how, (*batch, _) = operation.attribute("reduction", b"none"), operation.shape(1)
-    if how == b"none" or any(size != 1 for size in batch):
+    is_open = -1 in operation.shape(0)
+    if how == b"none" or any(size != 1 for size in batch) or (batch and not is_open):
         return False
     data, index, update = operation.inputs
     if not batch:
         # IREE's importer needs a dim of updates.
         index, update = (operation.make("Unsqueeze", value, operation.ints(0)) for value in (index, update))
+    if not is_open:
+        operation.same(data, index, update)
+        return True
     other = update
     if how in _NEUTRAL:
         shape = operation.static_shape(2)

@@ -1,0 +1,19 @@
+// Scatters of few updates as reductions over the updates, which fuse with what surrounds them.
+#ifndef TILEWRIGHT_NORMALIZE_EXPANDSCATTERS_H
+#define TILEWRIGHT_NORMALIZE_EXPANDSCATTERS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tilewright {
+
+/// Replaces scatters (iree_linalg_ext.scatter) of known sizes: each element looks for the updates that hit it. Without a
+/// reduction it takes the last one, and otherwise it is combined with all of them. Updates outside of the tensor are
+/// dropped.
+///
+/// Scatters of many updates into large tensors are left alone, and so are those at computed places of an argument, which
+/// IREE stores in place (docs/guide/state.md).
+void expandScatters(mlir::func::FuncOp function);
+
+} // namespace tilewright
+
+#endif
