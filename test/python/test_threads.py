@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tilewright
-from tilewright.records.report import Report
+from tilewright.records.report import LeftOp, LoopReport, Report
 from tilewright.records.targets import Target
-from tilewright.records.threads import checked_threads, choose_threads, predicted_seconds
+from tilewright.records.threads import checked_threads, choose_threads, predicted_seconds, threads_in_iree
 
 from benchmarks.workloads import stitch
 
@@ -130,3 +130,15 @@ def test_what_calls_reused_is_given_back_with_the_program(threads: int) -> None:
 def _resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
+
+
+@pytest.mark.parametrize(("op", "threads"), [("scf.while", 1), ("scf.if", 1), ("linalg.generic", 4)])
+def test_iree_repeats_and_chooses_ops_on_one_thread(op: str, threads: int) -> None:
+    left = LeftOp(op=op, location="loop", reason="its condition is computed")
+    assert threads_in_iree(Report(left_to_iree=(left,)), 4) == threads
+
+
+@pytest.mark.parametrize(("kernel", "threads"), [("", 1), ("all_steps", 4)])
+def test_iree_launches_the_steps_of_a_loop_on_one_thread(kernel: str, threads: int) -> None:
+    loop = LoopReport(op="scf.for", location="loop", steps=4, kernels=("step",), kernel=kernel, reason="")
+    assert threads_in_iree(Report(loops=(loop,)), 4) == threads

@@ -282,6 +282,16 @@ FAULTS: Mapping[str, Fault] = {
         where="tilewright.frontends.control_flow",
         program="loop_that_ends_early",
     ),
+    "loops on several threads": Fault(
+        pattern="scf.while, scf.for and scf.if, on local-task",
+        types="all",
+        targets="CPUs",
+        symptom="fails when called",
+        evidence="memory is used before it is allocated: transient buffer has not been committed (iree#24885)",
+        instead="IREE runs such programs on one thread (local-sync)",
+        where="tilewright.records.threads:threads_in_iree",
+        unchecked="it takes several loops in a program, and happens in most of its calls only",
+    ),
     "scans backwards": Fault(
         pattern="Scan with directions",
         types="all",

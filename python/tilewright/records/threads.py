@@ -68,6 +68,16 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
     return seconds + dispatches * dispatch + seconds_of_iree(report, target) * target.cores / threads
 
 
+def threads_in_iree(report: Report, threads: int) -> int:
+    """Returns the number of threads with which IREE runs a program that was planned for `threads`.
+
+    It is one where IREE repeats ops or chooses between them: the queues of its `local-task` then use memory that is not
+    allocated yet (`known_faults`, "loops on several threads").
+    """
+    repeats = any(not loop.kernel for loop in report.loops)
+    return 1 if repeats or any(op.op.startswith("scf.") for op in report.left_to_iree) else threads
+
+
 def seconds_of_iree(report: Report, target: Target) -> float:
     """Returns a lower bound of the seconds that IREE's kernels take on all of the target's cores, without launches."""
     bandwidth = target.levels[-1].bandwidth

@@ -26,6 +26,7 @@ from tilewright.records.dims import (
 from tilewright.records.plan import Plan
 from tilewright.records.report import Kernel
 from tilewright.records.signature import Array, Signature
+from tilewright.records.threads import threads_in_iree
 from tilewright.runtime.again import Again
 from tilewright.runtime.buckets import Bucket
 from tilewright.runtime.cuda_session import CudaCall, CudaSession
@@ -377,7 +378,7 @@ class Program:
                     self._module,
                     self._parameters,
                     entry=self._metadata.entry,
-                    threads=self._metadata.threads,
+                    threads=threads_in_iree(self._metadata.report, self._metadata.threads),
                     device=self._metadata.device,
                 )
             return self._session
