@@ -265,6 +265,10 @@ struct PrintLaunches : tilewright::impl::PrintLaunchesBase<PrintLaunches> {
                            {"result", tensors.idOf(op->getResult(0))},
                            {"offset", slice->offset},
                            {"stride", slice->stride}};
+    if (!slice->alwaysMoves()) {
+      described["from"] = slice->from;
+      described["to"] = slice->to;
+    }
     if (writes)
       described["part"] = tensors.idOf(op->getOperand(0));
     flow.push_back(json::Object{{writes ? "update" : "slice", std::move(described)}});

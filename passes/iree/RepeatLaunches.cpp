@@ -74,7 +74,7 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
       text << ' ' << binding;
     for (const StepAddress &at : repeated.addresses)
       text << ' ' << at.first << ' ' << at.even << ' ' << at.odd << ' ' << at.firstOffset << ' ' << at.offset << ' '
-           << at.stride;
+           << at.stride << ' ' << at.from << ' ' << at.to;
     StringAttr &name = names[key];
     if (!name) {
       std::string own = (kernel.getName() + "_steps").str();

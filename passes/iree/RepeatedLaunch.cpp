@@ -85,6 +85,9 @@ private:
         return "it collects parts of a tensor that are no neighbours, or not aligned";
       role.part = *part;
     }
+    for (const Role &role : roles)
+      if (role.collected && role.state && !role.part.alwaysMoves())
+        return "a state is collected where the state of another step is";
     return "";
   }
 
@@ -94,7 +97,7 @@ private:
     if (!part)
       return std::nullopt;
     int64_t size = elementBytes(whole.getElementType());
-    StepSlice bytes{part->offset * size, part->stride * size};
+    StepSlice bytes{part->offset * size, part->stride * size, part->from, part->to};
     return bytes.offset % alignment == 0 && bytes.stride % alignment == 0 ? std::optional(bytes) : std::nullopt;
   }
 
@@ -128,9 +131,14 @@ private:
       if (!part)
         return "it reads parts of a tensor that are no neighbours, or not aligned";
       unsigned binding = input(whole);
-      made.addresses.push_back({binding, binding, binding, part->offset, part->offset, part->stride});
+      made.addresses.push_back(addressOf(binding, *part));
     }
     return "";
+  }
+
+  static StepAddress addressOf(unsigned binding, const StepSlice &part) {
+    int64_t first = part.offset + part.from * part.stride;
+    return {binding, binding, binding, first, part.offset, part.stride, part.from, part.to};
   }
 
   unsigned output(Type type) {
@@ -147,7 +155,7 @@ private:
         unsigned own = output(made.loop.getResult(*role.collected).getType());
         made.results[*role.collected].output = own;
         unsigned binding = inputs + own;
-        made.addresses.push_back({binding, binding, binding, role.part.offset, role.part.offset, role.part.stride});
+        made.addresses.push_back(addressOf(binding, role.part));
         if (role.state) {
           int64_t last = role.part.offset + (made.steps - 1) * role.part.stride;
           made.results[*role.state] = {own, last / bytesOfElement(result)};

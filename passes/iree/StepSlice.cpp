@@ -4,8 +4,27 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace tilewright;
+
+static std::optional<StepSlice> linear(OpFoldResult index, scf::ForOp loop);
+
+/// Returns an index that does not get beyond a constant, which one of the operands is.
+static std::optional<StepSlice> bounded(Operation *op, scf::ForOp loop) {
+  auto index = linear(op->getOperand(0), loop), bound = linear(op->getOperand(1), loop);
+  if (index && bound && bound->moves())
+    std::swap(index, bound);
+  if (!index || !bound || bound->moves() || index->stride <= 0 || (bound->offset - index->offset) % index->stride != 0)
+    return std::nullopt;
+  int64_t step = (bound->offset - index->offset) / index->stride;
+  if (isa<arith::MinSIOp>(op))
+    index->to = std::min(index->to, step);
+  else
+    index->from = std::max(index->from, step);
+  return index->from <= index->to ? index : std::nullopt;
+}
 
 /// Returns an index as a function of the number of the step.
 static std::optional<StepSlice> linear(OpFoldResult index, scf::ForOp loop) {
@@ -17,13 +36,15 @@ static std::optional<StepSlice> linear(OpFoldResult index, scf::ForOp loop) {
     return from && step ? std::optional(StepSlice{*from, *step}) : std::nullopt;
   }
   Operation *op = value.getDefiningOp();
+  if (isa_and_present<arith::MinSIOp, arith::MaxSIOp>(op))
+    return bounded(op, loop);
   if (!op || !isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::IndexCastOp>(op))
     return std::nullopt;
   auto left = linear(op->getOperand(0), loop);
   if (!left || isa<arith::IndexCastOp>(op))
     return left;
   auto right = linear(op->getOperand(1), loop);
-  if (!right)
+  if (!right || !left->alwaysMoves() || !right->alwaysMoves())
     return std::nullopt;
   if (isa<arith::AddIOp>(op))
     return StepSlice{left->offset + right->offset, left->stride + right->stride};
@@ -51,8 +72,14 @@ std::optional<StepSlice> tilewright::stepSlice(OffsetSizeAndStrideOpInterface sl
     auto own = linear(index, loop);
     if (!own)
       return std::nullopt;
+    if (whole.moves() && own->moves() && !(whole.alwaysMoves() && own->alwaysMoves()))
+      return std::nullopt;
     whole.offset = whole.offset * size + own->offset;
     whole.stride = whole.stride * size + own->stride;
+    if (!own->alwaysMoves()) {
+      whole.from = own->from;
+      whole.to = own->to;
+    }
   }
   return whole;
 }

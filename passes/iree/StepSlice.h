@@ -5,17 +5,23 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
+#include <limits>
 #include <optional>
 
 namespace tilewright {
 
-/// Neighbouring elements of a tensor. In step i of the loop they begin at element `offset + i * stride`.
+/// Neighbouring elements of a tensor. In step i of the loop they begin at element `offset + i * stride`. They stay
+/// where they are up to step `from`, and from step `to` on.
 struct StepSlice {
   int64_t offset, stride;
+  int64_t from = 0, to = std::numeric_limits<int64_t>::max();
+
+  bool moves() const { return stride != 0; }
+  bool alwaysMoves() const { return from == 0 && to == std::numeric_limits<int64_t>::max(); }
 };
 
 /// Returns the slice of a tensor of this shape, or nothing if its elements are no neighbours or its offset is not
-/// linear in the number of the step.
+/// linear in the number of the step, between bounds.
 std::optional<StepSlice> stepSlice(mlir::OffsetSizeAndStrideOpInterface slice, llvm::ArrayRef<int64_t> shape,
                                    mlir::scf::ForOp loop);
 

@@ -62,7 +62,12 @@ private:
     Value base = address.first == address.even && address.even == address.odd
                      ? first
                      : LLVM::SelectOp::create(builder, loc, isFirst, first, later).getResult();
-    Value bytes = LLVM::MulOp::create(builder, loc, step, constant(address.stride));
+    Value moved = step;
+    if (address.from > 0)
+      moved = LLVM::SMaxOp::create(builder, loc, moved, constant(address.from));
+    if (address.to < std::numeric_limits<int64_t>::max())
+      moved = LLVM::SMinOp::create(builder, loc, moved, constant(address.to));
+    Value bytes = LLVM::MulOp::create(builder, loc, moved, constant(address.stride));
     bytes = LLVM::AddOp::create(builder, loc, bytes, constant(address.offset));
     bytes = LLVM::SelectOp::create(builder, loc, isFirst, constant(address.firstOffset), bytes);
     return behind(base, bytes);

@@ -6,13 +6,17 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <limits>
+
 namespace tilewright {
 
 /// Where a tensor of the kernel lies in each step. In step 0 it begins `firstOffset` bytes behind the binding `first`
-/// of the repeated kernel, in every other step i `offset + i * stride` bytes behind `even` or `odd`.
+/// of the repeated kernel, in every other step i `offset + i * stride` bytes behind `even` or `odd`. It stays where it
+/// is up to step `from`, and from step `to` on.
 struct StepAddress {
   unsigned first = 0, even = 0, odd = 0;
   int64_t firstOffset = 0, offset = 0, stride = 0;
+  int64_t from = 0, to = std::numeric_limits<int64_t>::max();
 
   bool moves() const { return first != even || even != odd || firstOffset != offset || stride != 0; }
 };

@@ -295,7 +295,7 @@ class _Loop:
     def _move(self, tensor: int, whole: int, part: Mapping[str, int]) -> None:
         size = self._reader.element_bytes(whole)
         offset, stride = part["offset"] * size, part["stride"] * size
-        if offset % self._reader.alignment or stride % self._reader.alignment:
+        if offset % self._reader.alignment or stride % self._reader.alignment or "from" in part:
             raise NotOursError
         self._slots.append(MovingTensor(tensor, whole, whole, whole, offset, offset, stride))
 

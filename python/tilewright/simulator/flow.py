@@ -76,11 +76,17 @@ def _made_by_step(loop: Item) -> set[int]:
 def _at(body: Sequence[Item], step: int) -> list[Item]:
     """Returns the body with the offsets of a step."""
     return [
-        {kind: {**item[kind], "offset": item[kind]["offset"] + step * item[kind]["stride"], "stride": 0}}
+        {kind: _part_at(item[kind], step)}
         if (kind := next((kind for kind in ("slice", "update") if kind in item), ""))
         else item
         for item in body
     ]
+
+
+def _part_at(part: Item, step: int) -> Item:
+    """Returns a part of a tensor where it lies in a step; it may move in some steps only."""
+    moved = min(max(step, part.get("from", step)), part.get("to", step))
+    return {**part, "offset": part["offset"] + moved * part["stride"], "stride": 0}
 
 
 def _take(part: Item, tensors: LaunchTensors) -> None:

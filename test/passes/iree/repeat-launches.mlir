@@ -109,3 +109,45 @@ module {
     return %r : tensor<8xf32>
   }
 }
+
+// -----
+
+// A slice that moves in some steps only stays where it is in the others: the part of a sequence beyond its end is its
+// last one, and a result that begins late is written over until it does.
+// CHECK-LABEL: llvm.func @cell_steps
+// CHECK-SAME: (%[[X:.*]]: !llvm.ptr<1>, %[[Y:.*]]: !llvm.ptr<1>)
+// CHECK-DAG: %[[TO:.*]] = llvm.mlir.constant(1 : i64)
+// CHECK-DAG: %[[READ:.*]] = llvm.intr.smin(%{{.*}}, %[[TO]])
+// CHECK-DAG: llvm.mul %[[READ]]
+// CHECK-DAG: %[[FROM:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK-DAG: %[[WRITTEN:.*]] = llvm.intr.smax(%{{.*}}, %[[FROM]])
+// CHECK-DAG: llvm.mul %[[WRITTEN]]
+// CHECK-LABEL: func.func @late
+// CHECK: tile.launch @tilewright_kernels::@cell_steps(%arg0) : (tensor<2x8xf32>) -> tensor<2x8xf32>
+module {
+  module @tilewright_kernels {
+    gpu.module @kernels {
+      llvm.func @cell(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)
+          attributes {tile.workgroups = 1 : i64, tile.outputs = 1 : i64, tile.block_bytes = 0 : i64, tile.threads = 32 : i64, tile.grid_sync} {
+        llvm.return
+      }
+    }
+  }
+  func.func @late(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %e = tensor.empty() : tensor<2x8xf32>
+    %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%y = %e) -> tensor<2x8xf32> {
+      %read = arith.minsi %i, %c1 : index
+      %behind = arith.subi %i, %c2 : index
+      %written = arith.maxsi %behind, %c0 : index
+      %part = tensor.extract_slice %x[%read, 0] [1, 8] [1, 1] : tensor<2x8xf32> to tensor<8xf32>
+      %next = tile.launch @tilewright_kernels::@cell(%part) : (tensor<8xf32>) -> tensor<8xf32>
+      %all = tensor.insert_slice %next into %y[%written, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<2x8xf32>
+      scf.yield %all : tensor<2x8xf32>
+    } {tile.one_kernel}
+    return %r : tensor<2x8xf32>
+  }
+}
