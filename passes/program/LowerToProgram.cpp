@@ -106,8 +106,13 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     }
     auto program =
         ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr(), /*in_place=*/ArrayAttr());
-    if (first->getParentOp()->hasAttr(kOneKernelAttr))
-      program->setAttr(kRepeatedAttr, builder.getDenseI64ArrayAttr({}));
+    if (auto loop = dyn_cast<LoopLikeOpInterface>(first->getParentOp()); loop && loop->hasAttr(kOneKernelAttr)) {
+      SmallVector<int64_t> invariants;
+      for (auto [number, input] : llvm::enumerate(inputs))
+        if (loop.isDefinedOutsideOfLoop(input))
+          invariants.push_back(number);
+      program->setAttr(kRepeatedAttr, builder.getDenseI64ArrayAttr(invariants));
+    }
     Block &body = program.getBody().emplaceBlock();
     for (Type type : bindings)
       body.addArgument(type, loc);

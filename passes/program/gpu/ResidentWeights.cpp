@@ -73,6 +73,13 @@ SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const
   return weights;
 }
 
+int64_t tilewright::sharedBytesBehind(ArrayRef<ResidentWeight> weights, int64_t bytes) {
+  if (weights.empty())
+    return bytes;
+  int64_t first = weights.front().offset, end = weights.back().offset + weights.back().bytes;
+  return end - first + llvm::alignTo(std::max(first, bytes + kAlignment), kAlignment);
+}
+
 int64_t tilewright::sharedBytesWithWeights(ProgramOp program, const Target &target) {
   SmallVector<ResidentWeight> weights = residentWeights(program, target);
   int64_t bytes = sharedBytesOf(program, target);

@@ -20,6 +20,10 @@ struct ResidentWeight {
 /// memory; the first ones take the slots through which they would pass otherwise, if those come last.
 llvm::SmallVector<ResidentWeight> residentWeights(tile::ProgramOp program, const Target &target);
 
+/// Returns the shared memory of a block in bytes, if the weights come behind `bytes` bytes of buffers that have no
+/// offsets yet. Those may be padded.
+int64_t sharedBytesBehind(llvm::ArrayRef<ResidentWeight> weights, int64_t bytes);
+
 /// Returns the shared memory of a block in bytes, weights included.
 int64_t sharedBytesWithWeights(tile::ProgramOp program, const Target &target);
 

@@ -9,6 +9,7 @@
 #include "passes/program/gpu/AccessSectors.h"
 #include "passes/program/gpu/ClusterAttr.h"
 #include "passes/program/gpu/PartWork.h"
+#include "passes/program/gpu/ResidentWeights.h"
 #include "passes/program/gpu/TileCopy.h"
 #include "passes/target/Occupancy.h"
 #include "llvm/ADT/MapVector.h"
@@ -33,7 +34,8 @@ struct NestAccess {
 class TileStager {
 public:
   TileStager(ParallelOp part, int64_t threads, const Target &target)
-      : part(part), shape{threads, blockShapeOf(part).group}, target(target) {}
+      : part(part), shape{threads, blockShapeOf(part).group}, target(target),
+        weights(residentWeights(part->getParentOfType<ProgramOp>(), target)) {}
 
   SmallVector<StagedTile> choose() {
     Block &walk = part.getWalk().getBody().front();
@@ -99,7 +101,8 @@ private:
     reuseBuffer(tile, type, accesses);
     tile.fits = bytes + tile.bytes <= target.blockBytes &&
                 (isWhole || isReadByRows(tile) || leavesBlocks(tile.bytes)) &&
-                staysResident(part->getParentOfType<ProgramOp>(), bytes + tile.bytes, target);
+                staysResident(part->getParentOfType<ProgramOp>(), sharedBytesBehind(weights, bytes + tile.bytes),
+                              target);
     if (tile.fits)
       bytes += tile.bytes;
     staged.push_back(std::move(tile));
@@ -284,6 +287,7 @@ private:
   ParallelOp part;
   BlockShape shape;
   const Target &target;
+  SmallVector<ResidentWeight> weights; ///< of a repeated kernel, which tiles leave room for
   int64_t bytes = 0;                                         ///< bytes of all buffers, including those that could share
                                                              ///< memory
   llvm::MapVector<Value, SmallVector<NestAccess>> loads, stores; ///< accesses to bindings
