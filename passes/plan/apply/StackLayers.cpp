@@ -5,6 +5,8 @@
 // layer has not begun, or has ended, it keeps its states.
 #include "passes/plan/apply/StackLayers.h"
 
+#include "passes/plan/apply/JointProduct.h"
+#include "passes/plan/apply/StackedLoop.h"
 #include "passes/plan/apply/StackedTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,16 +15,11 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Elements of a row of the table that says which layers are at work, in multiples of which rows begin: what threads of
-/// GPUs load at once.
-constexpr int64_t kRowAlignment = 4;
-
 /// Makes ops again for several layers at once.
 class Stacked {
 public:
@@ -112,23 +109,6 @@ private:
   IRMapping copies; ///< of values that are the same for all layers
 };
 
-/// The product of the state with the weights of the cell, and the one of the sequence with those of the projection.
-struct Products {
-  linalg::LinalgOp cell, projection;
-};
-
-/// Returns true for a product of a matrix [m, k] with another one, [k, n].
-bool isMatrixProduct(linalg::LinalgOp op) {
-  if (!linalg::isaContractionOpInterface(op) || op.getNumLoops() != 3)
-    return false;
-  AffineExpr m, n, k;
-  bindDims(op.getContext(), m, n, k);
-  auto maps = [&](ArrayRef<ArrayRef<AffineExpr>> indices) {
-    return op.getIndexingMapsArray() == AffineMap::inferFromExprList(indices, op.getContext());
-  };
-  return maps({{m, k}, {k, n}, {m, n}});
-}
-
 class Rewrite {
 public:
   Rewrite(const LayerStack &given, const Target &target, bool strict)
@@ -137,14 +117,15 @@ public:
 
   scf::ForOp run() {
     Value firstParts = padded(stack.layers.front().part.getSource());
-    Value table = tableOfLayers();
+    SmallVector<int64_t> firsts = llvm::to_vector(llvm::seq<int64_t>(layers));
+    Value table = tableOfLayers(builder, loc, firsts, steps, waves);
     SmallVector<Value> initials;
     for (unsigned number : states())
       initials.push_back(sideBySide(builder, loc, initialsOf(number)));
     Stacked projection(builder, layers - 1), cell(builder, layers);
     readOutside(projection, stack.ofProjections);
     readOutside(cell, stack.ofCells);
-    std::optional<Products> products = findProducts();
+    std::optional<StateProducts> products = findStateProducts(stack, strict);
     Value weights;
     if (products) {
       weights = weightsOf(*products);
@@ -172,10 +153,10 @@ public:
         else
           cell.copy(&op);
       }
-    yield(loop, cell, rowOf(table, step), step);
+    yield(loop, cell, layersAtWork(builder, loc, table, step, layers), step);
     eraseUnused(*loop.getBody());
     replaceResults(loop);
-    eraseLayers();
+    eraseLayers(stack);
     return loop;
   }
 
@@ -205,76 +186,22 @@ private:
     return tensor::ConcatOp::create(builder, loc, /*dim=*/0, ValueRange{parts, zeros});
   }
 
-  /// Returns a table of ones for the layers that are at work in a step, and zeros.
-  Value tableOfLayers() {
-    int64_t row = llvm::alignTo(layers, kRowAlignment);
-    SmallVector<float> numbers(waves * row, 0);
-    for (int64_t layer = 0; layer < layers; ++layer)
-      for (int64_t step = layer; step < layer + steps; ++step)
-        numbers[step * row + layer] = 1;
-    auto type = RankedTensorType::get({waves, row}, builder.getF32Type());
-    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, llvm::ArrayRef(numbers)));
-  }
-
-  Value rowOf(Value table, Value step) {
-    auto type = RankedTensorType::get({layers}, builder.getF32Type());
-    SmallVector<OpFoldResult> offsets{step, builder.getIndexAttr(0)},
-        sizes{builder.getIndexAttr(1), builder.getIndexAttr(layers)}, ones(2, builder.getIndexAttr(1));
-    return tensor::ExtractSliceOp::create(builder, loc, type, table, offsets, sizes, ones);
-  }
-
   void readOutside(Stacked &ops, const llvm::MapVector<Value, SmallVector<Value>> &values) {
     for (const auto &[value, others] : values)
       if (!llvm::all_equal(others))
         ops.map(value, sideBySide(builder, loc, others));
   }
 
-  /// Finds the products of states that can be one, whose weights come from outside.
-  std::optional<Products> findProducts() {
-    Products found;
-    Value state = model.loop.getRegionIterArg(model.state),
-          sequence = stack.layers.front().loop.getResult(model.sequence);
-    auto isWeighted = [](linalg::LinalgOp op, const llvm::MapVector<Value, SmallVector<Value>> &outside) {
-      return outside.contains(op->getOperand(1));
-    };
-    for (auto op : model.loop.getBody()->getOps<linalg::LinalgOp>())
-      if (!found.cell && isMatrixProduct(op) && op->getOperand(0) == state && isWeighted(op, stack.ofCells))
-        found.cell = op;
-    for (Operation *each : model.projection)
-      if (auto op = dyn_cast<linalg::LinalgOp>(each);
-          op && !found.projection && isMatrixProduct(op) &&
-          beforeReshapes(op->getOperand(0), /*alsoRoundings=*/!strict) == sequence &&
-          isWeighted(op, stack.ofProjections))
-        found.projection = op;
-    if (!found.cell || !found.projection || isStarted(found.cell) || isStarted(found.projection))
-      return std::nullopt;
-    RankedTensorType own = typeOf(found.cell->getOperand(1)), next = typeOf(found.projection->getOperand(1));
-    bool areAlike =
-        own.getDimSize(0) == next.getDimSize(0) && own.getElementType() == next.getElementType() &&
-        typeOf(found.cell->getResult(0)).getElementType() == typeOf(found.projection->getResult(0)).getElementType();
-    return areAlike ? std::optional(found) : std::nullopt;
-  }
-
-  /// Returns true if a product is added to anything but zeros.
-  static bool isStarted(linalg::LinalgOp op) {
-    auto fill = op.getDpsInits().front().getDefiningOp<linalg::FillOp>();
-    return !fill || !matchPattern(fill.value(), m_AnyZeroFloat());
-  }
-
   /// Returns the weights by which the state of each layer is multiplied, [layer, k, group, column], with zeros behind
   /// the columns of the cell and the next projection. There is no layer behind the last.
-  Value weightsOf(const Products &products) {
+  Value weightsOf(const StateProducts &products) {
     SmallVector<Value> next = stack.ofProjections.find(products.projection->getOperand(1))->second,
                        cells = stack.ofCells.find(products.cell->getOperand(1))->second;
     // Weights of 16 bits stay so. The product widens them.
-    SmallVector<Value> narrow = llvm::map_to_vector(llvm::concat<Value>(cells, next),
-                                                    [&](Value tensor) { return withoutWidening(builder, tensor); });
-    if (llvm::all_of(narrow, [&](Value tensor) {
-          return typeOf(tensor).getElementType() == typeOf(narrow.front()).getElementType();
-        })) {
-      cells.assign(narrow.begin(), narrow.begin() + layers);
-      next.assign(narrow.begin() + layers, narrow.end());
-    }
+    SmallVector<Value> weights = llvm::to_vector(llvm::concat<Value>(cells, next));
+    narrowAll(builder, weights);
+    cells.assign(weights.begin(), weights.begin() + layers);
+    next.assign(weights.begin() + layers, weights.end());
     auto zerosLike = [&](RankedTensorType type) {
       return arith::ConstantOp::create(builder, loc, cast<TypedAttr>(builder.getZeroAttr(type))).getResult();
     };
@@ -290,19 +217,7 @@ private:
     return reshape(builder, loc, all, type);
   }
 
-  /// Has a product whose weights have become narrower widen them.
-  static void widenWeights(linalg::GenericOp product, Type narrow) {
-    BlockArgument weight = product.getBody()->getArgument(1);
-    Type wide = weight.getType();
-    if (wide == narrow)
-      return;
-    weight.setType(narrow);
-    OpBuilder inside = OpBuilder::atBlockBegin(product.getBody());
-    auto widened = arith::ExtFOp::create(inside, product.getLoc(), wide, weight);
-    weight.replaceAllUsesExcept(widened, widened);
-  }
-
-  void multiply(const Products &products, Value weights, Value states, Stacked &cell, Stacked &projection) {
+  void multiply(const StateProducts &products, Value weights, Value states, Stacked &cell, Stacked &projection) {
     Value own = products.cell->getResult(0), next = products.projection->getResult(0);
     int64_t rows = typeOf(states).getDimSize(1), ownColumns = typeOf(own).getDimSize(1),
             nextColumns = typeOf(next).getDimSize(1);
@@ -366,28 +281,10 @@ private:
     return llvm::any_of(op->getOperands(), [&](Value operand) { return ops.lookup(operand) != nullptr; });
   }
 
-  /// Returns `next` for the layers that are at work, and the state before for the others.
-  Value keepOthers(Value next, Value before, Value row) {
-    RankedTensorType type = typeOf(next);
-    unsigned rank = type.getRank();
-    AffineMap all = builder.getMultiDimIdentityMap(rank), layer = AffineMap::get(rank, 0, builder.getAffineDimExpr(0));
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    SmallVector<utils::IteratorType> iterators(rank, utils::IteratorType::parallel);
-    auto body = [](OpBuilder &b, Location at, ValueRange values) {
-      Value zero = arith::ConstantOp::create(b, at, b.getF32FloatAttr(0));
-      Value works = arith::CmpFOp::create(b, at, arith::CmpFPredicate::OGT, values[2], zero);
-      Value chosen = arith::SelectOp::create(b, at, works, values[0], values[1]);
-      linalg::YieldOp::create(b, at, chosen);
-    };
-    return linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{next, before, row}, ValueRange{empty},
-                                     ArrayRef<AffineMap>{all, all, layer, all}, iterators, body)
-        .getResult(0);
-  }
-
   void yield(scf::ForOp loop, Stacked &cell, Value row, Value step) {
     SmallVector<Value> results;
     for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
-      results.push_back(keepOthers(cell.lookup(model.loop.getYieldedValues()[number]), argument, row));
+      results.push_back(keepOthers(builder, loc, cell.lookup(model.loop.getYieldedValues()[number]), argument, row));
     Value sequence = loop.getRegionIterArgs().back(), state = results[position(model.state)];
     SmallVector<int64_t> one(typeOf(sequence).getShape());
     one.front() = 1;
@@ -412,16 +309,12 @@ private:
   }
 
   void replaceResults(scf::ForOp loop) {
-    for (Operation *reader : llvm::reverse(stack.readers))
-      reader->moveAfter(last);
+    moveReadersBehind(stack);
     builder.setInsertionPointAfter(loop);
     Value all = loop.getResults().back();
     for (auto [layer, own] : llvm::enumerate(stack.layers)) {
       int64_t number = layer;
-      auto isBehind = [&](OpOperand &use) {
-        Operation *reader = last->getBlock()->findAncestorOpInBlock(*use.getOwner());
-        return last->isBeforeInBlock(reader);
-      };
+      auto isBehind = [&](OpOperand &use) { return isUsedBehind(stack, use); };
       for (OpResult result : own.loop.getResults()) {
         if (llvm::none_of(result.getUses(), isBehind))
           continue;
@@ -438,22 +331,6 @@ private:
     }
   }
 
-  void eraseLayers() {
-    Block &block = *last->getBlock();
-    for (RecurrentLayer &layer : llvm::reverse(stack.layers)) {
-      layer.loop->erase();
-      for (Operation *op : llvm::reverse(layer.projection))
-        op->erase();
-    }
-    eraseUnused(block); // what projections started from, and what weights were before they were widened
-  }
-
-  static void eraseUnused(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
-  }
-
   LayerStack stack;
   const Target &target;
   bool strict; ///< true if all roundings of the graph stay
@@ -467,5 +344,7 @@ private:
 } // namespace
 
 scf::ForOp tilewright::stackLayers(const LayerStack &stack, const Target &target, NumericsMode numerics) {
+  if (std::optional<JointProduct> joint = findJointProduct(stack, target, numerics))
+    return stackByJointProduct(stack, *joint);
   return Rewrite(stack, target, numerics == NumericsMode::strict).run();
 }

@@ -187,6 +187,31 @@ Value tilewright::beforeReshapes(Value value, bool alsoRoundings) {
   return value;
 }
 
+Type tilewright::narrowElement(Value tensor) {
+  Operation *made = tensor.getDefiningOp();
+  if (Value narrow = beforeConversion<arith::ExtFOp>(made))
+    return typeOf(narrow).getElementType();
+  return isa_and_present<linalg::TransposeOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(made)
+             ? narrowElement(made->getOperand(0))
+             : typeOf(tensor).getElementType();
+}
+
+linalg::LinalgOp tilewright::onlyRounding(Value tensor) {
+  RankedTensorType type = typeOf(tensor);
+  while (tensor.hasOneUse()) {
+    Operation *reader = *tensor.user_begin();
+    auto rounding = dyn_cast<linalg::GenericOp>(reader);
+    if (rounding && beforeConversion<arith::TruncFOp>(reader) == tensor &&
+        getReassociationIndicesForReshape(type.clone(typeOf(reader->getResult(0)).getElementType()),
+                                          typeOf(reader->getResult(0))))
+      return rounding;
+    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(reader))
+      break;
+    tensor = reader->getResult(0);
+  }
+  return {};
+}
+
 Value tilewright::withoutWidening(OpBuilder &builder, Value tensor) {
   Operation *made = tensor.getDefiningOp();
   if (Value narrow = beforeConversion<arith::ExtFOp>(made))

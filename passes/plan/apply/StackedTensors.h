@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
 #define TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -31,6 +32,13 @@ mlir::Value sideBySide(mlir::OpBuilder &builder, mlir::Location loc, llvm::Array
 /// that a reader of several parts, such as the gates of a cell, needs no buffer with all of them.
 mlir::Value sliceOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value whole, llvm::ArrayRef<int64_t> offsets,
                     llvm::ArrayRef<int64_t> sizes);
+
+/// Returns the type of the elements of a tensor before they are widened, if all that happens otherwise is movement.
+mlir::Type narrowElement(mlir::Value tensor);
+
+/// Returns the op that rounds the elements of a tensor to a narrower type, if nothing but reshapes in front of it reads
+/// the tensor, or null.
+mlir::linalg::LinalgOp onlyRounding(mlir::Value tensor);
 
 /// Returns the tensor in its narrower type, if it only moves elements that an op has widened, or itself.
 mlir::Value withoutWidening(mlir::OpBuilder &builder, mlir::Value tensor);
