@@ -385,12 +385,19 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       if (linalg::isaConvolutionOpInterface(op) && isStatic(op))
         found.push_back(op);
     });
-    if (!keepsLayout && getOperation().getBody().hasOneBlock()) {
+    if (getOperation().getBody().hasOneBlock()) {
       TensorGraph graph = TensorGraph::build(getOperation().getBody().front());
       std::vector<bool> atLoad = computedAtLoad(graph, /*repeatsWeights=*/true);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {
         auto op = dyn_cast<linalg::LinalgOp>(expr.op);
-        AlongLanes lanes = op && isStatic(op) ? whatLiesAlongLanes(graph, atLoad, id) : AlongLanes::much;
+        if (!op || !isStatic(op))
+          continue;
+        if (keepsLayout) {
+          if (hasNoColumns(graph, atLoad, id))
+            found.push_back(op);
+          continue;
+        }
+        AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id);
         if (lanes != AlongLanes::much)
           (lanes == AlongLanes::few ? few : nothing).push_back(op);
       }

@@ -30,13 +30,24 @@ bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const Su
 }
 } // namespace
 
+/// Returns the products that a contraction sums up, or nothing for other ops and for those of weights alone.
+static std::optional<SumOfProducts> productsOf(const TensorExpr &expr, bool isAtLoad) {
+  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
+  if (expr.kind != ExprKind::contraction || !op || !linalg::isaContractionOpInterface(op) || isAtLoad)
+    return std::nullopt;
+  Block &body = *op.getBlock();
+  return matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2));
+}
+
+bool tilewright::hasNoColumns(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
+  const TensorExpr &expr = graph.exprs()[id];
+  return productsOf(expr, atLoad[id]) && !contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map) &&
+         !lanesElsewhere(cast<linalg::LinalgOp>(expr.op));
+}
+
 AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
   const TensorExpr &expr = graph.exprs()[id];
-  auto op = dyn_cast<linalg::LinalgOp>(expr.op);
-  if (expr.kind != ExprKind::contraction || !op || !linalg::isaContractionOpInterface(op) || atLoad[id])
-    return AlongLanes::much;
-  Block &body = *op.getBlock();
-  std::optional<SumOfProducts> sum = matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2));
+  std::optional<SumOfProducts> sum = productsOf(expr, atLoad[id]);
   if (!sum)
     return AlongLanes::much;
   std::optional<ContractionRoles> roles = contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);

@@ -16,6 +16,10 @@ enum class AlongLanes { much, few, nothing };
 /// N has at most three elements and K is long.
 AlongLanes whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id);
 
+/// Returns true if no dim of a contraction can be its columns (N), as in a product of a row with a column: both
+/// operands or neither vary along each dim of the result that could be innermost.
+bool hasNoColumns(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id);
+
 /// Returns the dim of the result that would fill the lanes best if it were the innermost, preferring dims that are the
 /// innermost of an operand. Returns nothing if the contraction lacks M or N, or does not start from a constant: the
 /// start would have to be transposed, too.

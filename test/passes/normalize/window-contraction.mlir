@@ -104,6 +104,19 @@ func.func @along_columns(%x: tensor<1x5x7x9xf32>, %w: tensor<6x5x1x1xf32>, %b: t
   return %z : tensor<1x6x7x9xf32>
 }
 
+// A row by a column has no dim for the columns of a micro kernel, so it is a reduction of products, which other kernels
+// can hold.
+// CHECK-LABEL: func.func @row_by_column
+// CHECK-NOT: linalg.matmul
+// CHECK: %[[P:.+]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel"]
+// CHECK: arith.mulf
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[P]] : tensor<1x1x8xf32>)
+// CHECK: arith.addf
+func.func @row_by_column(%a: tensor<1x8xf32>, %b: tensor<8x1xf32>, %c: tensor<1x1xf32>) -> tensor<1x1xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<1x8xf32>, tensor<8x1xf32>) outs(%c : tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
 // Micro kernels of GPUs leave no lanes empty, so other contractions stay.
 // CHECK-LABEL: func.func @leaves_matmuls
 // CHECK: linalg.matmul
