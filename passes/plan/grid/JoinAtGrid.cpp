@@ -44,8 +44,8 @@ private:
 
   void joinKernels() {
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
-      while (joinOneTo(kernel))
-        ;
+      while (std::optional<size_t> reader = joinOneTo(kernel))
+        kernel = std::min(kernel, *reader); // where the joined kernel is
   }
 
   void keepTilesOfKernels() {
@@ -66,11 +66,13 @@ private:
   // Joining two kernels
   //===--------------------------------------------------------------------===//
 
-  bool joinOneTo(size_t kernel) {
-    for (size_t reader = kernel + 1; reader < decisions.kernels.size(); ++reader)
-      if (tryJoinThroughViews(kernel, reader))
-        return true;
-    return false;
+  /// Joins a kernel with one that reads what it writes, and returns the place of that one. It may come before: a kernel
+  /// that was joined is where its first part was, and what another part reads may be written by a kernel behind it.
+  std::optional<size_t> joinOneTo(size_t kernel) {
+    for (size_t reader = 0; reader < decisions.kernels.size(); ++reader)
+      if (reader != kernel && tryJoinThroughViews(kernel, reader))
+        return reader;
+    return std::nullopt;
   }
 
   /// Tries to join two kernels with the reshapes between them. These were left to IREE as the border of two kernels; in
@@ -134,8 +136,8 @@ private:
     }
     sayJoined(context, pair, joined->seconds, decisions);
     partition.merge(groupOf(pair.producers), groupOf(pair.readers));
-    decisions.kernels.erase(decisions.kernels.begin() + reader);
-    carryOut(*joined, kernel, decisions);
+    decisions.kernels.erase(decisions.kernels.begin() + std::max(kernel, reader));
+    carryOut(*joined, std::min(kernel, reader), decisions);
     return true;
   }
 
