@@ -15,7 +15,7 @@ struct JointProduct {
   /// Ops of the second layer between the product of its projection and its part, in program order.
   llvm::SmallVector<mlir::Operation *> between;
   mlir::Value sequence; ///< what the first layer's projection multiplies, [step * row, k]
-  /// What the first layer's projection reads in the place of what the second layer's reads.
+  /// Maps what the second layer's projection reads to what the first one's reads in its place.
   llvm::DenseMap<mlir::Value, mlir::Value> ofFirst;
   int64_t rows = 0;    ///< of a state
   int64_t units = 0;   ///< of a row
