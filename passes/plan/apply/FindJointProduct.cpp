@@ -27,7 +27,7 @@ static bool isColumnwise(linalg::LinalgOp op, llvm::function_ref<bool(Value)> is
     if (!isa<RankedTensorType>(operand->get().getType()))
       return true;
     if (isInside(operand->get()))
-      return map.isIdentity() && !isa_and_present<linalg::FillOp>(operand->get().getDefiningOp());
+      return map.isIdentity() && !isa_and_present<linalg::FillOp, tensor::EmptyOp>(operand->get().getDefiningOp());
     return map.getNumResults() == 1 && map.getResult(0) == last;
   });
 }
@@ -117,9 +117,12 @@ private:
           other = read;
         else if (number == 0 && operand.getOperandNumber() == 0)
           joint.sequence = read;
-        else if (isa<RankedTensorType>(read.getType()))
-          joint.ofFirst[operand.get()] = read;
-        else if (read != operand.get())
+        else if (isa<RankedTensorType>(read.getType())) {
+          // What stands for a tensor must be the same wherever the second layer reads it.
+          Value &known = joint.ofFirst.try_emplace(operand.get(), read).first->second;
+          if (stack.ofCells.contains(operand.get()) || known != read)
+            return false;
+        } else if (read != operand.get())
           return false;
       }
     }
