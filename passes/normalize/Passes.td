@@ -86,9 +86,9 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     For a target whose kernels read operands in any order (GPUs), a convolution is a
     contraction in the layout of its own result and weights, and groups are batch
     dims. Of other contractions, those become products and a reduction that have no
-    dim for columns (N), such as a row by a column, or two vectors. With `channels-last`, convolutions that
-    follow each other have results, windows and weights with channels innermost, and
-    their readers follow, as described above.
+    dim for columns (N), such as a row by a column, or two vectors. With
+    `channels-last`, convolutions that follow each other have results, windows and
+    weights with channels innermost, and their readers follow, as described above.
     See test/passes/normalize/convolution-to-matmul.mlir, keep-layout.mlir,
     transposed-convolution.mlir and window-contraction.mlir.
   }];
