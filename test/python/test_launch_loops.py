@@ -195,6 +195,12 @@ def test_other_loops_are_left_to_iree(changes: Mapping[str, Any]) -> None:
     assert plan_launches(flow, _signature(flow)) is None
 
 
+def test_a_part_that_moves_in_some_steps_only_is_left_to_iree() -> None:
+    flow = _recurrence()
+    flow["launches"][0]["loop"]["body"][0]["slice"] |= {"from": 0, "to": 3}
+    assert plan_launches(flow, _signature(flow)) is None
+
+
 def test_a_state_that_no_kernel_makes_is_left_to_iree() -> None:
     flow = _recurrence()
     flow["launches"][0]["loop"]["carried"][1]["next"] = 9
