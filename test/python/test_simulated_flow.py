@@ -15,7 +15,9 @@ STEPS = 5
 class _Tensors:
     """Tensors by their numbers, all of them real."""
 
-    def __init__(self, arrays: dict[int, np.ndarray[Any, Any]], shapes: Mapping[int, tuple[int, ...]]) -> None:
+    def __init__(
+        self, arrays: dict[int, np.ndarray[Any, Any]], shapes: Mapping[int, tuple[int, ...]]
+    ) -> None:
         self._arrays, self._shapes = arrays, shapes
 
     def get(self, number: int) -> np.ndarray[Any, Any]:
