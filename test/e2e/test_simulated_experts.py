@@ -12,7 +12,7 @@ from tilewright.reference.drawing import random_inputs
 from tilewright.reference.oracle import float64_reference
 
 from benchmarks.workloads import MmoeOptions, mmoe
-from benchmarks.workloads.workload import to_narrow
+from benchmarks.workloads.narrow import to_narrow
 
 pytestmark = pytest.mark.lands(one_in=2)
 

@@ -18,7 +18,7 @@ from tilewright.simulator.programs import SimulatedRun, describe_launches
 
 from benchmarks.workloads import RecurrentOptions, recurrent
 from benchmarks.workloads.builder import GraphBuilder
-from benchmarks.workloads.workload import to_narrow
+from benchmarks.workloads.narrow import to_narrow
 
 pytestmark = pytest.mark.lands(one_in=2)
 

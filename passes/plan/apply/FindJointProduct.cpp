@@ -118,7 +118,7 @@ private:
         else if (number == 0 && operand.getOperandNumber() == 0)
           joint.sequence = read;
         else if (isa<RankedTensorType>(read.getType())) {
-          // What stands for a tensor must be the same wherever the second layer reads it.
+          // The first layer has to read one tensor in its place wherever the second layer reads it.
           Value &known = joint.ofFirst.try_emplace(operand.get(), read).first->second;
           if (stack.ofCells.contains(operand.get()) || known != read)
             return false;
