@@ -68,13 +68,26 @@ def _without_regions(path: Path) -> None:
         kept.keep_decision(decision("old"))
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
         raw.execute("ALTER TABLE decisions DROP COLUMN region_ops")
+        raw.execute("ALTER TABLE decisions DROP COLUMN form")
         raw.execute("DROP TABLE programs")
         raw.execute("PRAGMA user_version = 1")
 
 
+def _without_forms(path: Path) -> None:
+    """Writes a database of version 2, with the decision that a database of this version has for the key `old`."""
+    with Database(path) as kept:
+        kept.keep_decision(decision("old"))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("ALTER TABLE decisions DROP COLUMN form")
+        raw.execute("PRAGMA user_version = 2")
+
+
 # Decisions survive an update of the compiler.
-def test_a_database_without_regions_is_brought_up_to_date(tmp_path: Path) -> None:
-    _without_regions(tmp_path / "db")
+@pytest.mark.parametrize("make", [_without_regions, _without_forms])
+def test_a_database_of_an_older_version_is_brought_up_to_date(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    make(tmp_path / "db")
     with Database(tmp_path / "db") as kept:
         assert kept.decisions() == [decision("old")]
         assert kept.programs() == []

@@ -149,9 +149,13 @@ class Measured:
     measured_at: str
     region_ops: int = 0
     """Number of ops that were measured together, if that was a region of several kernels; 0: one subprogram."""
+    form: str = ""
+    """The choice of a form that was measured against its opposite, such as "online softmax declined"; "": none."""
 
     def __str__(self) -> str:
         where = f"in a region of {self.region_ops} ops: " if self.region_ops else ""
+        if self.form:
+            where = f"with {self.form} for {self.region_ops} ops: "
         won = (
             f"{self.ratio:.2f} [{self.ratio_low:.2f}, {self.ratio_high:.2f}] of the unmeasured plan's "
             f"{self.unmeasured_seconds * 1e6:.1f} us"

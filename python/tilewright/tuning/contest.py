@@ -38,7 +38,8 @@ BURSTS = 4
 _HOPELESS = 2.0
 """A candidate whose first burst takes this many times the fastest candidate's time gets no further bursts."""
 _FINALISTS = 3
-_TURNS = 25
+TURNS = 25
+"""How often each plan of a final is timed."""
 
 Say = Callable[[str, int, int], None]
 """Function that is told what is being done, how much of it is done, and how much there is."""
@@ -148,16 +149,16 @@ class Contest:
         for name, result in self._compile([name for name in names if name not in builds], lambda: None):
             if isinstance(result, Build):
                 builds[name] = result
-        self.say("timing the best", 0, _TURNS)
+        self.say("timing the best", 0, TURNS)
         samples: dict[str, list[float]] = {name: [] for name in names if name in builds}
-        for turn in range(_TURNS):
+        for turn in range(TURNS):
             for name in list(samples):
                 try:
                     samples[name].append(self.session.timer.seconds(builds[name]))
                 except TimingError as error:
                     self._keep(name, Measurement(seconds=None, problem=str(error)))
                     del samples[name]
-            self.say("timing the best", turn + 1, _TURNS)
+            self.say("timing the best", turn + 1, TURNS)
         if unmeasured not in samples:
             return None
         timed = [name for name in self.plans if name in known and known[name].seconds is not None]

@@ -26,7 +26,7 @@ from tilewright.records.report import Measured
 from tilewright.system.outputs import refuse_special
 
 _APPLICATION = 0x54574C54  # "TWLT", SQLite's application id of our databases
-_VERSION, _WITHOUT_REGIONS = 2, 1
+_VERSION = 3
 _WAIT_SECONDS = 10.0
 
 _SCHEMA = """
@@ -37,12 +37,20 @@ CREATE TABLE IF NOT EXISTS decisions (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, plan TEXT NOT NULL,
     seconds REAL NOT NULL, unmeasured_seconds REAL NOT NULL, unfused_seconds REAL,
     ratio REAL NOT NULL, ratio_low REAL NOT NULL, ratio_high REAL NOT NULL,
-    candidates INTEGER NOT NULL, machine TEXT NOT NULL, measured_at TEXT NOT NULL, region_ops INTEGER NOT NULL
+    candidates INTEGER NOT NULL, machine TEXT NOT NULL, measured_at TEXT NOT NULL, region_ops INTEGER NOT NULL,
+    form TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS programs (
     key TEXT PRIMARY KEY, target TEXT NOT NULL, plan TEXT NOT NULL, proofs TEXT NOT NULL, measured_at TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+
+
+_ADDED_COLUMNS = {
+    1: "ALTER TABLE decisions ADD COLUMN region_ops INTEGER NOT NULL DEFAULT 0",
+    2: "ALTER TABLE decisions ADD COLUMN form TEXT NOT NULL DEFAULT ''",
+}
+"""What each older version lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +147,8 @@ class Database:
             run("COMMIT")
         if run("PRAGMA application_id").fetchone()[0] != _APPLICATION:
             raise TuningError("is not a tuning database", where=str(self.path), hint="name another file")
-        if run("PRAGMA user_version").fetchone()[0] == _WITHOUT_REGIONS:
-            self._add_regions()
+        if run("PRAGMA user_version").fetchone()[0] in _ADDED_COLUMNS:
+            self._update()
         version = run("PRAGMA user_version").fetchone()[0]
         if version != _VERSION:
             raise TuningError(
@@ -149,17 +157,17 @@ class Database:
                 hint="name another file",
             )
 
-    def _add_regions(self) -> None:
-        """Brings a database that knows subprograms alone to this version."""
+    def _update(self) -> None:
+        """Brings a database of an older version to this one."""
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         try:
             # Another process may have been first.
-            if run("PRAGMA user_version").fetchone()[0] == _WITHOUT_REGIONS:
-                run("ALTER TABLE decisions ADD COLUMN region_ops INTEGER NOT NULL DEFAULT 0")
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    run(statement)
-                run(f"PRAGMA user_version = {_VERSION}")
+            for version in range(run("PRAGMA user_version").fetchone()[0], _VERSION):
+                run(_ADDED_COLUMNS[version])
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                run(statement)
+            run(f"PRAGMA user_version = {_VERSION}")
         except BaseException:
             run("ROLLBACK")
             raise

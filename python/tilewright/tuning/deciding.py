@@ -23,6 +23,7 @@ def decide(
     machine: str,
     measured_at: str,
     region_ops: int = 0,
+    form: str = "",
 ) -> Decision:
     """Returns the fastest of the plans that are significantly faster than the unmeasured one; otherwise the
     unmeasured one. `unfused` are the plans that say what fusion gains."""
@@ -45,4 +46,5 @@ def decide(
         machine=machine,
         measured_at=measured_at,
         region_ops=region_ops,
+        form=form,
     )

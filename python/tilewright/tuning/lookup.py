@@ -80,7 +80,7 @@ _Proofs = list[tuple[frozenset[int], Decision]]
 
 
 def _proofs(known: Database, program: ProgramDecision | None) -> _Proofs:
-    """Returns the decisions on the regions of a program that are still in the database."""
+    """Returns the decisions on the regions and forms of a program that are still in the database."""
     found = [] if program is None else [(proof.ops, known.decision(proof.key)) for proof in program.proofs]
     return [(frozenset(ops), decision) for ops, decision in found if decision is not None]
 
@@ -110,8 +110,8 @@ def _by_kernel(
                 decisions.setdefault(kernel_of[op.id], {})[decision.key] = decision
     for kernel in after.kernels:
         own = {op.id for group in kernel.groups for op in group.ops}
-        for ops, decision in proofs:
-            if own <= ops:
-                decisions.setdefault(kernel.name, {})[decision.key] = decision
-                break
+        about = [decision for ops, decision in proofs if own <= ops]
+        regions = [decision for decision in about if not decision.form]
+        for decision in [*regions[:1], *(one for one in about if one.form)]:
+            decisions.setdefault(kernel.name, {})[decision.key] = decision
     return {name: tuple(of.values()) for name, of in decisions.items()}

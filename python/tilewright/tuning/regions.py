@@ -56,13 +56,16 @@ def tune_regions(
     planned: Planned,
     regions: Iterable[Region],
     *,
+    key: str,
+    form_proofs: Sequence[RegionProof],
     is_legal: Callable[[Plan], bool],
     say: Callable[[int, int, str], Say],
 ) -> tuple[Plan, tuple[TunedRegion, ...]]:
     """Measures all regions, and stores and returns the plan that has the winners' kernels.
 
-    `is_legal` says if a plan can be carried out for the program. `say(number, count, name)` returns the function that
-    is told of the progress on one region.
+    `key` is that of the program's decision, and `form_proofs` are the measurements of forms of the plan. `is_legal`
+    says if a plan can be carried out for the program. `say(number, count, name)` returns the function that is told of
+    the progress on one region.
     """
     assert planned.plan is not None
     groups: dict[tuple[str, str], list[Region]] = {}
@@ -89,10 +92,10 @@ def tune_regions(
     plan, taken = _replace(planned.plan, measured, is_legal)
     session.database.keep_program(
         ProgramDecision(
-            key=session.setting.key(planned.form, against=PROGRAM),
+            key=key,
             target=session.setting.target.name,
             plan=plan,
-            proofs=_proofs(measured, taken),
+            proofs=(*_proofs(measured, taken), *form_proofs),
             measured_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
     )

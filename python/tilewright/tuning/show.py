@@ -46,10 +46,19 @@ class _Lines:
 
 
 def print_tuning(model: str, tuning: Tuning) -> None:
-    """Prints a row for every distinct region in which another plan won, one for every distinct subprogram, and the
-    sum."""
+    """Prints a row for every form whose opposite won, for every distinct region in which another plan won, and for
+    every distinct subprogram, and the sum."""
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(f"{model}, {spell_threads(tuning.threads)}")
+    forms = [form for form in tuning.forms if form.is_changed]
+    if tuning.forms:
+        console.print(f"forms: the opposite choice won for {len(forms)} of {len(tuning.forms)}")
+    if forms:
+        table = _table("form")
+        for form in forms:
+            outcome = f"{form.decision.region_ops} ops"
+            _add(table, form.decision, form.count, is_new=form.is_new, outcome=outcome)
+        console.print(table)
     changed = [region for region in tuning.regions if region.taken]
     console.print(f"regions: other kernels won in {len(changed)} of {len(tuning.regions)}")
     if changed:

@@ -115,15 +115,16 @@ class Region:
 def list_subprograms(
     text: str, setting: Setting, *, worker: Worker, folder: Path, plan: Plan | None = None
 ) -> tuple[Planned, Setting]:
-    """Plans a module at IREE's preprocessing phase, unless a plan is given, and splits the plan into subprograms.
+    """Plans a module at IREE's preprocessing phase and splits the plan into subprograms. A given plan replaces the
+    planner's, or its choices of forms if it states nothing else.
 
     The returned setting includes whether weights are streamed. Raises `PassError` if the given plan is illegal.
     """
     options: dict[str, str | int] = {}
-    if plan is not None:
+    if plan is not None and (plan.kernels or plan.left):
         plan.save(folder / "whole-plan.json")
         options["plan-in"] = str(folder / "whole-plan.json")
-    data = _print("tile-print-subprograms", options, text, setting, worker=worker, folder=folder)
+    data = _print("tile-print-subprograms", options, text, setting, worker=worker, folder=folder, forms=plan)
     planned = Planned(
         plan=Plan.from_json(data["plan"]) if data["plan"] is not None else None,
         report=Report.from_json(data["report"]),
@@ -134,10 +135,13 @@ def list_subprograms(
 
 
 def list_regions(
-    text: str, setting: Setting, *, count: int, worker: Worker, folder: Path
+    text: str, setting: Setting, *, count: int, forms: Plan, worker: Worker, folder: Path
 ) -> tuple[Region, ...]:
-    """Returns the regions of a module for which plans differ, each with at most `count` plans, at least two."""
-    data = _print("tile-print-regions", {"count": count}, text, setting, worker=worker, folder=folder)
+    """Returns the regions of a module for which plans differ, each with at most `count` plans, at least two. The module
+    has the forms that a plan states."""
+    data = _print(
+        "tile-print-regions", {"count": count}, text, setting, worker=worker, folder=folder, forms=forms
+    )
     return tuple(
         Region(
             ops=tuple(region["ops"]),
@@ -149,13 +153,25 @@ def list_regions(
 
 
 def _print(
-    name: str, options: dict[str, str | int], text: str, setting: Setting, *, worker: Worker, folder: Path
+    name: str,
+    options: dict[str, str | int],
+    text: str,
+    setting: Setting,
+    *,
+    worker: Worker,
+    folder: Path,
+    forms: Plan | None,
 ) -> Any:
-    """Returns what a pass prints about a module at IREE's preprocessing phase, after its normalization."""
+    """Returns what a pass prints about a module at IREE's preprocessing phase, after its normalization with the forms
+    that a plan states."""
     output = folder / "printed.json"
     common = {"target": str(write_target(setting.target, folder)), "numerics": setting.numerics}
+    requested: dict[str, str] = {}
+    if forms is not None:
+        forms.forms_only().save(folder / "forms.json")
+        requested["plan-in"] = str(folder / "forms.json")
     passes = pipeline(
-        pass_text(f"tilewright-{setting.target.backend}-normalize", common),
+        pass_text(f"tilewright-{setting.target.backend}-normalize", {**common, **requested}),
         pass_text(name, {**common, **options, "output": str(output)}),
     )
     run_passes(worker, text, passes, from_iree=True)

@@ -1,11 +1,12 @@
 """Times plans of a program on this machine and writes the best to the database.
 
-There are two rounds of contests (`contest`). The first is about regions: parts of the program for which the plans of
-the search have different kernels (`regions`). The second is about every distinct subprogram of the plan that won: its
-tiles, its scopes, and whether it is one kernel. Candidates are compiled in parallel and then timed one after another,
-while nothing else of ours runs. First, each is timed alone for a few bursts, and the result is stored at once. Then the
-fastest few and the unmeasured plan take turns, and the winner is a plan that is significantly faster than the
-unmeasured one. So a decision is never worse than none, and neither fusing nor not fusing is assumed to be better.
+There are three rounds of contests. The first is about forms: each choice against its opposite (`forms`). The second is
+about regions: parts of the program for which the plans of the search have different kernels (`regions`). The third is
+about every distinct subprogram of the plan that won (`contest`): its tiles, its scopes, and whether it is one kernel.
+Candidates of the latter two are compiled in parallel and then timed one after another, while nothing else of ours runs.
+First, each is timed alone for a few bursts, and the result is stored at once. Then the fastest few and the unmeasured
+plan take turns, and the winner is a plan that is significantly faster than the unmeasured one. So a decision is never
+worse than none, and neither fusing nor not fusing is assumed to be better.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tilewright.errors import CompileTimeoutError, PassError, ProgramError, TuningError, temporary_files
@@ -35,7 +37,8 @@ from tilewright.system.tuning_path import default_path
 from tilewright.system.workfolder import WorkFolder
 from tilewright.tuning.contest import Compilers, Contest, Say, Session, by_hash, this_machine
 from tilewright.tuning.database import Decision, open_for_tuning
-from tilewright.tuning.regions import TunedRegion, tune_regions
+from tilewright.tuning.forms import TunedForm, proofs_of, tune_forms
+from tilewright.tuning.regions import PROGRAM, TunedRegion, tune_regions
 from tilewright.tuning.subprograms import (
     Planned,
     Region,
@@ -56,7 +59,7 @@ class Step:
     """Progress of a tuning."""
 
     subprogram: int
-    """Number of the subprogram or region, from 1."""
+    """Number of the form, region or subprogram, from 1."""
     subprograms: int
     """Number of all that are measured in this round."""
     name: str
@@ -83,6 +86,8 @@ class Tuned:
 class Tuning:
     """Results for a program's subprograms."""
 
+    forms: tuple[TunedForm, ...]
+    """Choices of forms that were measured against their opposites."""
     regions: tuple[TunedRegion, ...]
     """Regions in which the kernels of several plans were measured. Some are parts of others."""
     subprograms: tuple[Tuned, ...]
@@ -99,7 +104,8 @@ class Tuning:
     @property
     def unmeasured_seconds(self) -> float:
         """Seconds of all kernels without tuning."""
-        saved = sum(r.taken * r.decision.seconds * (1 / r.decision.ratio - 1) for r in self.regions)
+        saved = sum(form.decision.seconds * (1 / form.decision.ratio - 1) for form in self.forms)
+        saved += sum(r.taken * r.decision.seconds * (1 / r.decision.ratio - 1) for r in self.regions)
         return saved + sum(t.count * t.decision.seconds / t.decision.ratio for t in self.subprograms)
 
 
@@ -158,19 +164,30 @@ def tune(
             compilers=Compilers(folder, jobs=jobs or available_cores(), timeout=timeout, stack=stack),
         )
         tell = progress or (lambda step: None)
+        forms: tuple[TunedForm, ...] = ()
         regions: tuple[TunedRegion, ...] = ()
         planned = program.planned
         if planned.plan is not None:
-            found = program.regions(count=min(candidates, _PLANS_OF_A_REGION), folder=folder, timeout=timeout)
+            replan = partial(program.with_plan, folder=folder, timeout=timeout)
+            say = partial(_say, tell)
+            if candidates > 1:
+                planned, forms = tune_forms(session, planned, with_forms=replan, say=say)
+            assert planned.plan is not None
+            found = program.regions(
+                planned.plan, count=min(candidates, _PLANS_OF_A_REGION), folder=folder, timeout=timeout
+            )
             plan, regions = tune_regions(
                 session,
                 planned,
                 found,
-                is_legal=lambda plan: program.with_plan(plan, folder=folder, timeout=timeout) is not None,
-                say=lambda number, count, name: _say(tell, number, count, name),
+                key=program.setting.key(program.planned.form, against=PROGRAM),
+                form_proofs=proofs_of(forms, planned),
+                is_legal=lambda plan: replan(plan) is not None,
+                say=say,
             )
-            planned = program.with_plan(plan, folder=folder, timeout=timeout) or planned
+            planned = replan(plan) or planned
         return Tuning(
+            forms=forms,
             regions=regions,
             subprograms=_tune_subprograms(session, planned, candidates, tell),
             database=kept.path,
@@ -187,15 +204,19 @@ class Program:
     planned: Planned
     setting: Setting
 
-    def regions(self, *, count: int, folder: Path, timeout: float | None) -> tuple[Region, ...]:
-        """Returns the regions for which plans differ, each with at most `count` plans; none for a single plan."""
+    def regions(self, plan: Plan, *, count: int, folder: Path, timeout: float | None) -> tuple[Region, ...]:
+        """Returns the regions for which plans differ, each with at most `count` plans; none for a single plan. The
+        program has the forms of the given plan."""
         if count < 2:
             return ()
         with Worker(folder, deadline=Deadline(timeout)) as worker:
-            return list_regions(self.text, self.setting, count=count, worker=worker, folder=folder)
+            return list_regions(
+                self.text, self.setting, count=count, forms=plan, worker=worker, folder=folder
+            )
 
     def with_plan(self, plan: Plan, *, folder: Path, timeout: float | None) -> Planned | None:
-        """Returns the program with another plan; None if that is illegal."""
+        """Returns the program with another plan, or with the forms of a plan that states nothing else; None if that is
+        illegal."""
         with Worker(folder, deadline=Deadline(timeout)) as worker:
             try:
                 return list_subprograms(self.text, self.setting, worker=worker, folder=folder, plan=plan)[0]
@@ -277,7 +298,7 @@ def _check_gpu(target: Target) -> str:
 
 
 def _say(progress: Progress, number: int, count: int, name: str) -> Say:
-    """Returns the function that is told of the progress on one subprogram or region."""
+    """Returns the function that is told of the progress on one form, region or subprogram."""
 
     def say(doing: str, done: int, of: int) -> None:
         progress(Step(subprogram=number, subprograms=count, name=name, doing=doing, done=done, of=of))
