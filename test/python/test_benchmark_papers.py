@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tilewright.api.policies import PolicyPlan
 
@@ -47,17 +50,18 @@ def _cells(text: str, title: str, row: str) -> list[str]:
 
 def test_our_figures_stand_beside_the_papers() -> None:
     plans = {plan.policy: plan for plan in _plans()}
-    bert = Planned(plans=plans, without_barriers=_plan("souffle", 2e-3, 8))
+    steps = {name: _plan(name, seconds, 8) for name, seconds in (("souffle-v1", 4e-3), ("souffle-v2", 2e-3))}
+    bert = Planned(plans=plans, steps=steps)
     text = tables(Evidence(target="cuda:a100", models={"bert": bert}, sweep={128: plans}))
     stitched = _cells(text, "FusionStitching, figure 7", "bert")
     assert stitched[1:] == ["2.00", "4.00", "20, 10, 3", "365, 277, 77", "30%", "25%"]
     assert _cells(text, "Welder, figure 13", "kernels")[1:] == ["-50%", "-67%", "-75%", "-60%"]
     assert _cells(text, "Welder, figure 14", "128")[1:] == ["2.00", "20, 5"]
-    steps = _cells(text, "Souffle, tables 3 and 4", "bert")
-    assert (
-        steps[1:3] == ["8.000, 2.000, 1.000", "1.00, 4.00, 8.00"]
-        and steps[3] == "3.1, 2.12, 1.53, 1.41, 1.22"
-    )
+    whole = _cells(text, "Souffle, table 3", "bert")
+    assert whole[1:3] == ["4.000, 1.000, 1.000", "4.00"] and whole[4] == "2.09"
+    ablation = _cells(text, "Souffle, table 4", "bert")
+    assert ablation[1:3] == ["8.000, 4.000, 2.000, -, 1.000", "1.00, 2.00, 4.00, -, 8.00"]
+    assert ablation[3] == "3.1, 2.12, 1.53, 1.41, 1.22"
     assert _cells(text, "Souffle, table 5", "bert")[3:] == ["216, 24", "226.8"]
     assert _cells(text, "PowerFusion", "bert")[1:5] == ["10 + 10", "8 + 2", "-50%", "2.00"]
 
@@ -77,7 +81,39 @@ def test_what_is_not_known_is_left_out() -> None:
 
 
 def test_summary_counts_where_the_search_finds_more_than_policies() -> None:
-    better = Row(workload="better", dtype="f32", plans=(_plan("greedy", 2e-3, 3), _plan("unified", 1e-3, 3)))
-    equal = Row(workload="equal", dtype="f32", plans=(_plan("greedy", 1e-3, 3), _plan("unified", 1e-3, 3)))
+    better = Row(
+        target="cpu",
+        workload="better",
+        dtype="f32",
+        plans=(_plan("greedy", 2e-3, 3), _plan("unified", 1e-3, 3)),
+    )
+    equal = Row(
+        target="cpu",
+        workload="equal",
+        dtype="f32",
+        plans=(_plan("greedy", 1e-3, 3), _plan("unified", 1e-3, 3)),
+    )
     text = to_markdown([better, equal])
     assert "strictly below its best seed for 1 of 2 workloads; equal to it for equal" in text
+
+
+# One command prints the tables of all targets, with traffic of the simulated device for a GPU, and its file has them.
+def test_targets_have_tables_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policies.json"
+    asked = [
+        "--workloads",
+        "softmax-77x77x5",
+        "--suite",
+        "stitch",
+        "--target",
+        "cpu,cuda:h200",
+        "--plan-seconds",
+        "0",
+    ]
+    assert policies.main([*asked, "--simulate", "--run", "unfused", "--json", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "## cpu" in printed and "## cuda:h200" in printed
+    cpu, gpu = json.loads(file.read_text())["rows"]
+    assert cpu["simulated"] == {} and gpu["simulated"]["unfused"] >= 2 * 77 * 77 * 5 * 4
+    assert policies.main(["--from", str(file)]) == 0
+    assert capsys.readouterr().out == printed

@@ -98,8 +98,13 @@ def test_the_benchmark_reports_ratios() -> None:
         plan("unified", 2e-6, 1),
     )
     rounds = {"greedy": [4e-6, 5e-6, 4e-6], "unified": [3e-6, 4e-6, 3e-6]}
-    text = to_markdown([Row(workload="one", dtype="f32", plans=plans, rounds=rounds)])
-    assert "| 4 us, 3, measured 4 us |" in text
+    row = Row(
+        target="cpu", workload="one", dtype="f32", plans=plans, rounds=rounds, simulated={"xla": 2_000_000}
+    )
+    text = to_markdown([row])
+    assert "| one | 4 us, 3 | 9 us, 8 |" in text
+    assert "| one | greedy | 4 | 4 | 3 | 0.00 |  | 1.50 |" in text
+    assert "| one | xla | 8 |  | 5 | 0.00 | 2.00 | 1.50 |" in text
     assert "- predicted, unified / greedy: 0.500 over 1 workloads" in text
     assert "- measured, unified / greedy: 0.750 over 1 workloads; slower beyond the interval: none" in text
     assert "- predicted against measured: off by 17% in the median of 2" in text

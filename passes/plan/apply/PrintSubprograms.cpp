@@ -12,7 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
-#include <chrono>
+#include "llvm/Support/Timer.h"
 
 using namespace mlir;
 
@@ -209,18 +209,22 @@ private:
     entry["largest_kernel"] = most;
   }
 
+  using Explore = OrDeclined<PlanDraft> (*)(const FusionProblem &problem);
+
+  static double processorSeconds() { return llvm::TimeRecord::getCurrentTime().getProcessTime(); }
+
   /// Plans by a policy without what others have found out, and returns its predictions.
-  static llvm::json::Object planBy(StringRef policy, const TensorGraph &graph, const Planning &planning) {
+  static llvm::json::Object planBy(StringRef policy, Explore explore, const TensorGraph &graph,
+                                   const Planning &planning) {
     PlanOptions options = planning.options;
     options.policy = policy.str();
     GroupMemo memo;
     FusionProblem problem(graph, planning.target, options, {}, memo);
-    auto started = std::chrono::steady_clock::now();
+    double started = processorSeconds();
     OrDeclined<PlanDraft> plan = explore(problem);
     if (plan)
       writePlan(problem, *plan);
-    std::chrono::duration<double> planned = std::chrono::steady_clock::now() - started;
-    llvm::json::Object entry{{"policy", policy}, {"planning_seconds", planned.count()}};
+    llvm::json::Object entry{{"policy", policy}, {"planning_seconds", processorSeconds() - started}};
     if (!plan) {
       entry["declined"] = plan.why().reason;
       return entry;
@@ -244,7 +248,10 @@ private:
       TensorGraph graph = TensorGraph::build(*body);
       for (const Explorer &explorer : explorers())
         if (only.empty() || llvm::is_contained(only, explorer.policy.str()))
-          policies.push_back(planBy(explorer.policy, graph, planning));
+          policies.push_back(planBy(explorer.policy, explore, graph, planning));
+      for (const GroupingPolicy &step : souffleAblation())
+        if (llvm::is_contained(only, step.name.str()))
+          policies.push_back(planBy(step.name, exploreByGroupingPolicy, graph, planning));
     }
     return llvm::json::Value(std::move(policies));
   }

@@ -101,12 +101,20 @@ static ArrayRef<PlanStep> remoteSteps() {
   return steps;
 }
 
+static ArrayRef<PlanStep> barrierSteps() {
+  static constexpr PlanStep steps[] = {
+      {"trimViews", trimViews},       {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
+      {"orderKernels", orderKernels}, {"fillSubprograms", fillSubprograms}, {"dropLoneKernels", dropLoneKernels}};
+  return steps;
+}
+
 static ArrayRef<PlanStep> subprogramSteps() {
   static constexpr PlanStep steps[] = {{"trimViews", trimViews},
                                        {"dropSlowGroups", dropSlowGroups},
                                        {"makeKernels", makeKernels},
                                        {"orderKernels", orderKernels},
                                        {"fillSubprograms", fillSubprograms},
+                                       {"reuseTiles", reuseTiles},
                                        {"dropLoneKernels", dropLoneKernels}};
   return steps;
 }
@@ -121,9 +129,16 @@ ArrayRef<GroupingPolicy> tilewright::groupingPolicies() {
   return policies;
 }
 
+ArrayRef<GroupingPolicy> tilewright::souffleAblation() {
+  static constexpr GroupingPolicy steps[] = {{"souffle-v1", groupHorizontally, plainSteps},
+                                             {"souffle-v2", groupBySouffle, plainSteps},
+                                             {"souffle-v3", groupBySouffle, barrierSteps}};
+  return steps;
+}
+
 OrDeclined<PlanDraft> tilewright::exploreByGroupingPolicy(const FusionProblem &problem) {
-  const GroupingPolicy *policy =
-      llvm::find_if(groupingPolicies(), [&](const GroupingPolicy &own) { return own.name == problem.options.policy; });
+  auto all = llvm::concat<const GroupingPolicy>(groupingPolicies(), souffleAblation());
+  auto policy = llvm::find_if(all, [&](const GroupingPolicy &own) { return own.name == problem.options.policy; });
   GroupSearch search(problem);
   return planOf(search, policy->group(search.space), policy->steps()).plan;
 }

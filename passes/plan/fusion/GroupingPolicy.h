@@ -45,6 +45,9 @@ struct GroupingPolicy {
 
 /// Returns the policies of the papers.
 llvm::ArrayRef<GroupingPolicy> groupingPolicies();
+/// Returns the policy `souffle` with the first of its optimisations only, as its table 4 adds them: the horizontal
+/// transformation (V1), the vertical one (V2), and barriers of the grid (V3). With the reuse of tiles it is `souffle`.
+llvm::ArrayRef<GroupingPolicy> souffleAblation();
 
 /// Returns the plan that the steps make of a grouping.
 ScoredPlan finish(GroupSearch &search, const Grouping &grouping, llvm::ArrayRef<PlanStep> steps,
@@ -64,6 +67,8 @@ std::vector<Grouping> groupByFusionStitching(SearchSpace &space);
 std::vector<Grouping> groupByWelder(SearchSpace &space);
 std::vector<Grouping> groupByPowerFusion(SearchSpace &space);
 std::vector<Grouping> groupBySouffle(SearchSpace &space);
+/// Merges memory-intensive expressions that read a tensor in common, and no others (Souffle 6.1).
+std::vector<Grouping> groupHorizontally(SearchSpace &space);
 std::vector<Grouping> groupByChimera(SearchSpace &space);
 
 /// Packs kernels that do not depend on each other by PatternReduction under a virtual producer of all of them
@@ -71,6 +76,8 @@ std::vector<Grouping> groupByChimera(SearchSpace &space);
 PlanDraft packRemotely(const FusionProblem &problem, PlanDraft plan);
 /// Joins kernels in launch order by barriers of the grid for as long as all blocks can be resident (Souffle 5.4).
 PlanDraft fillSubprograms(const FusionProblem &problem, PlanDraft plan);
+/// Keeps tiles on the chip that a later group of their kernel reads, where that takes less time (Souffle 6.5).
+PlanDraft reuseTiles(const FusionProblem &problem, PlanDraft plan);
 
 } // namespace tilewright
 

@@ -2,10 +2,11 @@
 // first, every compute-intensive expression starts a group; a memory-intensive one takes over the schedule of a producer,
 // which is the vertical transformation, and independent ones that read a tensor in common become one, which is the
 // horizontal transformation. Kernels then take in one group after another, with barriers of the grid between them, until
-// the blocks of the largest compute-intensive group could not all be resident (5.4). The rules look at no prediction of
-// time.
+// the blocks of the largest compute-intensive group could not all be resident (5.4). Last, blocks keep tiles that a later
+// group of their kernel reads again (6.5), which is the only choice by predicted time.
 #include "passes/plan/fusion/GroupingPolicy.h"
 #include "passes/plan/grid/PlannedKernel.h"
+#include "passes/plan/grid/ResidentAtGrid.h"
 #include "passes/target/Occupancy.h"
 
 using namespace mlir;
@@ -43,20 +44,23 @@ static SmallVector<unsigned> breadthFirst(const SearchSpace &space) {
 namespace {
 class Transformer {
 public:
-  explicit Transformer(SearchSpace &space) : space(space), grouping(space) {}
+  explicit Transformer(SearchSpace &space) : space(space), order(breadthFirst(space)), grouping(space) {}
 
-  Grouping run() {
-    SmallVector<unsigned> order = breadthFirst(space);
+  void transformVertically() {
     for (unsigned expr : order)
       if (!isComputeIntensive(at(expr)))
         takeSchedule(expr);
+  }
+
+  void transformHorizontally() {
     for (unsigned expr : order)
       for (unsigned sibling : space.siblingsOf(expr))
         if (!isComputeIntensive(at(expr)) && !isComputeIntensive(at(sibling)) &&
             grouping.nameOf(expr) != grouping.nameOf(sibling))
           tryMerge(grouping.nameOf(expr), grouping.nameOf(sibling));
-    return std::move(grouping);
   }
+
+  Grouping take() { return std::move(grouping); }
 
 private:
   const TensorExpr &at(unsigned expr) const { return space.graph.exprs()[expr]; }
@@ -82,22 +86,31 @@ private:
   }
 
   SearchSpace &space;
+  const SmallVector<unsigned> order;
   Grouping grouping;
 };
 
-/// Fills subprograms with kernels, breadth first, as long as all blocks can be resident.
+/// Fills subprograms with kernels, breadth first, as long as all blocks can be resident, and reuses tiles in them.
 class SubprogramFiller : PlannerStep {
 public:
   SubprogramFiller(const FusionProblem &problem, PlanDraft &plan)
       : PlannerStep(problem, plan),
         context{groups, graph, target, decisions, problem.options.gridSync && target.hasGridBarriers()} {}
 
-  void run() {
+  void fill() {
     if (!context.allowed)
       return;
     for (size_t kernel = 0; kernel + 1 < decisions.kernels.size();)
       if (!takeNext(kernel))
         ++kernel;
+  }
+
+  void reuseTiles() {
+    if (!context.allowed)
+      return;
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      if (std::optional<PlannedKernel> reusing = keepTiles(context, decisions.kernels[kernel]))
+        carryOut(*reusing, kernel, decisions);
   }
 
 private:
@@ -140,9 +153,25 @@ private:
 };
 } // namespace
 
-std::vector<Grouping> tilewright::groupBySouffle(SearchSpace &space) { return {Transformer(space).run()}; }
+std::vector<Grouping> tilewright::groupBySouffle(SearchSpace &space) {
+  Transformer transformer(space);
+  transformer.transformVertically();
+  transformer.transformHorizontally();
+  return {transformer.take()};
+}
+
+std::vector<Grouping> tilewright::groupHorizontally(SearchSpace &space) {
+  Transformer transformer(space);
+  transformer.transformHorizontally();
+  return {transformer.take()};
+}
 
 PlanDraft tilewright::fillSubprograms(const FusionProblem &problem, PlanDraft plan) {
-  SubprogramFiller(problem, plan).run();
+  SubprogramFiller(problem, plan).fill();
+  return plan;
+}
+
+PlanDraft tilewright::reuseTiles(const FusionProblem &problem, PlanDraft plan) {
+  SubprogramFiller(problem, plan).reuseTiles();
   return plan;
 }

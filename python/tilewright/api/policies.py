@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.api.printing import print_planning
 from tilewright.frontends import Model
-from tilewright.records.options import CompileOptions, Policy
+from tilewright.records.options import CompileOptions
 from tilewright.records.targets import TargetChoice
 
 
@@ -18,7 +18,7 @@ class PolicyPlan:
 
     policy: str
     planning_seconds: float
-    """Wall time of the planning, which shared nothing with other policies."""
+    """Processor time of the planning, which shared nothing with other policies."""
     seconds: float | None = None
     """Predicted seconds of all kernels, and of what the plan leaves to IREE although Tilewright may compute it, priced
     like kernels of Tilewright; None if there is no plan."""
@@ -47,12 +47,14 @@ def compare_policies(
     target: TargetChoice = "cpu",
     options: CompileOptions | None = None,
     *,
-    only: Sequence[Policy] = (),
+    only: Sequence[str] = (),
 ) -> tuple[PolicyPlan, ...]:
     """Plans a model with every policy, or with some, and compiles nothing. There are no plans if Tilewright has nothing
     to compute.
 
-    The options say for how many threads, with which numerics and how long `unified` may search.
+    The options say for how many threads, with which numerics and how long `unified` may search. `only` names policies,
+    or steps of Souffle's ablation, which are no policies: "souffle-v1" transforms horizontally, "souffle-v2" vertically
+    as well, and "souffle-v3" has barriers of the grid, too.
     """
     printed = print_planning(
         "tile-print-policies", {"only": list(only)}, model, target, options or CompileOptions()

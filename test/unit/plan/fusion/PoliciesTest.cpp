@@ -231,6 +231,25 @@ func.func @workflow(%i0: tensor<64x64xf32>, %w0: tensor<64x64xf32>, %w2: tensor<
   EXPECT_EQ(planBy("greedy", graph).kernels.size(), 1u);
 }
 
+// Section 6.5: a tile that is read again behind a barrier stays on the chip.
+TEST_F(PoliciesTest, souffle_reads_what_two_phases_share_once) {
+  target = llvm::cantFail(lookupTarget("cuda:h200"));
+  TensorGraph graph = parse(R"(
+func.func @center(%x: tensor<512x4096xf32>) -> tensor<512x4096xf32> {
+  %e = tensor.empty() : tensor<512x4096xf32>
+  %r = arith.constant dense<0.0> : tensor<4096xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %c = linalg.reduce { arith.addf } ins(%x : tensor<512x4096xf32>) outs(%r : tensor<4096xf32>) dimensions = [0]
+  %s = linalg.reduce { arith.addf } ins(%c : tensor<4096xf32>) outs(%z : tensor<f32>) dimensions = [0]
+  %b = linalg.broadcast ins(%s : tensor<f32>) outs(%e : tensor<512x4096xf32>) dimensions = [0, 1]
+  %y = linalg.sub ins(%x, %b : tensor<512x4096xf32>, tensor<512x4096xf32>) outs(%e : tensor<512x4096xf32>) -> tensor<512x4096xf32>
+  return %y : tensor<512x4096xf32>
+})");
+  Plan plan = planBy("souffle", graph);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.kernels[0].residentTiles.size(), 1u);
+}
+
 // Chains are of compute-intensive operators only.
 TEST_F(PoliciesTest, chimera_fuses_nothing_without_a_chain) {
   TensorGraph graph = parse(softmaxSource);
