@@ -3,7 +3,6 @@
 #include "passes/codegen/common/NestStructure.h"
 
 #include "passes/graph/Eligibility.h"
-#include "passes/support/OverlapsAlong.h"
 #include "passes/target/LaneBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

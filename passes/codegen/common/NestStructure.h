@@ -4,6 +4,7 @@
 #define TILEWRIGHT_CODEGEN_COMMON_NESTSTRUCTURE_H
 
 #include "passes/codegen/common/NestEmitter.h"
+#include "passes/support/OverlapsAlong.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 namespace tilewright {
@@ -18,10 +19,6 @@ struct Extremum {
 
 /// Returns the lanes of the smallest vector that has `points` elements: whole registers, or a power of two below one.
 int64_t lanesFor(int64_t points, int64_t registerBytes);
-
-/// Most points of a reduced dim that are emitted one after another instead of as a loop. Rows of windows are of 3 to 7
-/// points: what depends on a point and not on the row, such as the lanes within an image, is then computed once.
-inline constexpr int64_t kMostUnrolled = 8;
 
 struct NestStructure {
   /// If `threads` is null, one thread runs the nest. `lanes` is given for a nest that shares the loops of another one,

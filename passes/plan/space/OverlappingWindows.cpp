@@ -7,7 +7,8 @@ using namespace tilewright;
 
 int64_t tilewright::windowDim(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  if (expr.kind == ExprKind::contraction)
+  auto isUnrolled = [&](int64_t dim) { return expr.domain[dim] <= kMostUnrolled; };
+  if (expr.kind == ExprKind::contraction || !llvm::all_of(expr.reductions, isUnrolled))
     return -1;
   auto overlaps = [&](unsigned dim) {
     return llvm::any_of(root.accesses, [&](const RootAccess &access) {

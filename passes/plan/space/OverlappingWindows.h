@@ -7,7 +7,8 @@
 
 namespace tilewright {
 
-/// Returns the last dim of the space, besides that of the lanes, along which windows of a root overlap; else -1.
+/// Returns the last dim of the space, besides that of the lanes, along which windows of a root overlap that may be
+/// reduced several at once; else -1.
 int64_t windowDim(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root);
 
 /// Returns true if a tile has several of these windows, and every tile the same number.

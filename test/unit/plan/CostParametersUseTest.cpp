@@ -77,11 +77,12 @@ protected:
   }
 
   /// A depthwise convolution with channels innermost.
-  static std::string depthwise(int64_t points, int64_t channels) {
+  static std::string depthwise(int64_t points, int64_t channels, int64_t window = 3) {
     auto image = [&](int64_t side) {
       return "tensor<1x" + std::to_string(side) + "x" + std::to_string(side) + "x" + std::to_string(channels) + "xf32>";
     };
-    std::string x = image(points + 2), y = image(points), k = "tensor<3x3x" + std::to_string(channels) + "xf32>";
+    std::string x = image(points + window - 1), y = image(points), of = std::to_string(window) + "x",
+                k = "tensor<" + of + of + std::to_string(channels) + "xf32>";
     return "func.func @f(%x: " + x + ", %k: " + k + ") -> " + y + " {\n  %zero = arith.constant dense<0.0> : " + y +
            "\n  %y = linalg.depthwise_conv_2d_nhwc_hwc {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : "
            "tensor<2xi64>} ins(%x, %k : " +
@@ -224,6 +225,15 @@ TEST_F(CostParametersUseTest, short_blocks_of_k_are_not_worth_their_accumulators
   EXPECT_NE(cut.find("\"microKernel\":\"fma-6x4x"), std::string::npos) << "K is not cut into blocks";
   target.costs.cpu.shortestKBlock = 512;
   EXPECT_EQ(planned(source).find("\"microKernel\":\"fma-6x4x"), std::string::npos);
+}
+
+// Code generation reduces several windows at once only if it unrolls their loops.
+TEST_F(CostParametersUseTest, long_windows_are_not_joined) {
+  std::string shorter = depthwise(56, 64, 7), longer = depthwise(56, 64, 9);
+  std::string usualShorter = planned(shorter), usualLonger = planned(longer);
+  target.costs.cpu.joinedWindows = 4;
+  EXPECT_NE(planned(shorter), usualShorter);
+  EXPECT_EQ(planned(longer), usualLonger);
 }
 
 TEST_F(CostParametersUseTest, those_of_gpus_change_plans) {
