@@ -68,7 +68,7 @@ def test_our_figures_stand_beside_the_papers() -> None:
 
 # Tables of results are printed again from their file.
 def test_results_are_printed_from_their_file(capsys: pytest.CaptureFixture[str]) -> None:
-    path = ROOT / "benchmarks" / "results" / "2026-11-27-policies-f32-predicted-a100.json"
+    path = ROOT / "benchmarks" / "results" / "2026-11-28-policies-f32-predicted-h200.json"
     assert policies.main(["--from", str(path)]) == 0
     text = capsys.readouterr().out
     assert "| bert-small |" in text and "### Souffle, table 5" in text
