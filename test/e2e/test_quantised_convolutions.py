@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tilewright
 from one_graph import random_bytes
 from onnx import TensorProto, helper
 from quantised_cases import ULP, check_ours, model_of
+from tilewright.reference.oracle import run_double_onnx, widen
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
 
@@ -73,6 +76,35 @@ def test_convolutions_of_integers(weight_zero: np.generic) -> None:
     model = model_of([node], {"x": x}, constants, (TensorProto.INT32, exact.shape))
     program = tilewright.compile(model, threads=1, tuning=False)
     check_ours(program)
+    np.testing.assert_array_equal(program(x)[0], exact)
+
+
+@pytest.mark.parametrize(
+    "pads", [{"pads": [0, 1, 2, 0]}, {"auto_pad": "SAME_LOWER", "strides": [2, 2]}], ids=str
+)
+@pytest.mark.parametrize("op", ["ConvInteger", "QLinearConv"])
+def test_pads_may_differ_between_sides(op: str, pads: dict[str, Any]) -> None:
+    """The image is padded with its zero point first; IREE refuses one of the ops, and crashes at the other."""
+    rng = np.random.default_rng(12)
+    x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.int8, 6, 4, 2, 3)
+    operands: dict[str, Any] = {"w": w, "zx": np.uint8(117), "zw": np.int8(0)}
+    names = ["x", "w", "zx", "zw"]
+    if op == "QLinearConv":
+        operands |= {name: np.float32(0.25) for name in ("sx", "sw")} | {
+            "sy": np.float32(64),
+            "zy": np.uint8(90),
+        }
+        names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    shape = (1, 6, 10, 10) if "pads" in pads else (1, 6, 5, 6)
+    model = model_of(
+        [helper.make_node(op, names, ["y"], **pads)],
+        {"x": x},
+        operands,
+        (TensorProto.INT32 if op == "ConvInteger" else TensorProto.UINT8, shape),
+    )
+    program = tilewright.compile(model, threads=1, tuning=False)
+    check_ours(program)
+    (exact,) = run_double_onnx(widen(model), [x])
     np.testing.assert_array_equal(program(x)[0], exact)
 
 

@@ -1,4 +1,4 @@
-"""The geometry of pooling: padding and the number of windows."""
+"""The geometry of windows: padding, and how many there are."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Windows:
     """Number of windows."""
 
 
-def windows_of(operation: Operation, *, may_ceil: bool = True) -> Windows:
-    """Returns the windows of a pooling op, whose image must have known lengths; batch and channels need not.
+def windows_of(operation: Operation, *, may_ceil: bool = True, kernel: list[int] | None = None) -> Windows:
+    """Returns the windows of a pooling op, or of a convolution with this `kernel`.
 
-    `may_ceil` is False for the windows that there are without `ceil_mode`.
+    The image must have known lengths; batch and channels need not. `may_ceil` is False for the windows that there are
+    without `ceil_mode`.
     """
     image = operation.shape(0)[2:]
     if -1 in image:
@@ -35,7 +36,7 @@ def windows_of(operation: Operation, *, may_ceil: bool = True) -> Windows:
             "fix the model's open dims with dims=, or declare them in the graph's value_info",
         )
     dims = len(image)
-    kernel = operation.attribute("kernel_shape")
+    kernel = kernel or operation.attribute("kernel_shape")
     strides = operation.attribute("strides") or [1] * dims
     dilations = operation.attribute("dilations") or [1] * dims
     pads = operation.attribute("pads") or [0] * 2 * dims

@@ -11,6 +11,7 @@ import math
 from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.uneven_pads import pad_first
 
 _LARGEST_PRODUCT = 255 * 255
 _RANK_OF_IMAGES = 4
@@ -18,7 +19,7 @@ _RANK_OF_IMAGES = 4
 
 def _convolve_differences(operation: Operation) -> bool:
     if not operation.varies(3) and operation.rank(0) == _RANK_OF_IMAGES:
-        return False
+        return pad_first(operation, weights=1, zero=2)
     terms = math.prod(operation.static_shape(1)[1:])
     wide = TensorProto.FLOAT if terms * _LARGEST_PRODUCT < 1 << 24 else TensorProto.DOUBLE
     operands = []
@@ -40,6 +41,6 @@ RULES = (
         "ConvInteger",
         _convolve_differences,
         "IREE's importer does not support it",
-        forms="a zero point for each channel, and sequences and volumes",
+        forms="a zero point for each channel, sequences and volumes, and pads that differ between sides",
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.uneven_pads import pad_first
 
 _RANK_OF_IMAGES = 4
 
@@ -12,7 +13,7 @@ _RANK_OF_IMAGES = 4
 def _convolve_dequantised(operation: Operation) -> bool:
     """Makes a convolution of the dequantised operands; the scale of a bias is the product of their scales."""
     if not (operation.varies(4) or operation.varies(5)) and operation.rank(0) == _RANK_OF_IMAGES:
-        return False
+        return pad_first(operation, weights=3, zero=2)
     image, image_scale, image_zero, weights, scales, zeros, scale, zero, *bias = operation.inputs
     channels = [-1] + [1] * (len(operation.shape(3)) - 1)
     if operation.varies(5):
@@ -33,7 +34,7 @@ RULES = (
     Rule(
         "QLinearConv",
         _convolve_dequantised,
-        "IREE uses only one of the scales or zero points, and convolves images only",
-        forms="a scale or zero point for each channel, and sequences and volumes",
+        "IREE uses only one of the scales or zero points, convolves images only, and crashes at uneven pads",
+        forms="a scale or zero point for each channel, sequences and volumes, and pads that differ between sides",
     ),
 )
