@@ -89,10 +89,11 @@ def figures(name: str, dtype: str, target: str) -> list[str]:
 @click.command()
 @click.option("--dtype", default="f16", show_default=True, help="Element type.")
 @click.option("--target", default="cuda:h200", show_default=True, help="Target to compile for.")
-@click.option("--pattern", default="*", show_default=True, help="Workloads of the suite networks.")
-def main(dtype: str, target: str, pattern: str) -> None:
-    """Print kernels, what stays with IREE, use of tensor cores, spills and compile times of the suite networks."""
-    names = [w.name for w in WORKLOADS.values() if w.suite == "networks" and fnmatch.fnmatch(w.name, pattern)]
+@click.option("--suite", default="networks", show_default=True, help="Suite of workloads.")
+@click.option("--pattern", default="*", show_default=True, help="Workloads of the suite.")
+def main(dtype: str, target: str, suite: str, pattern: str) -> None:
+    """Print kernels, what stays with IREE, use of tensor cores, spills and compile times of a suite's workloads."""
+    names = [w.name for w in WORKLOADS.values() if w.suite == suite and fnmatch.fnmatch(w.name, pattern)]
     header = [
         "network",
         "kernels",

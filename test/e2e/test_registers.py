@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tilewright.ir.opt import find_opt
-from tilewright.system.ptxas import find_ptxas, read_resources
+from tilewright.system.ptxas import KernelResources, find_ptxas, read_resources
 
 pytestmark = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
 
@@ -189,21 +189,27 @@ def _products() -> list[Product]:
     return products
 
 
-def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
-    """The assembler is told how many blocks per SM the plan assumes, and finds registers for them."""
-    products = {f"product_{number}": product for number, product in enumerate(_products())}
-    source, ptx = tmp_path / "products.mlir", tmp_path / "products.ptx"
-    programs = "".join(product.program(name) for name, product in products.items())
+def _resources(programs: str, folder: Path) -> tuple[dict[str, KernelResources], str]:
+    """Assembles programs; returns what their kernels need, and their PTX."""
+    source, ptx = folder / "products.mlir", folder / "products.ptx"
     source.write_text(f"module {{\nmodule @tilewright_kernels {{{programs}}}\n}}\n")
     pipeline = f"builtin.module(tilewright-cuda-codegen{{target=cuda:h200 object-path={ptx}}})"
     subprocess.run([find_opt(), str(source), f"--pass-pipeline={pipeline}", "-o", "/dev/null"], check=True)
-    found = re.findall(r"\.entry (\w+)\((?:.*\n)*?\.minnctapersm (\d+)", ptx.read_text())
-    planned = {name: int(blocks) for name, blocks in found}
-    assert planned.keys() == products.keys()
     command = [str(find_ptxas()), "-arch=sm_90a", "-v", str(ptx), "-o", "/dev/null"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert "serialized" not in said
-    found_resources = read_resources(said)
+    return read_resources(said), ptx.read_text()
+
+
+def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
+    """The assembler is told how many blocks per SM the plan assumes, and finds registers for them."""
+    products = {f"product_{number}": product for number, product in enumerate(_products())}
+    found_resources, ptx = _resources(
+        "".join(product.program(name) for name, product in products.items()), tmp_path
+    )
+    found = re.findall(r"\.entry (\w+)\((?:.*\n)*?\.minnctapersm (\d+)", ptx)
+    planned = {name: int(blocks) for name, blocks in found}
+    assert planned.keys() == products.keys()
     assert found_resources.keys() == products.keys()
     for name, resources in found_resources.items():
         product, taken = products[name], -(-resources.registers // _REGISTER_UNIT) * _REGISTER_UNIT
@@ -212,3 +218,60 @@ def test_blocks_share_an_sm_as_planned_without_spills(tmp_path: Path) -> None:
     two = {str(product) for name, product in products.items() if planned[name] == 2}
     assert "wgmma-64x8 f16 128x128 of 256" in two
     assert "wgmma-64x8 f16 128x256 of 256" not in two
+
+
+def _chain(products: int) -> str:
+    """Returns a program whose blocks compute several products one after the other, each from the one before."""
+    held, sums = "!tile.slice<16x152xf16, block>", "!tile.slice<16x152xf32, block>"
+    weights, rows = "!tile.slice<144x144xf16, global>", "!tile.slice<64x144xf16, global>"
+    local, dims = "affine_map<(m, n)[s0, s1] -> (m - s0, n)>", "affine_map<(m, n, k)[s0, s1, s2] ->"
+    given = f"%x at {dims} (m, k)> : {rows}"
+    body = ""
+    for i in range(products):
+        result = f"%y at affine_map<(m, n)[s0, s1] -> (m, n)> : f16, {rows}"
+        if i + 1 < products:
+            body += f"%h{i} = tile.alloc : {held}\n"
+            result = f"%h{i} at {local} : f16, {held}"
+        body += f"""
+    %s{i} = tile.alloc : {sums}
+    tile.compute [64, 144, 144] sizes [16, 144, 144] offsets [0] (%i) vector 1 reduce [2]
+        into (%s{i} : {sums}) at [{dims} (m - s0, n)>] inits [0.0 : f32] kinds ["add"]
+        attributes {{micro_kernel = "mma_sync-16x8", gemm = #tile.gemm<m = 1, n = 4, step = 64, stages = 3>}} {{
+    ^bb0(%s: f32):
+      %u = tile.load {given} -> f16
+      %v = tile.load %w{i} at {dims} (k, n)> : {weights} -> f16
+      %ue = arith.extf %u : f16 to f32
+      %ve = arith.extf %v : f16 to f32
+      %p = arith.mulf %ue, %ve : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }}
+    tile.sync <block>
+    tile.compute [64, 144] sizes [16, 144] offsets [0] (%i) vector 1 reduce [] {{
+      %s = tile.load %s{i} at {local} : {sums} -> f32
+      %t = arith.truncf %s : f32 to f16
+      tile.store %t, {result}
+      tile.yield
+    }}
+"""
+        if i + 1 < products:
+            body += "tile.sync <block>\n"
+        given = f"%h{i} at {dims} (m - s0, k)> : {held}"
+    arguments = ", ".join(f"%w{i}: {weights}" for i in range(products))
+    return f"""
+tile.program @chain_{products} outputs 1 {{
+^bb0(%x: {rows}, {arguments}, %y: {rows}):
+  tile.parallel [64] tiles [16] workgroups 4 attributes {{tile.threads = 128 : i64, tile.group = 0 : i64}} {{
+  tile.walk {{
+  ^bb0(%i: index):
+    {body}
+  }}
+  }}
+}}
+"""
+
+
+def test_registers_do_not_grow_with_the_products_of_a_block(tmp_path: Path) -> None:
+    """Addresses of one product would have registers until the last one, if products shared them."""
+    found, _ = _resources(_chain(2) + _chain(9), tmp_path)
+    assert found["chain_9"].registers <= found["chain_2"].registers

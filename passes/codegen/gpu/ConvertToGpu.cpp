@@ -39,6 +39,10 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Most contractions of a tile that share what they compute from the thread index. Sharing saves instructions, but each
+/// shared value has a register from its first use to its last.
+static constexpr int64_t kMostSharing = 2;
+
 namespace {
 class GpuConverter : public ProgramConverter {
 public:
@@ -128,6 +132,8 @@ private:
   }
 
   LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
+    if (isOneOfMany(compute))
+      thread = threadOfItsOwn(builder, compute.getLoc());
     std::string why;
     std::optional<PlacedContraction> own = place(builder, compute, values, &why);
     std::optional<UpcomingContraction> next;
@@ -360,11 +366,19 @@ private:
       thread = threadOfItsOwn(builder, part.getLoc());
   }
 
+  /// Returns true for a contraction of a tile that has many, if it is not in a loop, which would compute a copy of the
+  /// thread index in each iteration.
+  static bool isOneOfMany(ComputeOp compute) {
+    Block &tile = compute->getParentOfType<ParallelOp>().getWalk().getBody().front();
+    auto contracts = [](ComputeOp each) { return each.getMicroKernel().has_value(); };
+    return compute->getBlock() == &tile && llvm::count_if(tile.getOps<ComputeOp>(), contracts) > kMostSharing;
+  }
+
   bool hasPhases() { return !program.getBody().getOps<SyncOp>().empty(); }
 
   /// Returns a copy of the thread index that the optimiser cannot identify with the original. Otherwise the values that
-  /// one phase, or one tile of a contraction, computes from it (offsets of copies and operands) would be shared and
-  /// kept in registers from their first use to the last.
+  /// one phase, one tile of a contraction, or one of many contractions of a tile computes from it (offsets of copies and
+  /// operands) would be shared and kept in registers from their first use to the last.
   Value threadOfItsOwn(OpBuilder &builder, Location loc) {
     Value own = LLVM::InlineAsmOp::create(builder, loc, thread.getType(), thread, /*asm_string=*/"", "=r,0",
                                           /*has_side_effects=*/true, /*is_align_stack=*/false,
