@@ -26,6 +26,9 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
+/// Most elements that a thread loads at the same time before the first product.
+static constexpr int64_t kMostLoads = 32;
+
 namespace {
 /// The operands of a contraction, which pass through shared memory step by step.
 struct StepOperands {
@@ -185,8 +188,7 @@ private:
     beginBulkCopies();
     lhs.fillUp();
     rhs.fillUp();
-    for (int64_t step = 0; step < ahead; ++step)
-      copyFirst(step);
+    copyFirstSteps(ahead);
     SmallVector<Value> initial = share->begin(accumulators);
     SmallVector<Value> done = carry(frame.constant(0), operands.steps, initial, [&](Value step, ValueRange now) {
       wait(ahead - 1);
@@ -240,6 +242,27 @@ private:
     rhs.invalidateBarriers();
     if (sharesMemory())
       NVVM::Barrier0Op::create(builder, loc);
+  }
+
+  /// Copies the first steps. If elements pass through registers, a loop keeps the assembler from loading those of more
+  /// steps at the same time than it has registers for.
+  void copyFirstSteps(int64_t count) {
+    int64_t loads = lhs.loadsTogether() + rhs.loadsTogether(), step = 0;
+    int64_t together = loads > 0 ? std::max<int64_t>(kMostLoads / loads, 1) : count;
+    if (together < count && contraction.prefetched == 0 && !next) {
+      step = count / together * together;
+      auto loop = scf::ForOp::create(builder, loc, frame.constant(0), frame.constant(step), frame.constant(together));
+      keepRolled(loop);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      for (int64_t each = 0; each < together; ++each) {
+        Value own = frame.add(loop.getInductionVar(), each);
+        takeTurn(own, [&] { operands.copy(own, own); });
+        commit();
+      }
+    }
+    for (; step < count; ++step)
+      copyFirst(step);
   }
 
   /// Copies the operands of a first step that have not been prefetched.

@@ -230,6 +230,13 @@ static void shareOut(ContractionFrame &frame, int64_t total, int64_t together, l
     body(frame.add(first, begin));
 }
 
+int64_t ContractionOperand::loadsTogether() {
+  if (resident || swizzledSource || isAsync())
+    return 0;
+  int64_t copies = lines() * (alongK ? shape.step : shape.points) / granule;
+  return std::min<int64_t>(llvm::divideCeil(copies, frame.threads), kLoadsTogether);
+}
+
 void ContractionOperand::copy(Value slot, Value first) {
   if (resident)
     return;
