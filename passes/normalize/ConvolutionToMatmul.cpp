@@ -372,7 +372,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
     }
     if (keepsLayout)
       readRepeatedExtracts(getOperation());
-    results = rewriteTransposedConvolutions(getOperation(), /*overlapping=*/!keepsLayout);
+    results = rewriteTransposedConvolutions(getOperation());
     SmallVector<linalg::LinalgOp> found, few, nothing, quantized;
     getOperation().walk([&](linalg::LinalgOp op) {
       bool isKnown = op.hasPureTensorSemantics() && !op.hasDynamicShape();

@@ -1,7 +1,6 @@
 #include "passes/normalize/TransposedConvolution.h"
 
 #include "passes/normalize/AccumulatorInit.h"
-#include "passes/normalize/PackedCopy.h"
 #include "passes/normalize/ReshapedTo.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -156,28 +155,44 @@ Value imageOf(OpBuilder &builder, const Transposed &what) {
   return padded(builder, loc, transposed(builder, loc, what.image, order), low, high);
 }
 
+/// Reverses the order along one dim. Slices are joined again, because where weights are laid out when a program is
+/// loaded, IREE does not accept a dim that is read backwards.
+Value reversed(OpBuilder &builder, Location loc, Value tensor, int64_t dim) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape()), first(type.getRank());
+  SmallVector<OpFoldResult> steps(type.getRank(), builder.getIndexAttr(1));
+  int64_t extent = std::exchange(shape[dim], 1);
+  SmallVector<Value> slices;
+  for (first[dim] = extent - 1; first[dim] >= 0; --first[dim])
+    slices.push_back(tensor::ExtractSliceOp::create(
+        builder, loc, tensor, getAsIndexOpFoldResult(builder.getContext(), first),
+        getAsIndexOpFoldResult(builder.getContext(), shape), steps));
+  return slices.size() == 1 ? tensor : tensor::ConcatOp::create(builder, loc, dim, slices).getResult();
+}
+
 /// Returns the weights of the rewritten convolution: points of its windows, in which the last is the first of the given
 /// ones, channels, results of a window, filters. Zeros in front of the given ones make whole windows.
 Value weightsOf(OpBuilder &builder, const Transposed &what) {
   Location loc = what.weights.getLoc();
   int64_t rank = what.rank(), channels = what.weightShape()[0], filters = what.weightShape()[1], results = filters;
-  SmallVector<int64_t> low(2), high(rank + 2), shape(2 * rank + 2), kernel;
-  SmallVector<AffineExpr> from{builder.getAffineDimExpr(rank), builder.getAffineDimExpr(2 * rank + 1)};
-  shape[rank] = channels;
-  shape[2 * rank + 1] = filters;
+  SmallVector<int64_t> low(2), high(rank + 2), split{channels, filters}, taps, phases, kernel;
   for (auto [number, dim] : llvm::enumerate(what.dims)) {
     low.push_back(dim.taps() * dim.stride - dim.window);
-    shape[number] = dim.taps();
-    shape[rank + 1 + number] = dim.stride;
+    taps.push_back(2 + 2 * number);
+    phases.push_back(3 + 2 * number);
+    split.append({dim.taps(), dim.stride});
     kernel.push_back(dim.taps());
     results *= dim.stride;
-    from.push_back(builder.getAffineDimExpr(rank + 1 + number));
-    if (dim.taps() > 1)
-      from.back() = from.back() + (dim.taps() - 1 - builder.getAffineDimExpr(number)) * dim.stride;
   }
+  Value weights = reshapedTo(builder, loc, padded(builder, loc, what.weights, low, high), split);
+  for (int64_t dim : taps)
+    weights = reversed(builder, loc, weights, dim);
+  SmallVector<int64_t> order(taps);
+  order.push_back(0);
+  llvm::append_range(order, phases);
+  order.push_back(1);
   kernel.append({channels, results});
-  Value whole = padded(builder, loc, what.weights, low, high);
-  return reshapedTo(builder, loc, copyElements(builder, loc, whole, shape, from).getResult(0), kernel);
+  return reshapedTo(builder, loc, transposed(builder, loc, weights, order), kernel);
 }
 
 /// Returns the result, channels last, without the convolution's start.
@@ -220,12 +235,10 @@ Value resultOf(const Transposed &what) {
 }
 } // namespace
 
-SmallVector<Value> tilewright::rewriteTransposedConvolutions(func::FuncOp function, bool overlapping) {
+SmallVector<Value> tilewright::rewriteTransposedConvolutions(func::FuncOp function) {
   SmallVector<Transposed> found;
   function.walk([&](linalg::LinalgOp op) {
-    std::optional<Transposed> transposed = match(op);
-    auto overlaps = [](const SpreadDim &dim) { return dim.taps() > 1; };
-    if (transposed && (overlapping || llvm::none_of(transposed->dims, overlaps)))
+    if (std::optional<Transposed> transposed = match(op))
       found.push_back(*transposed);
   });
   SmallVector<Value> results;
