@@ -2,98 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import tilewright
+from simulated_convolutions import Case, simulated
 from simulated_products import DTYPES, TYPES, assert_near
-from tilewright.records.signature import Array
 from tilewright.reference.oracle import float64_reference, random_inputs
-from tilewright.simulator.programs import SimulatedRun, simulate_program
+from tilewright.simulator.programs import simulate_program
 
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.builder import GraphBuilder
 
 pytestmark = pytest.mark.lands(one_in=6)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A convolution of an image with two or another number of dims; `groups` 0: depthwise."""
-
-    image: tuple[int, ...] = (9, 11)
-    window: tuple[int, ...] = (3, 3)
-    batch: int = 1
-    channels: int = 16
-    filters: int = 24
-    groups: int = 1
-    stride: int = 1
-    dilation: int = 1
-    pads: tuple[int, ...] = ()
-    """Before and after each image dim, as ONNX has them; empty: none."""
-    element: str = "f16"
-    is_transposed: bool = False
-
-    def model(self) -> onnx.ModelProto:
-        g = GraphBuilder("convolution")
-        kind, rank, groups = TYPES[self.element], len(self.image), self.groups or self.channels
-        pads = self.pads or (0,) * (2 * rank)
-        x = g.input("x", (self.batch, self.channels, *self.image), kind)
-        own, other = self.filters, self.channels
-        if self.is_transposed:
-            own, other = other, own
-        # IREE reverses the windows of a transposed convolution, once if they are constant.
-        w = (
-            g.constant(self._arrays()[1])
-            if self.is_transposed
-            else g.input("w", (own, other // groups, *self.window), kind)
-        )
-        b = g.input("b", (self.filters,), kind)
-        y = g.op(
-            "ConvTranspose" if self.is_transposed else "Conv", x, w, b, group=groups,
-            kernel_shape=list(self.window), strides=[self.stride] * rank, dilations=[self.dilation] * rank,
-            pads=list(pads),
-        )  # fmt: skip
-        size = []
-        for i, (extent, window) in enumerate(zip(self.image, self.window, strict=True)):
-            around, reach = pads[i] + pads[rank + i], self.dilation * (window - 1) + 1
-            if self.is_transposed:
-                size.append((extent - 1) * self.stride + reach - around)
-            else:
-                size.append((extent + around - reach) // self.stride + 1)
-        g.output(g.op("Relu", y), (self.batch, self.filters, *size), kind)
-        return g.build()
-
-    def inputs(self) -> list[Array]:
-        x, w, b = self._arrays()
-        return [x, b] if self.is_transposed else [x, w, b]
-
-    def _arrays(self) -> list[Array]:
-        rng = np.random.default_rng(7)
-        groups = self.groups or self.channels
-        own, other = (self.channels, self.filters) if self.is_transposed else (self.filters, self.channels)
-        shapes = (
-            (self.batch, self.channels, *self.image),
-            (own, other // groups, *self.window),
-            (self.filters,),
-        )
-        return [rng.standard_normal(shape).astype(DTYPES[self.element]) for shape in shapes]
-
-
-def simulated(
-    model: onnx.ModelProto, inputs: list[Array], folder: Path
-) -> tuple[tilewright.Program, SimulatedRun]:
-    """Runs a program that has to be wholly ours; raises if a kernel has a bug."""
-    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
-    ran = simulate_program(program, folder, inputs)
-    assert ran.invented == ()
-    # Filters that are turned around are constants.
-    left = [op for op in program.metadata.report.left_to_iree if "constants alone" not in op.reason]
-    assert not any(op.operations for op in left), program.explain()
-    return program, ran
 
 
 _SAME = (1, 1, 1, 1)

@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 import tilewright
+from simulated_convolutions import assert_traffic_is_planned
 from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 
@@ -103,7 +104,9 @@ def _in_type(model: onnx.ModelProto, element: str) -> onnx.ModelProto:
 def _simulated(model: onnx.ModelProto, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
     program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
     assert not any(op.is_dispatch for op in program.metadata.report.left_to_iree), program.explain()
-    return program, simulate_program(program, folder, random_inputs(model, 1))
+    ran = simulate_program(program, folder, random_inputs(model, 1))
+    assert_traffic_is_planned(program, ran)
+    return program, ran
 
 
 @pytest.mark.parametrize("element", ["f16", "f32"])
