@@ -40,7 +40,8 @@ _REFUSED: dict[str, tuple[str, Sequence[int], Sequence[int] | None, dict[str, At
         "MaxPool", (1, 3, 4, 9), None, {"kernel_shape": [5, 5]}, "MaxPool with a window of 5 points along dim 2",
     ),
     "transposed convolution without a result": (
-        "ConvTranspose", (1, 4, 2, 2), (4, 8, 2, 2), {"pads": [2, 2, 2, 2]}, "'y' of 1x8x-1x-1 has a negative length",
+        "ConvTranspose", (1, 4, 2, 5), (4, 8, 2, 2), {"pads": [2, 2, 2, 2]},
+        "ConvTranspose with pads that remove 4 of the 3 points of its result along dim 2",
     ),
     "filters that groups do not divide": (
         "Conv", _IMAGE, (6, 1, 3, 3), {"group": 4}, "Conv with 6 filters in 4 groups",
@@ -77,6 +78,13 @@ def test_numbers_that_do_not_fit_are_refused(name: str) -> None:
 
 def test_a_window_as_large_as_the_padded_image_has_one_point() -> None:
     fits = model("Conv", (1, 4, 4, 4), (8, 4, 6, 6), {"pads": [1, 1, 1, 1]})
+    program = tilewright.compile(fits)
+    assert program.signature is not None
+    assert program.signature.outputs[0].shape == (1, 8, 1, 1)
+
+
+def test_a_transposed_convolution_may_keep_one_point() -> None:
+    fits = model("ConvTranspose", (1, 4, 2, 2), (4, 8, 2, 2), {"pads": [1, 0, 1, 2], "strides": [1, 1]})
     program = tilewright.compile(fits)
     assert program.signature is not None
     assert program.signature.outputs[0].shape == (1, 8, 1, 1)

@@ -62,7 +62,9 @@ class _Geometry:
                 self._refuse(f"{name} {values}, and none may be below {least}", f"correct its {name}")
         if self.weight is not None and -1 not in self.weight and len(self.weight) > 2:
             self._check_weight(self.weight)
-        if self.node.op_type != "ConvTranspose":
+        if self.node.op_type == "ConvTranspose":
+            self._check_result()
+        else:
             self._check_windows()
 
     def _check_weight(self, weight: Sequence[int]) -> None:
@@ -105,6 +107,32 @@ class _Geometry:
                 self._refuse(
                     f"a window of {reach} points along dim {2 + dim} of an image that has {padded} with its pads",
                     "give a larger image, more pads or a smaller window",
+                )
+
+    def _check_result(self) -> None:
+        """Checks that pads leave something of the result of a transposed convolution."""
+        if self.image is None or self.weight is None or len(self.image) != len(self.weight):
+            return
+        if "output_shape" in self.attributes or self.attributes.get("auto_pad", b"NOTSET") not in (
+            b"NOTSET",
+            b"",
+        ):
+            return  # pads follow from the shape of the result
+        rank = len(self.image) - 2
+        pads = list(self.attributes.get("pads", [0] * 2 * rank))
+        strides, dilations, behind = (
+            list(self.attributes.get(name, [default] * rank))
+            for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
+        )
+        if len(pads) != 2 * rank or any(len(values) != rank for values in (strides, dilations, behind)):
+            return  # ONNX's checker refuses these
+        for dim, (size, window) in enumerate(zip(self.image[2:], self.weight[2:], strict=True)):
+            whole = (size - 1) * strides[dim] + dilations[dim] * (window - 1) + 1 + behind[dim]
+            removed = pads[dim] + pads[rank + dim]
+            if size > 0 and window > 0 and removed >= whole:
+                self._refuse(
+                    f"pads that remove {removed} of the {whole} points of its result along dim {2 + dim}",
+                    "give a larger image, fewer pads or a larger window",
                 )
 
     def _operand(self, number: int, shapes: _Shapes) -> Sequence[int] | None:
