@@ -159,6 +159,8 @@ Value imageOf(OpBuilder &builder, const Transposed &what) {
 /// loaded, IREE does not accept a dim that is read backwards.
 Value reversed(OpBuilder &builder, Location loc, Value tensor, int64_t dim) {
   auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getDimSize(dim) == 1)
+    return tensor;
   SmallVector<int64_t> shape(type.getShape()), first(type.getRank());
   SmallVector<OpFoldResult> steps(type.getRank(), builder.getIndexAttr(1));
   int64_t extent = std::exchange(shape[dim], 1);
@@ -167,7 +169,7 @@ Value reversed(OpBuilder &builder, Location loc, Value tensor, int64_t dim) {
     slices.push_back(tensor::ExtractSliceOp::create(
         builder, loc, tensor, getAsIndexOpFoldResult(builder.getContext(), first),
         getAsIndexOpFoldResult(builder.getContext(), shape), steps));
-  return slices.size() == 1 ? tensor : tensor::ConcatOp::create(builder, loc, dim, slices).getResult();
+  return tensor::ConcatOp::create(builder, loc, dim, slices).getResult();
 }
 
 /// Returns the weights of the rewritten convolution: points of its windows, in which the last is the first of the given

@@ -113,10 +113,8 @@ class _Geometry:
         """Checks that pads leave something of the result of a transposed convolution."""
         if self.image is None or self.weight is None or len(self.image) != len(self.weight):
             return
-        if "output_shape" in self.attributes or self.attributes.get("auto_pad", b"NOTSET") not in (
-            b"NOTSET",
-            b"",
-        ):
+        gives_pads = self.attributes.get("auto_pad", b"NOTSET") in (b"NOTSET", b"")
+        if "output_shape" in self.attributes or not gives_pads:
             return  # pads follow from the shape of the result
         rank = len(self.image) - 2
         pads = list(self.attributes.get("pads", [0] * 2 * rank))
