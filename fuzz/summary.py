@@ -24,7 +24,8 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
     """Returns all figures. A graph counts if our kernels ran at least 90% of the ops that must run in some kernel."""
     verdicts = list(outcome.verdicts.values())
     passed = [verdict for verdict in verdicts if verdict.kind == "passed"]
-    refused = Counter(skeleton(verdict.message) for verdict in verdicts if verdict.kind == "refused")
+    reasons = {s: skeleton(v.message) for s, v in outcome.verdicts.items() if v.kind == "refused"}
+    refused = Counter(reasons.values())
     counted = [verdict for verdict in passed if verdict.counts]
     nothing = [verdict for verdict in passed if not verdict.eligible]
     eligible = sum(verdict.eligible for verdict in passed)
@@ -41,6 +42,7 @@ def summarize(outcome: Outcome, *, target: str, seconds: float, kind: str = "all
         "graphs": len(verdicts),
         "passed": len(passed),
         "refused": dict(refused.most_common()),
+        "refused_seeds": {reason: [s for s in reasons if reasons[s] == reason] for reason in refused},
         "passed_and_counted": len(counted),
         "nothing_to_run": len(nothing),
         "below_the_share": len(below),

@@ -63,10 +63,13 @@ def test_the_summary_counts() -> None:
     good, little = Verdict(kind="passed", taken=9, eligible=9), Verdict(kind="passed", taken=1, eligible=3)
     bad = Verdict(kind="hang", message="took longer")
     partial = Verdict(kind="passed", taken=9, eligible=9, is_compared=False)
-    outcome = Outcome({1: good, 2: little, 3: bad, 4: partial}, findings=[Finding((3,), bad)])
+    refused = Verdict(kind="refused", message="the op 'x' is not supported")
+    verdicts = {1: good, 2: little, 3: bad, 4: partial, 5: refused}
+    outcome = Outcome(verdicts, findings=[Finding((3,), bad)])
     summary = summarize(outcome, target="cpu", seconds=1.0)
-    assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (4, 3, 1)
-    assert summary["seeds"] == [1, 5]
+    assert (summary["graphs"], summary["passed"], summary["passed_and_counted"]) == (5, 3, 1)
+    assert summary["refused_seeds"] == {"the op _ is not supported": [5]}
+    assert summary["seeds"] == [1, 6]
     assert (summary["seeds_below_the_share"], summary["not_compared"]) == ([2], 1)
     assert summary["failures_by_kind"] == {"hang": 1}
     assert "1 x hang" in as_text(summary)
