@@ -218,7 +218,7 @@ def _without_names(text: str) -> str:
 PROSE = ("reason", "wouldChange", "copies")
 """Fields of a plan that hold sentences for people."""
 
-ADDED = ("gemm", "forms", "cluster", "access")
+ADDED = ("gemm", "blocking", "forms", "cluster", "access")
 """Fields that older records of plans do not have. They are not compared; the code that follows from them is."""
 
 _PREDICTED = re.compile(r" \((?:[\d.]+ us predicted, one phase|\d+ parts:) .* us\)$")

@@ -1,6 +1,7 @@
-// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h): a table states the type of each
+// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h, BlockingAttr.h): a table states the type of each
 // and the ops on which it may stand. Other attributes that begin with "tile." are errors, so a misspelt name is not
 // ignored.
+#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 
@@ -62,6 +63,8 @@ static bool isSwizzledShape(Attribute value) {
   return shape && shape.size() == 2 && shape[0] > 0 && shape[1] > 0;
 }
 
+static bool isBlocking(Attribute value) { return whyNoBlocking(value).empty(); }
+
 static bool isAccesses(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   return list && llvm::all_of(list, llvm::IsaPred<AccessAttr>);
@@ -96,6 +99,8 @@ static const Declaration kDeclarations[] = {
     {kPackedWeightAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
     {kSwizzleAttr, isAtLeast<1>, kCount, isAny, kAnyOp},
     {kSwizzledAttr, isSwizzledShape, "an array of two positive i64", isAny, kAnyOp},
+    {kBlockingAttr, isBlocking, "an i64 array: vectors and unroll of 1 to 16, panelK and prefetch of at least 0",
+     isOneOf<ExprOp, ComputeOp>, "tile.expr and tile.compute"},
     {kThreadsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kGroupAttr, isAtLeast<0>, kNumber, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kOneKernelAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},

@@ -2,6 +2,7 @@
 // bodies of its roots, and the code that completes an online maximum or merges a block of a walk.
 #include "passes/program/PartBuilder.h"
 
+#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"
@@ -238,8 +239,9 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
                         builder.getStrArrayAttr(kinds), microKernelOf(nest), gemmOf(nest), RunningAttr());
   if (!nest.roots.empty())
-    if (Attribute swizzled = ExprOp(nest.roots.front())->getAttr(kSwizzledAttr))
-      compute->setAttr(kSwizzledAttr, swizzled);
+    for (StringRef name : {kSwizzledAttr, kBlockingAttr})
+      if (Attribute own = ExprOp(nest.roots.front())->getAttr(name))
+        compute->setAttr(name, own);
   compute.getBody().push_back(body);
   return compute;
 }

@@ -60,3 +60,8 @@ func.func private @a_form_twice() attributes {
 
 // expected-error @+1 {{'tile.requested_forms' must be an array of #tile.form, each with another form or number}}
 func.func private @requests_of_another_type() attributes {tile.requested_forms = [{form = "merged contractions"}]}
+
+// -----
+
+// expected-error @+1 {{'tile.blocking' is an attribute of tile.expr and tile.compute}}
+func.func private @a_blocking_of_a_function() attributes {tile.blocking = array<i64: 4, 1, 0, 0>}

@@ -24,6 +24,11 @@ def _gemm_of(plan: Json) -> Json:
     return gemm
 
 
+def _blocking_of(plan: Json) -> Json:
+    blocking: Json = contraction(plan)["blocking"]
+    return blocking
+
+
 ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
     "a block of threads": (put(group, threads=128), "a processor has no thread blocks"),
     "shared steps": (put(group, steps=2), "a processor has no thread blocks"),
@@ -44,6 +49,44 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
         ),
         "gemm: only a contraction with a micro kernel on a GPU has one",
     ),
+    "a blocking of what does not contract": (
+        change(lambda p: plain_op(p).update(blocking=contraction(p)["blocking"])),
+        "blocking: only a contraction with a micro kernel on a processor has one",
+    ),
+    "a blocking without a field": (
+        change(lambda p: contraction(p)["blocking"].pop("unroll")),
+        "missing value at plan.kernels.*blocking.unroll",
+    ),
+    "no vectors": (put(_blocking_of, vectors=0), "blocking: vectors must be between 1 and 16, not 0"),
+    "vectors beyond a packed panel": (
+        change(lambda p: contraction(p).update(blocking=_blocking_of(p) | {"vectors": 16}, tilings=[])),
+        "blocking: vectors: blocks of 16 vectors of 4 do not fill the panels of .* that rhs is packed in",
+    ),
+    "too many steps in an iteration": (
+        put(_blocking_of, unroll=64),
+        "blocking: unroll must be between 1 and 16, not 64",
+    ),
+    "steps that do not divide K": (
+        put(_blocking_of, unroll=2),
+        "blocking: unroll: 2 does not divide 53, the K of the contraction",
+    ),
+    "a negative panel": (put(_blocking_of, panelK=-1), "blocking: panelK must not be negative, but is -1"),
+    "a panel beyond K": (
+        put(_blocking_of, panelK=64),
+        "blocking: panelK: a tile has 53 along K, so panels cannot have 64",
+    ),
+    "a panel that is unrolled": (
+        put(_blocking_of, panelK=16, unroll=4),
+        "blocking: unroll: steps of copied panels are not unrolled",
+    ),
+    "a negative prefetch": (
+        put(_blocking_of, prefetch=-1),
+        "blocking: prefetch must not be negative, but is -1",
+    ),
+    "a prefetch of longer panels": (
+        put(_blocking_of, prefetch=2**40),
+        "blocking: prefetch: no panel can be prefetched: a panel of rhs has .* bytes",
+    ),
     "a cluster": (put(group, cluster=2), "cluster 2: a processor has none, so it must be 1"),
     "a tile that is copied": (
         change(lambda p: group(p)["tensors"][0].update(access="whole")),
@@ -60,6 +103,10 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "more threads than a block has": (put(group, threads=2048), "1024 threads at most"),
     "a group of three": (put(group, threads=96, group=3), "a power of two"),
+    "a blocking": (
+        put(contraction, blocking={"vectors": 1, "unroll": 1, "panelK": 0, "prefetch": 0}),
+        "blocking: only a contraction with a micro kernel on a processor has one",
+    ),
     "a gemm of what does not contract": (
         change(lambda p: plain_op(p).update(gemm=_gemm_of(p))),
         "gemm: only a contraction with a micro kernel on a GPU has one",

@@ -2,6 +2,7 @@
 
 #include "passes/plan/tiling/CpuTiles.h"
 #include "passes/plan/tiling/TileSizes.h"
+#include "passes/plan/tiling/cpu/PlannedBlockings.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -72,6 +73,17 @@ std::vector<IterationSpace> CpuBackend::tilings(const TensorGraph &graph, const 
     spaces.push_back(std::move(tiled));
   }
   return spaces;
+}
+
+void CpuBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                            llvm::function_ref<const PlannedGroup &(unsigned op)>) const {
+  chooseBlockings(plan, graph, target);
+}
+
+std::string CpuBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                                   std::vector<PlanRemark> &) const {
+  chooseBlockings(plan, graph, target);
+  return whyNotBlocked(plan, graph, target);
 }
 
 double CpuBackend::startSeconds(const IterationSpace &space, const Target &target) const {

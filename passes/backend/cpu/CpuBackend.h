@@ -15,6 +15,10 @@ public:
   void chooseWorkgroups(const TilingProblem &problem, IterationSpace &space) const override;
   std::vector<IterationSpace> tilings(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                       const IterationSpace &own) const override;
+  void finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                  llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const override;
+  std::string settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
+                         std::vector<PlanRemark> &remarks) const override;
   double startSeconds(const IterationSpace &space, const Target &target) const override;
 
   void populateNormalize(mlir::OpPassManager &manager, const KernelOptions &options) const override;

@@ -6,21 +6,32 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-bool tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values, const Target &target) {
+FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp compute, const IRMapping &values,
+                                            const Target &target) {
   std::optional<Contraction> contraction = matchContraction(compute, OperandGuards::allowed);
   if (!contraction || contraction->rhs.getGuard())
     return false;
   KLayout layout = kLayout(compute, *contraction);
+  Attribute stated = compute->getAttr(kBlockingAttr);
   for (bool allowTiles : {true, false}) {
     std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target, allowTiles);
     if (!kernel)
       continue;
     ContractionNest nest{compute, *contraction, layout, *kernel, values, target};
-    auto blocks = kernel->unit == StepUnit::tiles ? makeTileBlocks(builder, nest) : makeVectorBlocks(builder, nest);
-    if (!blocks->canEmit())
-      continue;
-    blocks->emit();
-    return true;
+    BlockedContraction blocked = blockedContraction(nest);
+    BlockingChoice derived = chooseBlocking(blocked), blocking = stated ? blockingOf(stated) : derived;
+    auto blocks = kernel->unit == StepUnit::tiles ? makeTileBlocks(builder, nest, blocking)
+                                                  : makeVectorBlocks(builder, nest, blocking);
+    std::string why = whyNotBlocked(blocked, blocking);
+    if (why.empty() && !blocks->canEmit())
+      why = "its operands do not lie as blocks of this size are loaded";
+    if (why.empty()) {
+      blocks->emit();
+      return true;
+    }
+    if (blocking != derived)
+      return compute.emitError("the contraction cannot be computed as '") << kBlockingAttr << "' states: " << why;
+    stated = {}; // what was derived for one micro kernel says nothing about another
   }
   return false;
 }

@@ -3,7 +3,6 @@
 #include "passes/codegen/cpu/ContractionLoops.h"
 
 #include "passes/codegen/common/EmitLoops.h"
-#include "passes/codegen/cpu/WindowSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -16,10 +15,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Bytes of a packed panel, which is on the stack and in L1 beside rows of lhs. A panel of this size has many steps
-/// before accumulators go back to memory.
-static constexpr int64_t kPanelBytes = 32 * 1024;
-
 void ContractionLoops::emit() {
   Value zero = constantIndex(0);
   for (Value &offset : offsets)
@@ -27,9 +22,8 @@ void ContractionLoops::emit() {
   for (auto [dim, offset] : llvm::zip(compute.getOffsetDims(), compute.getOffsets()))
     offsets[dim] = outer.lookup(offset);
   length = compute.getSizes()[layout.dim];
-  if (depth == 1 && !packsPanels())
-    together = windowSteps(contraction.lhs.getMap(), layout.dim, compute.getExtents()[layout.dim], length);
-  if (depth == 1 && !blocksK() && !packsPanels())
+  together = blocking.unroll;
+  if (depth == 1 && !own.blocksK() && !copiesPanels())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
                          : arith::DivUIOp::create(builder, loc, offsets[layout.dim], constantIndex(depth)).getResult();
@@ -65,7 +59,7 @@ void ContractionLoops::emitBlocksAlongN() {
   if (streamsK())
     return emitStreams();
   forBlocksAlongN([&](int64_t count) {
-    if (blocksK() || packsPanels())
+    if (own.blocksK() || copiesPanels())
       emitPanels(count);
     else
       emitBlocksAlongM(count);
@@ -93,18 +87,13 @@ void ContractionLoops::emitBlocksAlongM(int64_t count) {
 /// Returns the element type of a packed panel. If a step has one K, elements are widened when they are packed.
 Type ContractionLoops::panelElement() { return depth == 1 ? element : storedRhs(); }
 
-/// Returns the most steps of a panel, for a nest with the given K.
-int64_t ContractionLoops::panelSteps(int64_t all) {
-  int64_t stepBytes = width() * depth * panelElement().getIntOrFloatBitWidth() / 8;
-  int64_t most = blocksK() ? llvm::divideCeil(panelK, depth) : kPanelBytes / stepBytes;
-  return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)),
-                       std::lcm(stepsTogether(), together));
+bool ContractionLoops::hasOnePanel(int64_t k) {
+  int64_t steps = own.panelSteps(blocking, k);
+  return k / depth < steps || k == steps * depth;
 }
 
-bool ContractionLoops::hasOnePanel(int64_t k) { return k / depth < panelSteps(k) || k == panelSteps(k) * depth; }
-
 bool ContractionLoops::streamsK() {
-  return blocksK() && (contraction.m < 0 || compute.getSizes()[contraction.m] <= block.rows);
+  return own.blocksK() && (contraction.m < 0 || compute.getSizes()[contraction.m] <= block.rows);
 }
 
 /// Emits the loop along K outside the loop along N. Since one register block has all rows, no panel is read again, and
@@ -118,8 +107,8 @@ void ContractionLoops::emitStreams() {
 
 /// Emits all rows by `count` elements along N, panel by panel along K.
 void ContractionLoops::emitPanels(int64_t count) {
-  if (!packed && packsPanels())
-    packed = allocateOnStack({panelSteps(length) + stepsTogether(), width() * depth}, panelElement());
+  if (!packed && copiesPanels())
+    packed = allocateOnStack({own.panelSteps(blocking, length) + stepsTogether(), width() * depth}, panelElement());
   accumulatorsInSlice = stopsBetweenPanels(length);
   if (accumulatorsInSlice && init())
     fillAccumulators(broadcast(constant(init())), count);
@@ -217,7 +206,7 @@ void ContractionLoops::forBlocksAlongN(llvm::function_ref<void(int64_t count)> b
 
 /// Calls `body` for whole panels along K in a loop, and for the last one.
 void ContractionLoops::forPanels(llvm::function_ref<void(const Panel &panel)> body) {
-  int64_t whole = length / depth, rest = length % depth, most = panelSteps(length);
+  int64_t whole = length / depth, rest = length % depth, most = own.panelSteps(blocking, length);
   int64_t inLoop = whole / most * most;
   if (inLoop > 0)
     loop(constantIndex(0), constantIndex(inLoop), most,

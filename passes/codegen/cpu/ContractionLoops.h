@@ -4,7 +4,6 @@
 #define TILEWRIGHT_CODEGEN_CPU_CONTRACTIONLOOPS_H
 
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
-#include "passes/target/KBlocking.h"
 
 namespace tilewright {
 
@@ -30,20 +29,14 @@ protected:
   virtual void prepareBlocks(int64_t /*rows*/) {}
   /// Returns the rows of a register block with `count` elements along N.
   virtual int64_t rowsTogether(int64_t count) = 0;
-  /// Returns true if the nest's micro kernel names a block size for K. Such a panel stays in L1 while all rows of the
-  /// tile use it. If one register block has all rows, the panel is read once along all of N.
-  virtual bool blocksK() = 0;
-  /// Returns true if panels of rhs are packed, once for all rows of a tile. Packing puts the K of a step side by side,
-  /// or the steps of a register block one after another, which otherwise may be a page apart. It pays off only if the
-  /// tile has enough rows.
-  virtual bool packsPanels() = 0;
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
   virtual bool stopsBetweenPanels(int64_t k) = 0;
 
   /// Returns the number of steps that the micro kernel takes at once. Panels have a multiple of it.
   int64_t stepsTogether() const { return kernel.stepK() / depth; }
+  /// Returns true if panels of rhs are copied, once for all rows of a tile.
+  bool copiesPanels() const { return blocking.panelK > 0; }
   bool hasOnePanel(int64_t k);
-  int64_t panelSteps(int64_t all);
   llvm::SmallVector<mlir::Value> inPanel(mlir::Value step, int64_t vector);
 
   /// Emits a loop with the given step, and calls `body` with its index.
@@ -56,8 +49,6 @@ protected:
   std::optional<Panel> current;     ///< panel that register blocks currently read
   mlir::Value packed;               ///< memory of the packed panel; null: panels are read in place
   bool accumulatorsInSlice = false; ///< true if accumulators are in their slice between panels
-  /// K of a panel, which the nest's micro kernel names; 0: all of K.
-  int64_t panelK = kBlocking(compute.getMicroKernel().value_or(""));
 
 private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
@@ -76,9 +67,11 @@ private:
 };
 
 /// Makes loops around register blocks with accumulators in vector registers.
-std::unique_ptr<ContractionLoops> makeVectorBlocks(mlir::OpBuilder &builder, const ContractionNest &nest);
+std::unique_ptr<ContractionLoops> makeVectorBlocks(mlir::OpBuilder &builder, const ContractionNest &nest,
+                                                    const BlockingChoice &blocking);
 /// Makes loops around register blocks with accumulators in AMX's tile registers.
-std::unique_ptr<ContractionLoops> makeTileBlocks(mlir::OpBuilder &builder, const ContractionNest &nest);
+std::unique_ptr<ContractionLoops> makeTileBlocks(mlir::OpBuilder &builder, const ContractionNest &nest,
+                                                    const BlockingChoice &blocking);
 
 } // namespace tilewright
 

@@ -58,8 +58,9 @@ public:
 
 private:
   LogicalResult emitCompute(OpBuilder &builder, ComputeOp compute, IRMapping &values) override {
-    if (compute.getMicroKernel() && emitContraction(builder, compute, values, target))
-      return success();
+    FailureOr<bool> contracts = compute.getMicroKernel() ? emitContraction(builder, compute, values, target) : false;
+    if (failed(contracts) || *contracts)
+      return contracts;
     if (emitTranspose(builder, compute, values, shape))
       return success();
     if (llvm::any_of(compute.getInits(), llvm::IsaPred<UnitAttr>))

@@ -1,6 +1,7 @@
 // Makes one variant of each program per instruction set. The entry point chooses among the variants when it runs
 // (WrapCpuAbi.cpp). Variants share the plan, the workgroups and the offsets of buffers, so a dispatch does not depend
 // on the variant. They differ in the width of their vectors and in their instructions, which later passes choose.
+#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/target/ProcessorData.h"
@@ -76,6 +77,7 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
       for (const Variant &variant : ArrayRef(*variants).drop_front()) {
         auto copy = cast<ProgramOp>(builder.clone(*program));
         copy.setSymName(name + "." + variant.name);
+        copy->walk([](ComputeOp compute) { compute->removeAttr(kBlockingAttr); }); // it is for the first target
         mark(copy, variant, name);
         ++copies;
       }

@@ -4,6 +4,7 @@
 
 #include "passes/codegen/common/EmitLoops.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/target/KBlocking.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -16,59 +17,43 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// An index that splits a dim into blocks.
-struct Cut {
-  int64_t dim, size;
-};
-
-std::optional<Cut> cutOf(AffineExpr index) {
-  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-  if (!cut || index.getKind() != AffineExprKind::Mod)
-    return std::nullopt;
-  auto dim = dyn_cast<AffineDimExpr>(cut.getLHS());
-  auto size = dyn_cast<AffineConstantExpr>(cut.getRHS());
-  return dim && size ? std::optional(Cut{dim.getPosition(), size.getValue()}) : std::nullopt;
-}
-
-/// Returns the width of the panels that an operand is packed in along a dim, or nothing if it is not packed.
-std::optional<int64_t> panelWidth(AffineMap map, int64_t n) {
-  for (AffineExpr index : map.getResults())
-    if (std::optional<Cut> cut = cutOf(index); cut && cut->dim == n)
-      return cut->size;
-  return std::nullopt;
-}
-
-/// Returns the register block of a nest. Blocks of one or two rows have more vectors, because the units of a core are
-/// busy only with more independent accumulators than a multiply-add has cycles, times the units: about eight. Each of
-/// their vectors of rhs is an operand in memory, or is used twice, so that registers suffice. They do not go beyond a
-/// packed panel: weights that come from memory arrive faster in one stream.
-RegisterBlock blockFor(ContractionNest nest, int64_t lanes) {
-  constexpr int64_t kIndependent = 8;
-  RegisterBlock block = nest.kernel.blockFor(nest.target);
-  bool isDefault = nest.kernel.unit == StepUnit::vector && nest.kernel.block.rows == 0 && nest.kernel.depth == 1;
-  int64_t rows = nest.contraction.m < 0 ? 1 : nest.compute.getSizes()[nest.contraction.m];
-  if (!isDefault || rows > 2)
-    return block;
-  tile::LoadOp rhs = nest.contraction.rhs;
-  std::optional<int64_t> packed = panelWidth(rhs.getMap(), nest.contraction.n);
-  for (int64_t vectors = kIndependent / rows; vectors > block.vectors; vectors /= 2)
-    if (!packed || *packed % (vectors * lanes) == 0)
-      return {block.rows, vectors};
-  return block;
-}
-
 Type shaped(Type scalar, Value like) {
   auto vector = dyn_cast<VectorType>(like.getType());
   return vector ? Type(vector.clone(scalar)) : scalar;
 }
 } // namespace
 
-RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nest)
+BlockedContraction tilewright::blockedContraction(const ContractionNest &nest) {
+  ComputeOp compute = nest.compute;
+  auto accessOf = [&](LoadOp load) {
+    SliceType type = load.getSlice().getType();
+    return OperandAccess{load.getMap(), type.getShape(), type.getElementBytes(), compute.getSizes(),
+                         compute.getExtents(), load.getGuard().value_or(IntegerSet())};
+  };
+  Type element = compute.getBodyBlock().getArgument(0).getType();
+  LoadOp lhs = nest.contraction.lhs, rhs = nest.contraction.rhs;
+  return {accessOf(lhs),
+          accessOf(rhs),
+          nest.contraction.m,
+          nest.contraction.n,
+          nest.layout.dim,
+          nest.contraction.reduced.size() == 1,
+          rhs.getSlice().getType().getSpace() == Space::global,
+          cast<SliceType>(compute.getAccs()[0].getType()).getElementType() == element,
+          nest.layout.rhs.packedDepth,
+          elementBytes(element),
+          nest.target.vectorBytes / elementBytes(element),
+          nest.kernel,
+          nest.kernel.blockFor(nest.target),
+          kBlocking(compute.getMicroKernel().value_or(""))};
+}
+
+RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nest, const BlockingChoice &blocking)
     : RegisterBlockIndex(builder, nest.compute.getLoc(), nest.compute.getExtents().size(),
                          {nest.contraction.m, nest.contraction.n, nest.layout.dim, nest.kernel.depth}),
       compute(nest.compute), contraction(nest.contraction), layout(nest.layout), kernel(nest.kernel),
       outer(nest.values), depth(kernel.depth), element(compute.getBodyBlock().getArgument(0).getType()),
-      lanes(nest.target.vectorBytes * 8 / element.getIntOrFloatBitWidth()), block(blockFor(nest, lanes)) {
+      own(blockedContraction(nest)), blocking(blocking), lanes(own.lanes), block{own.block.rows, blocking.vectors} {
   // The loop over steps is the innermost one.
   llvm::erase(contraction.reduced, layout.dim);
   contraction.reduced.push_back(layout.dim);
@@ -106,14 +91,8 @@ bool RegisterBlockMemory::liesAlongN() {
          liesAlongN(accumulatorType(), accumulatorMap(), 1);
 }
 
-OperandAccess RegisterBlockMemory::lhsAccess() {
-  SliceType type = contraction.lhs.getSlice().getType();
-  return {contraction.lhs.getMap(), type.getShape(), type.getElementBytes(), compute.getSizes(), compute.getExtents(),
-          contraction.lhs.getGuard().value_or(IntegerSet())};
-}
-
 bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {
-  if (load == contraction.lhs && lhsAccess().alignedElements(layout.dim, depth) == depth)
+  if (load == contraction.lhs && own.lhs.alignedElements(layout.dim, depth) == depth)
     return true;
   for (int64_t k = 1; k < depth; ++k)
     if (distance(load.getSlice().getType(), load.getMap(), row, {0, 0}, {0, k}) != k)
@@ -137,7 +116,7 @@ RegisterBlockMemory::Place RegisterBlockMemory::lhsPlace(int64_t row, int64_t k)
   if (!guard)
     return place;
   GuardedRow &known = guardedRows[row];
-  if (inTogether == 0 || !lhsAccess().isGuardedByRuns(layout.dim, together)) {
+  if (inTogether == 0 || !own.lhs.isGuardedByRuns(layout.dim, together)) {
     known.isInside = isInGuard(*guard, row, k);
     Value line = lineOfZeros(cast<MemRefType>(place.memory.getType()));
     known.memory = arith::SelectOp::create(builder, loc, known.isInside, place.memory, line);

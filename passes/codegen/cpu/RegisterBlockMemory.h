@@ -4,7 +4,7 @@
 
 #include "passes/codegen/cpu/ContractionKernels.h"
 #include "passes/codegen/cpu/RegisterBlockIndex.h"
-#include "passes/layout/OperandAccess.h"
+#include "passes/layout/Blocking.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -20,9 +20,12 @@ struct ContractionNest {
   const Target &target;
 };
 
+/// Returns the facts that the choice of a contraction's register blocks depends on.
+BlockedContraction blockedContraction(const ContractionNest &nest);
+
 class RegisterBlockMemory : protected RegisterBlockIndex {
 public:
-  RegisterBlockMemory(mlir::OpBuilder &builder, ContractionNest nest);
+  RegisterBlockMemory(mlir::OpBuilder &builder, ContractionNest nest, const BlockingChoice &blocking);
 
 protected:
   /// Loads the first `k` elements of a step of lhs for one row, and broadcasts them to all lanes. The others are zero.
@@ -64,7 +67,9 @@ protected:
   const mlir::IRMapping &outer;
   int64_t depth;      ///< K per step
   mlir::Type element; ///< element type of the accumulators
-  int64_t lanes;      ///< lanes of a vector of accumulators
+  BlockedContraction own; ///< the contraction as the choice of its blocks sees it
+  BlockingChoice blocking;
+  int64_t lanes; ///< lanes of a vector of accumulators
   RegisterBlock block;
 
 private:
@@ -76,7 +81,6 @@ private:
   Place lhsPlace(int64_t row, int64_t k = 0);
   bool lastIndexIsInside();
   mlir::Value isInGuard(mlir::IntegerSet guard, int64_t row, int64_t k);
-  OperandAccess lhsAccess();
   /// Returns a line of zeros with the type of a tensor in memory: its last index is the only one that may differ from
   /// zero.
   mlir::Value lineOfZeros(mlir::MemRefType type);

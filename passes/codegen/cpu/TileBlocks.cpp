@@ -12,8 +12,8 @@ using namespace tilewright::tile;
 namespace {
 class TileBlocks : public ContractionLoops {
 public:
-  TileBlocks(OpBuilder &builder, const ContractionNest &nest)
-      : ContractionLoops(builder, nest), tiles(builder, loc, kernel) {}
+  TileBlocks(OpBuilder &builder, const ContractionNest &nest, const BlockingChoice &blocking)
+      : ContractionLoops(builder, nest, blocking), tiles(builder, loc, kernel) {}
 
   bool canEmit() override { return ContractionLoops::canEmit() && canLoadTiles(); }
 
@@ -29,14 +29,6 @@ private:
     if (!configuration)
       configuration = allocateOnStack({kTileRowBytes}, builder.getI8Type());
     tiles.configure(configuration, rows);
-  }
-
-  /// K is not blocked: accumulators stay in registers instead.
-  bool blocksK() override { return false; }
-
-  bool packsPanels() override {
-    return contraction.m >= 0 && contraction.reduced.size() == 1 && !isPackedInDepth() &&
-           (keepsAccumulators() || hasOnePanel(compute.getSizes()[layout.dim]));
   }
 
   bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
@@ -56,7 +48,7 @@ private:
     if (contraction.m >= 0 && !rowsApart(lhsType, lhs))
       return false;
     if (!isPackedInDepth())
-      return packsPanels();
+      return copiesPanels();
     SliceType rhsType = contraction.rhs.getSlice().getType();
     for (int64_t n = 1; n < width(); ++n)
       if (distance(rhsType, rhs, 0, {0, n}, {0, 0}) != n * depth)
@@ -241,6 +233,7 @@ private:
 };
 } // namespace
 
-std::unique_ptr<ContractionLoops> tilewright::makeTileBlocks(OpBuilder &builder, const ContractionNest &nest) {
-  return std::make_unique<TileBlocks>(builder, nest);
+std::unique_ptr<ContractionLoops> tilewright::makeTileBlocks(OpBuilder &builder, const ContractionNest &nest,
+                                                             const BlockingChoice &blocking) {
+  return std::make_unique<TileBlocks>(builder, nest, blocking);
 }

@@ -2,7 +2,7 @@
 // of lhs broadcast to all lanes.
 #include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/cpu/ContractionLoops.h"
-#include "passes/codegen/cpu/WindowSteps.h"
+#include "passes/layout/WindowSteps.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/MicroKernelBody.h"
 
@@ -16,12 +16,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Fewest row blocks of a tile for which it pays off to pack the K of a step side by side.
-constexpr int64_t kBlocksToPack = 4;
-/// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
-constexpr int64_t kBlocksToCopy = 16;
-constexpr int64_t kPrefetchedBytes = 16 * 1024; ///< smallest panel whose first row block would wait for memory
-
 class VectorBlocks : public ContractionLoops {
 public:
   using ContractionLoops::ContractionLoops;
@@ -33,24 +27,6 @@ private:
   int64_t rowsTogether(int64_t count) override { return block.rows * (block.vectors / vectorsOf(count)); }
 
   // --- panels ------------------------------------------------------------------------------------------------------
-
-  bool blocksK() override {
-    return panelK > 0 && panelK < compute.getSizes()[layout.dim] && contraction.reduced.size() == 1 &&
-           keepsAccumulators();
-  }
-
-  bool packsPanels() override {
-    if (contraction.m < 0 || contraction.reduced.size() != 1 || isPackedInDepth() || !keepsAccumulators())
-      return false;
-    int64_t rows = compute.getSizes()[contraction.m];
-    if (depth > 1)
-      return rows >= kBlocksToPack * block.rows;
-    SliceType type = contraction.rhs.getSlice().getType();
-    bool readsLines = width() * elementBytes(storedRhs()) <= kCpuLineBytes; // one line from each place
-    return (blocksK() || readsLines) && rows >= kBlocksToCopy * block.rows &&
-           panelK * width() * element.getIntOrFloatBitWidth() / 8 <= kCopiedBlockBytes &&
-           distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, 1}) != panel;
-  }
 
   bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
 
@@ -65,19 +41,11 @@ private:
     int64_t lines, slots;     ///< `slots` steps prefetch `lines` cache lines
   };
 
-  /// Returns true if panels of `steps` steps follow each other in memory, and so do the steps of a panel.
-  bool panelsLieInLine(int64_t steps) {
-    SliceType type = contraction.rhs.getSlice().getType();
-    int64_t stepElements = width() * depth;
-    return type.getSpace() == Space::global && !packed && contraction.reduced.size() == 1 &&
-           llvm::product_of(type.getShape()) > steps * stepElements &&
-           distance(type, contraction.rhs.getMap(), 0, {0, 0}, {0, depth}) == stepElements;
-  }
-
   void beginPrefetching(int64_t together) {
     int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedRhs());
     int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.m], together);
-    if (rowBlocks < 2 || steps * bytes < kPrefetchedBytes || !panelsLieInLine(steps))
+    int64_t all = llvm::product_of(contraction.rhs.getSlice().getType().getShape());
+    if (blocking.prefetch == 0 || rowBlocks < 2 || steps * bytes < blocking.prefetch || all <= steps * width() * depth)
       return;
     int64_t lines = llvm::divideCeil(bytes, kCpuLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
     int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
@@ -86,7 +54,7 @@ private:
     Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
     before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
     indices[layout.dim] =
-        iteration(current ? current->first : depth == 1 && !blocksK() ? offsets[layout.dim] : firstStep);
+        iteration(current ? current->first : depth == 1 && !own.blocksK() ? offsets[layout.dim] : firstStep);
     prefetch = Prefetch{at(contraction.rhs.getMap(), 0, 0),
                         arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
     prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
@@ -164,7 +132,7 @@ private:
   /// loop of their own, so that places in the image are computed once for all of them.
   SmallVector<Value> reduceTogether(Value low, Value high, ValueRange accumulators, int64_t rows, int64_t count) {
     // Blocks of K begin and end with a run.
-    int64_t blocks = current ? std::gcd(current->steps, panelSteps(length))
+    int64_t blocks = current ? std::gcd(current->steps, own.panelSteps(blocking, length))
                              : std::gcd(length, compute.getSizes()[layout.dim]);
     int64_t run = std::gcd(windowRun(contraction.lhs.getMap(), layout.dim), blocks);
     bool hasRuns = run % together == 0 && run > together;
@@ -264,6 +232,7 @@ private:
 };
 } // namespace
 
-std::unique_ptr<ContractionLoops> tilewright::makeVectorBlocks(OpBuilder &builder, const ContractionNest &nest) {
-  return std::make_unique<VectorBlocks>(builder, nest);
+std::unique_ptr<ContractionLoops> tilewright::makeVectorBlocks(OpBuilder &builder, const ContractionNest &nest,
+                                                             const BlockingChoice &blocking) {
+  return std::make_unique<VectorBlocks>(builder, nest, blocking);
 }

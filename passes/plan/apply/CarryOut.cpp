@@ -181,6 +181,8 @@ private:
       raised->setMicroKernel(op.microKernel);
     if (op.gemm)
       raised->setGemmAttr(attrOf(*op.gemm, builder.getContext()));
+    if (op.blocking)
+      (*raised)->setAttr(kBlockingAttr, attrOf(*op.blocking, builder.getContext()));
     if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
       (*raised)->setAttr(kSwizzledAttr, layout);
     if (op.root)

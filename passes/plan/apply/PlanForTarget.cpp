@@ -95,7 +95,8 @@ static std::string checkTilings(const TensorGraph &graph, ArrayRef<GroupRoot> ro
   if (const GroupRoot *root = op.microKernel.empty() ? nullptr : rootOf(roots, op)) {
     std::vector<MicroKernel> known = microKernelsFor(graph, *root, target, numerics);
     if (const MicroKernel *kernel = namedKernel(known, op))
-      emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, *kernel, op.microKernel, target));
+      emitted.push_back(registerTiling(graph, *root, op.dims, part.tiles, *kernel, op.microKernel, op.blocking,
+                                       target));
   }
   for (const LevelTiling &stated : op.tilings)
     for (const LevelTiling &own : emitted)
@@ -145,10 +146,13 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
       if (std::string why = checkMicroKernel(graph, roots, part, op, target, plan.numerics); !why.empty())
         return "op " + std::to_string(op.id) + ": " + why;
   for (const OpPlan &op : part.ops) {
-    if (std::string why = checkTilings(graph, roots, part, op, target, plan.numerics); !why.empty())
-      return "op " + std::to_string(op.id) + ": " + why;
     if (op.gemm && (!target.traits.threadBlocks || op.microKernel.empty()))
       return "op " + std::to_string(op.id) + ": gemm: only a contraction with a micro kernel on a GPU has one";
+    if (op.blocking && (target.traits.threadBlocks || op.microKernel.empty()))
+      return "op " + std::to_string(op.id) +
+             ": blocking: only a contraction with a micro kernel on a processor has one";
+    if (std::string why = checkTilings(graph, roots, part, op, target, plan.numerics); !why.empty())
+      return "op " + std::to_string(op.id) + ": " + why;
   }
   bool contracts = llvm::any_of(part.ops, [](const OpPlan &op) { return !op.microKernel.empty(); });
   for (const TensorPlan &tensor : part.tensors)

@@ -369,6 +369,9 @@ private:
     if (entry.gemm)
       if (std::string why = whyNoGemm(*entry.gemm); !why.empty())
         return "gemm: " + why;
+    if (entry.blocking)
+      if (std::string why = whyNoBlocking(*entry.blocking); !why.empty())
+        return "blocking: " + why;
     if (!root)
       return "";
     return checkDims(part, expr, entry.dims, mayLackGridDims(choice, entry.id));

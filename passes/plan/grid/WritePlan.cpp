@@ -179,7 +179,8 @@ private:
     plan.tilings.push_back(blockTiling(part.space.tiles, part.space.grid, root->dims));
     if (kernel)
       plan.tilings.push_back(
-          registerTiling(graph, *root, plan.dims, part.space.tiles, *kernel, plan.microKernel, target));
+          registerTiling(graph, *root, plan.dims, part.space.tiles, *kernel, plan.microKernel, std::nullopt,
+                         target));
     return plan;
   }
 

@@ -81,6 +81,8 @@ static void printGroup(const GroupPlan &part, raw_ostream &os) {
       os << " without " << op.numerics.roundingsRemoved << " roundings";
     if (op.gemm)
       os << " gemm " << *op.gemm;
+    if (op.blocking)
+      os << " blocking " << *op.blocking;
     os << "\n";
   }
   for (const TensorPlan &tensor : part.tensors) {

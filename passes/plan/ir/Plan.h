@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_PLAN_IR_PLAN_H
 #define TILEWRIGHT_PLAN_IR_PLAN_H
 
+#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/cost/CostTerm.h"
 #include "passes/graph/FormChoice.h"
@@ -56,6 +57,7 @@ struct OpPlan {
   std::vector<LevelTiling> tilings;
   std::string microKernel; ///< empty: none
   std::optional<GemmChoice> gemm; ///< on a GPU, how a block computes a contraction with a micro kernel
+  std::optional<BlockingChoice> blocking; ///< on a processor, how a core computes a contraction with a micro kernel
   std::string copies;      ///< on a GPU, operands copied by more or fewer than 16 bytes, with the reason; empty: none
 };
 

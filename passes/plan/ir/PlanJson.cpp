@@ -61,6 +61,13 @@ template <typename Mapper> void mapFields(Mapper &map, GemmChoice &record) {
       .required("rhsCopy", record.rhsCopy);
 }
 
+template <typename Mapper> void mapFields(Mapper &map, BlockingChoice &record) {
+  map.required("vectors", record.vectors)
+      .required("unroll", record.unroll)
+      .required("panelK", record.panelK)
+      .required("prefetch", record.prefetch);
+}
+
 template <typename Mapper> void mapFields(Mapper &map, OpPlan &record) {
   map.required("id", record.id)
       .optional("op", record.op)
@@ -71,6 +78,7 @@ template <typename Mapper> void mapFields(Mapper &map, OpPlan &record) {
       .optional("tilings", record.tilings)
       .optional("microKernel", record.microKernel)
       .optional("gemm", record.gemm)
+      .optional("blocking", record.blocking)
       .optional("copies", record.copies);
 }
 
@@ -165,7 +173,7 @@ json::Value write(NumericsMode mode) { return stringify(mode); }
 template <typename T> json::Value write(const T &value);
 template <typename T> json::Value write(const std::vector<T> &values);
 json::Value write(const std::map<std::string, std::vector<int64_t>> &values);
-json::Value write(const std::optional<GemmChoice> &gemm);
+template <typename T> json::Value write(const std::optional<T> &value);
 
 /// Collects the fields of a record, whether they are required or not.
 struct ObjectWriter {
@@ -205,7 +213,9 @@ json::Value write(const std::map<std::string, std::vector<int64_t>> &values) {
   return object;
 }
 
-json::Value write(const std::optional<GemmChoice> &gemm) { return gemm ? write(*gemm) : json::Value(nullptr); }
+template <typename T> json::Value write(const std::optional<T> &value) {
+  return value ? write(*value) : json::Value(nullptr);
+}
 } // namespace
 
 json::Value tilewright::toJson(const FormChoice &form) { return write(form); }

@@ -1,5 +1,6 @@
 #include "passes/plan/space/OpTilings.h"
 
+#include "passes/layout/Blocking.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/LaneBytes.h"
 
@@ -23,7 +24,7 @@ LevelTiling tilewright::blockTiling(ArrayRef<int64_t> tiles, ArrayRef<int64_t> g
 /// dims. A loop over blocks of K is inside that over N, or outside if one block of rows has all of M: then rhs is streamed.
 LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot &root, ArrayRef<int64_t> dims,
                                        ArrayRef<int64_t> tiles, const MicroKernel &kernel, StringRef label,
-                                       const Target &target) {
+                                       const std::optional<BlockingChoice> &blocking, const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
   LevelTiling tiling{tile::Scope::thread, std::vector<int64_t>(dims.size(), 1), {}};
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
@@ -42,7 +43,9 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
       walk(dim, 1);
   if (streams)
     walk(expr.reductions[0], kBlock);
-  walk(roles->n, block.vectors * target.vectorBytes / kLaneBytes);
+  int64_t lanes = target.vectorBytes / kLaneBytes, rows = roles->m < 0 ? 1 : sizeOf(roles->m);
+  std::optional<int64_t> packed = panelWidth(root.accesses[roles->rhsInput].map, roles->n);
+  walk(roles->n, (blocking ? blocking->vectors : chooseVectors(kernel, block, rows, lanes, packed)) * lanes);
   if (kBlock > 0 && !streams)
     walk(expr.reductions[0], kBlock);
   if (roles->m >= 0)

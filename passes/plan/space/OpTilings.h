@@ -13,10 +13,11 @@ namespace tilewright {
 LevelTiling blockTiling(llvm::ArrayRef<int64_t> tiles, llvm::ArrayRef<int64_t> grid, llvm::ArrayRef<int64_t> dims);
 
 /// Returns the sizes that one step of a contraction's micro kernel covers, and the order of the loops around it inside
-/// a tile. `label` names the block of K, if there is one.
+/// a tile. `label` names the block of K, if there is one. Without a blocking, a register block has the vectors that would
+/// be chosen for it.
 LevelTiling registerTiling(const TensorGraph &graph, const GroupRoot &root, llvm::ArrayRef<int64_t> dims,
                            llvm::ArrayRef<int64_t> tiles, const MicroKernel &kernel, llvm::StringRef label,
-                           const Target &target);
+                           const std::optional<BlockingChoice> &blocking, const Target &target);
 
 } // namespace tilewright
 

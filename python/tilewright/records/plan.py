@@ -101,6 +101,20 @@ class Gemm:
 
 
 @dataclass
+class Blocking:
+    """How a core of a processor computes a contraction with register blocks."""
+
+    vectors: int
+    """Vectors along N of a register block."""
+    unroll: int
+    """Steps along K of one iteration of the innermost loop."""
+    panel_k: int
+    """Elements of K of a panel of rhs that is copied before all rows use it; 0: rhs is read where it lies."""
+    prefetch: int
+    """Bytes of the smallest panel whose last row blocks fetch the next one into the L2; 0: none do."""
+
+
+@dataclass
 class OpPlan:
     """One op of a kernel."""
 
@@ -114,6 +128,8 @@ class OpPlan:
     micro_kernel: str = ""
     gemm: Gemm | None = None
     """On a GPU: how a block computes a contraction that has a micro kernel; None: the compiler chooses."""
+    blocking: Blocking | None = None
+    """On a processor: how a core computes a contraction that has a micro kernel; None: the compiler chooses."""
     copies: str = ""
     """On a GPU: operands that are not copied in pieces of 16 bytes, and why; empty: none."""
 

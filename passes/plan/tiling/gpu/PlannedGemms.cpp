@@ -1,5 +1,3 @@
-// The facts about a contraction are read from the plan as the passes on programs will find them in its loop nest: the
-// dims that are M, N and K, the size of a tile along each, and how the operands lie in memory.
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
 
 #include "passes/cost/ChooseGemm.h"
@@ -7,7 +5,7 @@
 #include "passes/layout/OperandAccess.h"
 #include "passes/plan/ir/Declined.h"
 #include "passes/plan/ir/Phases.h"
-#include "passes/plan/space/ContractionKernel.h"
+#include "passes/plan/space/ContractionReader.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/PlannedPrefetch.h"
@@ -33,12 +31,11 @@ struct PlannedGemm {
 };
 
 /// Reads one contraction of a plan.
-class GemmReader {
+class GemmReader : public ContractionReader {
 public:
   GemmReader(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel, const GroupPlan &group,
              const Target &target)
-      : plan(plan), graph(graph), kernel(kernel), group(group), target(target), choice(choiceOf(plan, graph, group)),
-        roots(plannedRoots(graph, choice, group)) {}
+      : ContractionReader(plan, graph, group), kernel(kernel), target(target) {}
 
   /// Returns the operands of the contraction that was read last whose first steps can be copied before it begins, with
   /// its layout: during the contraction before it, or before the grid barrier in front of it.
@@ -134,86 +131,15 @@ public:
 
   /// Returns the contraction of an op that has a micro kernel. Declines if no block can compute it in this group.
   OrDeclined<PlannedGemm> read(const OpPlan &op) {
-    auto found = llvm::find_if(roots, [&](const GroupRoot &root) { return root.expr == op.id; });
-    if (found == roots.end() || found->accesses.size() != 2)
-      return unreadable("it is not a contraction of two tensors with a loop nest of its own");
-    root = &*found;
-    dims = op.dims;
-    placeDims();
-    std::optional<ContractionRoles> roles = rolesOf(graph, *root);
+    OrDeclined<ContractionRoles> roles = find(op);
     if (!roles)
-      return unreadable("both operands, or none, change along the innermost dim of the result");
-    if (reduced.empty())
-      return unreadable("none of its reduced dims is a dim of the space");
-    if (!findRoles(*roles))
-      return unreadable("no dim of its tile is that of one operand only, which N has to be");
+      return unreadable(roles.why().reason);
     return describe(op, *roles);
   }
 
 private:
   static Declined unreadable(StringRef why) {
     return {"no block of threads can compute it: " + why.str(), "other tiles, or no micro kernel"};
-  }
-
-  const TensorExpr &expr() const { return graph.exprs()[root->expr]; }
-  bool isReduced(int64_t dim) const { return llvm::is_contained(expr().reductions, dim); }
-  const RootAccess &lhs() const { return root->accesses[lhsInput]; }
-  const RootAccess &rhs() const { return root->accesses[1 - lhsInput]; }
-
-  /// Finds the dims of the loop nest, in its order, with their tile sizes and extents.
-  void placeDims() {
-    sizes.assign(dims.size(), 1);
-    extents.assign(dims.size(), 1);
-    nest.clear();
-    reduced.clear();
-    for (auto [dim, place] : llvm::enumerate(dims)) {
-      if (place < 0)
-        continue;
-      sizes[dim] = group.tiles[place];
-      extents[dim] = group.extents[place];
-      nest.push_back(dim);
-    }
-    llvm::sort(nest, [&](int64_t a, int64_t b) { return dims[a] < dims[b]; });
-    llvm::copy_if(nest, std::back_inserter(reduced), [&](int64_t dim) { return isReduced(dim); });
-  }
-
-  /// Finds M and N, and the operand that does not vary along N.
-  bool findRoles(const ContractionRoles &roles) {
-    n = dims[roles.n] >= 0 ? roles.n : -1;
-    auto vector = llvm::find(dims, group.vector);
-    if (n < 0 && group.vector >= 0 && vector != dims.end())
-      n = vector - dims.begin();
-    for (int64_t dim : llvm::reverse(nest))
-      if (n < 0 && sizes[dim] > 1)
-        n = dim;
-    if (n < 0 || isReduced(n))
-      return false;
-    bool isFirst = root->accesses[0].map.isFunctionOfDim(n);
-    if (isFirst == root->accesses[1].map.isFunctionOfDim(n))
-      return false;
-    lhsInput = isFirst ? 1 : 0;
-    m = -1;
-    for (int64_t dim : nest)
-      if (!isReduced(dim) && dim != n && lhs().map.isFunctionOfDim(dim) && !rhs().map.isFunctionOfDim(dim) &&
-          (m < 0 || sizes[dim] >= sizes[m]))
-        m = dim;
-    return true;
-  }
-
-  /// Returns the shape of the tensor, or of the buffer with its tile.
-  SmallVector<int64_t> shapeOf(const RootAccess &access) const {
-    if (access.producer < 0)
-      return llvm::to_vector(cast<RankedTensorType>(access.tensor.getType()).getShape());
-    ArrayRef<int64_t> places = group.op(access.producer).dims;
-    AffineMap written = graph.exprs()[access.producer].results[access.result];
-    return llvm::map_to_vector(written.getResults(), [&](AffineExpr index) -> int64_t {
-      int64_t dim = pureDim(index);
-      return dim < 0 || places[dim] < 0 ? 1 : group.tiles[places[dim]];
-    });
-  }
-
-  static int64_t bytesOf(const RootAccess &access) {
-    return tile::elementBytes(cast<RankedTensorType>(access.tensor.getType()).getElementType());
   }
 
   OrDeclined<PlannedGemm> describe(const OpPlan &op, const ContractionRoles &roles) {
@@ -333,18 +259,9 @@ private:
     return walk.refused.empty() && walk.phases[root - roots.data()] == WalkPhase::inside;
   }
 
-  const Plan &plan;
-  const TensorGraph &graph;
   const KernelPlan &kernel;
-  const GroupPlan &group;
   const Target &target;
-  GroupChoice choice;
-  std::vector<GroupRoot> roots;
-  const GroupRoot *root = nullptr; ///< the contraction
-  ArrayRef<int64_t> dims;          ///< dim of the space for each of its dims
-  SmallVector<int64_t> sizes, extents, nest, reduced;
-  int64_t m = -1, n = -1, k = -1;
-  unsigned lhsInput = 0;
+  int64_t k = -1;
 };
 } // namespace
 

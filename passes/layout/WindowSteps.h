@@ -1,7 +1,7 @@
 // The steps along K of a contraction that reads an operand through windows of an image, where K is split into channels
 // and points of a window by quotients and remainders.
-#ifndef TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
-#define TILEWRIGHT_CODEGEN_CPU_WINDOWSTEPS_H
+#ifndef TILEWRIGHT_LAYOUT_WINDOWSTEPS_H
+#define TILEWRIGHT_LAYOUT_WINDOWSTEPS_H
 
 #include "mlir/IR/AffineMap.h"
 

@@ -1,4 +1,4 @@
-#include "passes/codegen/cpu/WindowSteps.h"
+#include "passes/layout/WindowSteps.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,0 +1,217 @@
+#include "passes/layout/Blocking.h"
+
+#include "passes/layout/WindowSteps.h"
+#include "passes/support/Strides.h"
+#include "passes/target/AccessBytes.h"
+#include "passes/target/KBlocking.h"
+
+#include "mlir/IR/AffineExpr.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace tilewright;
+
+/// Fewest row blocks of a tile for which it pays off to pack the K of a step side by side.
+static constexpr int64_t kBlocksToPack = 4;
+/// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
+static constexpr int64_t kBlocksToCopy = 16;
+/// Smallest panel whose first row block would wait for memory.
+static constexpr int64_t kPrefetchedBytes = 16 * 1024;
+/// Bytes of a copied panel, which is on the stack and in L1 beside rows of lhs. A panel of this size has many steps
+/// before accumulators go back to memory.
+static constexpr int64_t kPanelBytes = 32 * 1024;
+
+//===----------------------------------------------------------------------===//
+// Layout
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> tilewright::panelWidth(AffineMap map, int64_t n) {
+  for (AffineExpr index : map.getResults()) {
+    auto cut = dyn_cast<AffineBinaryOpExpr>(index);
+    if (!cut || index.getKind() != AffineExprKind::Mod)
+      continue;
+    auto dim = dyn_cast<AffineDimExpr>(cut.getLHS());
+    auto size = dyn_cast<AffineConstantExpr>(cut.getRHS());
+    if (dim && size && dim.getPosition() == n)
+      return size.getValue();
+  }
+  return std::nullopt;
+}
+
+/// Returns the elements between one step of `depth` K and the next, or nothing if that depends on the step.
+static std::optional<int64_t> stepStride(const OperandAccess &access, int64_t k, int64_t depth) {
+  MLIRContext *context = access.map.getContext();
+  AffineExpr step = getAffineDimExpr(k, context), apart = getAffineConstantExpr(0, context);
+  for (auto [index, stride] : llvm::zip_equal(access.map.getResults(), denseStrides(access.shape)))
+    if (index.isFunctionOfDim(k))
+      apart = apart + (index.replace(step, step * depth + depth) - index.replace(step, step * depth)) * stride;
+  auto constant =
+      dyn_cast<AffineConstantExpr>(simplifyAffineExpr(apart, access.map.getNumDims(), access.map.getNumSymbols()));
+  return constant ? std::optional(constant.getValue()) : std::nullopt;
+}
+
+bool BlockedContraction::blocksK() const {
+  return kernel.unit == StepUnit::vector && kBlock > 0 && kBlock < rhs.sizes[k] && reducesOneDim && keepsAccumulators;
+}
+
+int64_t BlockedContraction::copiedStepBytes(int64_t vectors) const {
+  return vectors * lanes * kernel.depth * (kernel.depth == 1 ? accumulatorBytes : rhs.elementBytes);
+}
+
+int64_t BlockedContraction::panelSteps(const BlockingChoice &choice, int64_t all) const {
+  int64_t depth = kernel.depth;
+  int64_t most = llvm::divideCeil(choice.panelK > 0 ? choice.panelK : kBlock, depth);
+  return llvm::alignTo(std::clamp<int64_t>(most, 1, std::max<int64_t>(all / depth, 1)),
+                       std::lcm(kernel.stepK() / depth, choice.unroll));
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+/// Blocks of one or two rows have more vectors, because the units of a core are busy only with more independent
+/// accumulators than a multiply-add has cycles, times the units: about eight. Each of their vectors of rhs is an operand
+/// in memory, or is used twice, so that registers suffice. They do not go beyond a packed panel: weights that come from
+/// memory arrive faster in one stream.
+int64_t tilewright::chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
+                                  std::optional<int64_t> packed) {
+  constexpr int64_t kIndependent = 8;
+  bool isDefault = kernel.unit == StepUnit::vector && kernel.block.rows == 0 && kernel.depth == 1;
+  if (!isDefault || rows > 2)
+    return block.vectors;
+  for (int64_t vectors = kIndependent / rows; vectors > block.vectors; vectors /= 2)
+    if (!packed || *packed % (vectors * lanes) == 0)
+      return vectors;
+  return block.vectors;
+}
+
+/// Returns why panels of rhs cannot be copied, or an empty string.
+static std::string whyNotCopied(const BlockedContraction &own) {
+  if (own.m < 0)
+    return "a vector times a matrix uses each panel once";
+  if (!own.reducesOneDim)
+    return "K has several dims";
+  if (own.packedDepth > 1)
+    return "rhs is packed already";
+  if (own.kernel.unit == StepUnit::vector && !own.keepsAccumulators)
+    return "accumulators would be rounded between panels";
+  return "";
+}
+
+/// Returns true if panels of rhs are copied, once for all rows of a tile. That puts the K of a step side by side, or the
+/// steps of a register block one after another, which otherwise may be a page apart. It pays off only if the tile has
+/// enough rows; tile registers cannot load anything else.
+static bool copiesPanels(const BlockedContraction &own, const BlockingChoice &choice) {
+  int64_t width = choice.vectors * own.lanes, packed = panelWidth(own.rhs.map, own.n).value_or(1);
+  if (!whyNotCopied(own).empty())
+    return false;
+  if (own.kernel.unit == StepUnit::tiles || own.kernel.depth > 1)
+    return own.kernel.unit == StepUnit::tiles || own.rows() >= kBlocksToPack * own.block.rows;
+  bool readsLines = width * own.rhs.elementBytes <= kCpuLineBytes; // one line from each place
+  return (own.blocksK() || readsLines) && own.rows() >= kBlocksToCopy * own.block.rows &&
+         own.kBlock * own.copiedStepBytes(choice.vectors) <= kCopiedBlockBytes &&
+         stepStride(own.rhs, own.k, 1) != std::max(width, packed % width == 0 ? packed : 1);
+}
+
+/// Returns why the next panel cannot be prefetched, or an empty string: row blocks must be left to do it, and panels
+/// must follow each other in memory, as must the steps of a panel.
+static std::string whyNotPrefetched(const BlockedContraction &own, const BlockingChoice &choice) {
+  int64_t stepElements = choice.vectors * own.lanes * own.kernel.depth, size = own.rhs.sizes[own.k];
+  int64_t steps = own.blocksK() ? own.panelSteps(choice, size) : size / own.kernel.depth;
+  if (own.kernel.unit == StepUnit::tiles)
+    return "tile registers are loaded without";
+  int64_t inUse = std::min<int64_t>(choice.vectors, llvm::divideCeil(own.rhs.sizes[own.n], own.lanes));
+  if (own.rows() <= own.block.rows * (choice.vectors / inUse))
+    return "one block of rows has all rows of the tile";
+  if (choice.panelK > 0)
+    return "panels are copied";
+  if (!own.rhsInMemory || !own.reducesOneDim || llvm::product_of(own.rhs.shape) <= steps * stepElements ||
+      stepStride(own.rhs, own.k, own.kernel.depth) != stepElements)
+    return "the panels of rhs do not follow each other in memory";
+  int64_t bytes = steps * stepElements * own.rhs.elementBytes;
+  return bytes < choice.prefetch ? llvm::formatv("a panel of rhs has {0} bytes", bytes).str() : "";
+}
+
+/// Returns the K of a panel that has all of a tile, in whole steps of the micro kernel.
+static int64_t longestPanel(const BlockedContraction &own) {
+  return llvm::alignTo(own.rhs.sizes[own.k], own.kernel.stepK());
+}
+
+BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
+  BlockingChoice choice;
+  choice.vectors = chooseVectors(own.kernel, own.block, own.rows(), own.lanes, panelWidth(own.rhs.map, own.n));
+  if (copiesPanels(own, choice)) {
+    int64_t steps = std::max<int64_t>(kPanelBytes / own.copiedStepBytes(choice.vectors), 1);
+    choice.panelK = own.blocksK() ? own.kBlock : std::min(steps * own.kernel.depth, longestPanel(own));
+  } else if (own.kernel.depth == 1) {
+    choice.unroll = windowSteps(own.lhs.map, own.k, own.lhs.extents[own.k], own.lhs.sizes[own.k]);
+  }
+  choice.prefetch = kPrefetchedBytes;
+  if (!whyNotPrefetched(own, choice).empty())
+    choice.prefetch = 0;
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+static std::string whyNotVectors(const BlockedContraction &own, int64_t vectors) {
+  if (vectors == own.block.vectors)
+    return "";
+  if (own.kernel.unit == StepUnit::tiles)
+    return llvm::formatv("vectors: blocks of tile registers have {0}, not {1}", own.block.vectors, vectors);
+  std::optional<int64_t> packed = panelWidth(own.rhs.map, own.n);
+  if (packed && *packed % (vectors * own.lanes) != 0)
+    return llvm::formatv("vectors: blocks of {0} vectors of {1} do not fill the panels of {2} that rhs is packed in",
+                         vectors, own.lanes, *packed);
+  return "";
+}
+
+static std::string whyNotUnrolled(const BlockedContraction &own, int64_t unroll) {
+  int64_t common = std::gcd(own.lhs.sizes[own.k], own.lhs.extents[own.k]);
+  if (unroll > 1 && own.kernel.depth > 1)
+    return llvm::formatv("unroll: each step takes {0} elements of K, so it must be 1, not {1}", own.kernel.depth,
+                         unroll);
+  if (common % unroll != 0)
+    return llvm::formatv("unroll: {0} does not divide {1}, the K of {2}", unroll, common,
+                         own.lhs.sizes[own.k] == own.lhs.extents[own.k] ? "the contraction" : "a block");
+  return "";
+}
+
+static std::string whyNotPanels(const BlockedContraction &own, const BlockingChoice &choice) {
+  if (choice.panelK == 0)
+    return own.kernel.unit == StepUnit::tiles && own.packedDepth == 1
+               ? "panelK: tile registers load rhs from copied panels only"
+               : "";
+  if (std::string why = whyNotCopied(own); !why.empty())
+    return "panelK: panels are not copied: " + why;
+  if (own.blocksK() && choice.panelK != own.kBlock)
+    return llvm::formatv("panelK: the micro kernel takes blocks of {0} along K, so panels cannot have {1}", own.kBlock,
+                         choice.panelK);
+  if (choice.panelK % own.kernel.stepK() != 0 && !own.blocksK())
+    return llvm::formatv("panelK: {0} is no multiple of the {1} elements of K that the micro kernel takes at once",
+                         choice.panelK, own.kernel.stepK());
+  if (choice.panelK > longestPanel(own))
+    return llvm::formatv("panelK: a tile has {0} along K, so panels cannot have {1}", longestPanel(own),
+                         choice.panelK);
+  int64_t bytes = (own.panelSteps(choice, own.rhs.sizes[own.k]) + own.kernel.stepK() / own.kernel.depth) *
+                  own.copiedStepBytes(choice.vectors);
+  constexpr int64_t kMostStackBytes = 256 * 1024;
+  if (bytes > kMostStackBytes)
+    return llvm::formatv("panelK: a panel takes {0} bytes of the stack; {1} is the most", bytes, kMostStackBytes);
+  if (own.kernel.unit == StepUnit::tiles && !own.keepsAccumulators &&
+      own.panelSteps(choice, own.rhs.sizes[own.k]) * own.kernel.depth < own.rhs.sizes[own.k])
+    return "panelK: accumulators would be rounded between panels";
+  return "";
+}
+
+std::string tilewright::whyNotBlocked(const BlockedContraction &own, const BlockingChoice &choice) {
+  for (std::string why : {whyNotVectors(own, choice.vectors), whyNotUnrolled(own, choice.unroll),
+                          whyNotPanels(own, choice)})
+    if (!why.empty())
+      return why;
+  std::string why = choice.prefetch == 0 ? "" : whyNotPrefetched(own, choice);
+  return why.empty() ? "" : "prefetch: no panel can be prefetched: " + why;
+}

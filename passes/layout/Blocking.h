@@ -1,0 +1,52 @@
+// The register blocks of a contraction on a processor: what is chosen about them, and what can be emitted. The planner
+// chooses for the contractions of a plan, and code generation for programs that state nothing. All functions are pure.
+#ifndef TILEWRIGHT_LAYOUT_BLOCKING_H
+#define TILEWRIGHT_LAYOUT_BLOCKING_H
+
+#include "dialects/tile/BlockingAttr.h"
+#include "passes/layout/OperandAccess.h"
+#include "passes/target/MicroKernel.h"
+#include <optional>
+#include <string>
+
+namespace tilewright {
+
+/// A contraction as a core computes it. Its operands are accesses over the dims of one loop nest.
+struct BlockedContraction {
+  OperandAccess lhs, rhs;
+  int64_t m, n, k; ///< dims of the nest; M is -1 for a vector times a matrix, and K is the one of the innermost loop
+  bool reducesOneDim;
+  bool rhsInMemory;       ///< true if rhs is a tensor, and false if another nest leaves it in a buffer
+  bool keepsAccumulators; ///< true if accumulators may go to memory and back without being rounded
+  int64_t packedDepth;    ///< K that lie side by side in rhs; 1: rows along N
+  int64_t accumulatorBytes;
+  int64_t lanes; ///< lanes of a vector of accumulators
+  MicroKernel kernel;
+  RegisterBlock block; ///< the micro kernel's register block on this target
+  int64_t kBlock;      ///< block of K that the micro kernel's label names; 0: all of K
+
+  int64_t rows() const { return m < 0 ? 1 : rhs.sizes[m]; }
+  /// Returns true if all rows of the tile use a block of K before the next one.
+  bool blocksK() const;
+  /// Returns the bytes of one step of a panel that is copied. With one K per step, elements are widened.
+  int64_t copiedStepBytes(int64_t vectors) const;
+  /// Returns the most steps of a panel, for `all` elements of K.
+  int64_t panelSteps(const BlockingChoice &choice, int64_t all) const;
+};
+
+BlockingChoice chooseBlocking(const BlockedContraction &contraction);
+
+/// Returns the vectors along N of a register block that computes `rows` rows of a tile. `block` is the micro kernel's
+/// on the target, and `packed` the width of the panels of rhs.
+int64_t chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
+                      std::optional<int64_t> packed);
+
+/// Returns why no code can be emitted for the choice, with the field that is wrong; or an empty string.
+std::string whyNotBlocked(const BlockedContraction &contraction, const BlockingChoice &choice);
+
+/// Returns the width of the panels that an operand is packed in along a dim, or nothing if it is not packed.
+std::optional<int64_t> panelWidth(mlir::AffineMap map, int64_t n);
+
+} // namespace tilewright
+
+#endif

@@ -1,0 +1,96 @@
+#include "passes/plan/tiling/cpu/PlannedBlockings.h"
+
+#include "passes/layout/Blocking.h"
+#include "passes/plan/space/ContractionReader.h"
+#include "passes/target/KBlocking.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Reads one contraction of a plan.
+class BlockingReader : public ContractionReader {
+public:
+  BlockingReader(const Plan &plan, const TensorGraph &graph, const GroupPlan &group, const Target &target)
+      : ContractionReader(plan, graph, group), target(target) {}
+
+  /// Returns the contraction of an op that has a micro kernel. It refers to the reader until the next call. Declines if
+  /// no register block can compute it in this group.
+  OrDeclined<BlockedContraction> read(const OpPlan &op) {
+    OrDeclined<ContractionRoles> roles = find(op);
+    if (!roles)
+      return roles.why();
+    lhsShape = shapeOf(lhs());
+    rhsShape = shapeOf(rhs());
+    std::optional<PackedK> packed =
+        packedK(rhs().map, rhsShape, n, extents, [&](int64_t dim) { return isReduced(dim); });
+    int64_t depth = packed ? packed->depth : 1;
+    ProductTypes types = productTypes(expr(), *roles);
+    std::optional<MicroKernel> kernel = findMicroKernel(target, types, {depth, /*tiles=*/true}, op.microKernel);
+    if (!kernel)
+      return Declined{"target '" + target.name + "' has no micro kernel '" + op.microKernel + "' for its operands",
+                      "another micro kernel"};
+    int64_t accumulatorBytes = bytesOfAccumulators(op, types);
+    return BlockedContraction{{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
+                              {rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard},
+                              m,
+                              n,
+                              packed && packed->dim >= 0 ? packed->dim : reduced.back(),
+                              reduced.size() == 1,
+                              rhs().producer < 0,
+                              /*keepsAccumulators=*/true,
+                              depth,
+                              accumulatorBytes,
+                              target.vectorBytes / accumulatorBytes,
+                              *kernel,
+                              kernel->blockFor(target),
+                              kBlocking(op.microKernel)};
+  }
+
+private:
+  /// Returns the bytes of an accumulator, which may be wider than the result.
+  int64_t bytesOfAccumulators(const OpPlan &op, const ProductTypes &types) const {
+    int64_t own = tile::elementBytes(getElementTypeOrSelf(expr().op->getResult(0).getType()));
+    bool isWide = types.accumulator == "f32" || op.numerics.accumulation == "f32";
+    return isWide ? std::max<int64_t>(own, 4) : own;
+  }
+
+  const Target &target;
+  SmallVector<int64_t> lhsShape, rhsShape;
+};
+} // namespace
+
+/// Calls `visit` with each op of the plan that has a micro kernel and with its contraction, until it returns a reason.
+template <typename AnyPlan, typename Visit>
+static std::string forEachBlocking(AnyPlan &plan, const TensorGraph &graph, const Target &target, Visit visit) {
+  for (auto &kernel : plan.kernels)
+    for (auto [number, group] : llvm::enumerate(kernel.groups)) {
+      if (llvm::all_of(group.ops, [](const OpPlan &op) { return op.microKernel.empty(); }))
+        continue;
+      BlockingReader reader(plan, graph, group, target);
+      for (auto &op : group.ops)
+        if (!op.microKernel.empty())
+          if (std::string why = visit(op, reader.read(op)); !why.empty())
+            return llvm::formatv("kernel '{0}' part {1}: op {2}: blocking: {3}", kernel.name, number, op.id, why);
+    }
+  return "";
+}
+
+void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Target &target) {
+  forEachBlocking(plan, graph, target, [](OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
+    if (op.blocking || !read)
+      return "";
+    if (BlockingChoice choice = chooseBlocking(*read); whyNotBlocked(*read, choice).empty())
+      op.blocking = choice;
+    return "";
+  });
+}
+
+std::string tilewright::whyNotBlocked(const Plan &plan, const TensorGraph &graph, const Target &target) {
+  return forEachBlocking(plan, graph, target, [](const OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
+    if (!op.blocking)
+      return "";
+    return read ? whyNotBlocked(*read, *op.blocking) : read.why().reason;
+  });
+}

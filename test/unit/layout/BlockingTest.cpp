@@ -1,0 +1,96 @@
+// Tests which register blocks are chosen for a contraction on a processor, and which are refused. The tests of code
+// generation and of plans check that a choice is carried out.
+#include "passes/layout/Blocking.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+
+/// A product of 102 by 96 and 96 by 128 elements of f32 on vectors of 16 lanes, in register blocks of 6 by 4.
+class BlockingTest : public ::testing::Test {
+protected:
+  BlockingTest() {
+    kernel.name = "fma";
+    AffineExpr m = getAffineDimExpr(0, &context), n = getAffineDimExpr(1, &context), k = getAffineDimExpr(2, &context);
+    rows = AffineMap::get(3, 0, {m, k}, &context);
+    panels = AffineMap::get(3, 0, {n.floorDiv(64), k, n % 64}, &context);
+    plain = AffineMap::get(3, 0, {k, n}, &context);
+  }
+
+  BlockedContraction product(AffineMap rhs, ArrayRef<int64_t> rhsShape) {
+    return {{rows, lhsShape, 4, sizes, sizes},
+            {rhs, rhsShape, 4, sizes, sizes},
+            /*m=*/0, /*n=*/1, /*k=*/2,
+            /*reducesOneDim=*/true, /*rhsInMemory=*/true, /*keepsAccumulators=*/true,
+            /*packedDepth=*/1, /*accumulatorBytes=*/4, /*lanes=*/16,
+            kernel, {6, 4}, kBlock};
+  }
+
+  MLIRContext context;
+  MicroKernel kernel;
+  AffineMap rows, panels, plain;
+  SmallVector<int64_t> sizes{102, 128, 96}, lhsShape{102, 96}, packedShape{2, 96, 64}, plainShape{96, 128};
+  int64_t kBlock = 0;
+};
+
+TEST_F(BlockingTest, panels_in_line_are_prefetched) {
+  BlockingChoice choice = chooseBlocking(product(panels, packedShape));
+  EXPECT_EQ(choice, (BlockingChoice{4, 1, 0, 16384}));
+}
+
+TEST_F(BlockingTest, rows_of_a_matrix_are_no_panels) {
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).prefetch, 0);
+}
+
+TEST_F(BlockingTest, a_block_of_k_whose_steps_lie_apart_is_copied) {
+  kBlock = 32;
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).panelK, 32);
+}
+
+TEST_F(BlockingTest, a_block_of_k_that_is_packed_is_read_in_place) {
+  kBlock = 32;
+  EXPECT_EQ(chooseBlocking(product(panels, packedShape)).panelK, 0);
+}
+
+TEST_F(BlockingTest, one_row_has_wider_blocks) {
+  sizes[0] = 1;
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).vectors, 8);
+}
+
+TEST_F(BlockingTest, blocks_of_one_row_do_not_exceed_a_packed_panel) {
+  sizes[0] = 1;
+  EXPECT_EQ(chooseBlocking(product(panels, packedShape)).vectors, 4);
+}
+
+TEST_F(BlockingTest, what_is_chosen_is_not_refused) {
+  for (kBlock = 0; kBlock < 100; kBlock += 12)
+    for (int64_t count : {1, 2, 6, 7, 96, 102}) {
+      sizes[0] = count;
+      for (const BlockedContraction &own : {product(panels, packedShape), product(plain, plainShape)})
+        EXPECT_EQ(whyNotBlocked(own, chooseBlocking(own)), "") << "rows " << count << ", block of K " << kBlock;
+    }
+}
+
+TEST_F(BlockingTest, a_panel_that_the_stack_cannot_hold_is_refused) {
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {16, 1, 96, 0}), "");
+  sizes[2] = plainShape[0] = 4096;
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {16, 1, 4096, 0}),
+            "panelK: a panel takes 4195328 bytes of the stack; 262144 is the most");
+}
+
+TEST_F(BlockingTest, a_prefetch_of_one_block_of_rows_is_refused) {
+  sizes[0] = 6;
+  EXPECT_EQ(whyNotBlocked(product(panels, packedShape), {4, 1, 0, 64}),
+            "prefetch: no panel can be prefetched: one block of rows has all rows of the tile");
+}
+
+TEST_F(BlockingTest, unrolling_a_step_of_several_k_is_refused) {
+  kernel.depth = 2;
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {4, 2, 0, 0}),
+            "unroll: each step takes 2 elements of K, so it must be 1, not 2");
+}
+} // namespace
