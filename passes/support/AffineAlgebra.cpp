@@ -118,7 +118,9 @@ void append(SmallVector<std::pair<AffineExpr, bool>> &exprs, IntegerSet set) {
 Interval boundExpr(AffineExpr expr, ArrayRef<Interval> ranges) {
   Interval written = intervalOf(expr, ranges);
   Interval simplified = intervalOf(Simplifier(expr.getContext(), ranges).simplify(expr), ranges);
-  return {std::max(written.low, simplified.low), std::min(written.high, simplified.high)};
+  Interval closest = intervalOf(Simplifier(expr.getContext(), ranges, /*forBounds=*/true).simplify(expr), ranges);
+  return {std::max({written.low, simplified.low, closest.low}),
+          std::min({written.high, simplified.high, closest.high})};
 }
 
 SmallVector<Interval> domainRanges(ArrayRef<int64_t> extents) {

@@ -188,7 +188,10 @@ Sum Simplifier::divide(Sum sum, int64_t n) {
     quotient.add(divide(std::move(dividend), n * divisor), 1);
     return quotient;
   }
-  quotient.add(emit(rest).floorDiv(n), 1);
+  AffineExpr division = emit(rest).floorDiv(n);
+  if (forBounds && division.getKind() != AffineExprKind::FloorDiv) // MLIR has taken terms out of it
+    division = build(rest).floorDiv(n);
+  quotient.add(division, 1);
   return quotient;
 }
 
@@ -290,6 +293,31 @@ bool Simplifier::restoreMod(Sum &sum, AffineExpr quotient, Sum &mods) {
     }
   }
   return false;
+}
+
+/// Writes k * (s floordiv n) + k * m * t as k * ((s + n * m * t) floordiv n) where that dividend has closer bounds, as it
+/// has if t is what s lacks for a mod: x floordiv 3 of x = d mod 16 is such a digit.
+Sum Simplifier::restoreDigits(Sum sum) {
+  for (auto [quotient, factor] : SmallVector<Sum::Term>(sum.terms)) {
+    if (quotient.getKind() != AffineExprKind::FloorDiv)
+      continue;
+    auto division = cast<AffineBinaryOpExpr>(quotient);
+    int64_t n = cast<AffineConstantExpr>(division.getRHS()).getValue();
+    Sum dividend = flatten(division.getLHS());
+    for (auto [term, coefficient] : SmallVector<Sum::Term>(sum.terms)) {
+      if (term == quotient || coefficient % factor != 0)
+        continue;
+      Sum closer = dividend;
+      closer.add(term, n * (coefficient / factor));
+      if (bound(closer).size() >= bound(dividend).size())
+        continue;
+      sum.add(quotient, -factor);
+      sum.add(term, -coefficient);
+      sum.add(emit(closer).floorDiv(n), factor);
+      return sum;
+    }
+  }
+  return sum;
 }
 
 AffineExpr Simplifier::build(const Sum &sum) {

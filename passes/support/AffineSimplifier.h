@@ -29,10 +29,14 @@ struct Sum {
 
 class Simplifier {
 public:
-  Simplifier(mlir::MLIRContext *context, llvm::ArrayRef<Interval> ranges) : context(context), ranges(ranges) {}
+  /// `forBounds` makes expressions whose bounds are closer, but which take more instructions.
+  Simplifier(mlir::MLIRContext *context, llvm::ArrayRef<Interval> ranges, bool forBounds = false)
+      : context(context), ranges(ranges), forBounds(forBounds) {}
 
   Sum flatten(mlir::AffineExpr expr);
-  mlir::AffineExpr emit(const Sum &sum) { return build(restoreMods(sum)); }
+  mlir::AffineExpr emit(const Sum &sum) {
+    return build(forBounds ? restoreDigits(restoreMods(sum)) : restoreMods(sum));
+  }
   mlir::AffineExpr simplify(mlir::AffineExpr expr) { return emit(flatten(expr)); }
   Interval bound(const Sum &sum) { return intervalOf(emit(sum), ranges); }
 
@@ -41,10 +45,12 @@ private:
   bool dropLowDigits(Sum &rest, int64_t &n);
   Sum restoreMods(Sum sum);
   bool restoreMod(Sum &sum, mlir::AffineExpr quotient, Sum &mods);
+  Sum restoreDigits(Sum sum);
   mlir::AffineExpr build(const Sum &sum);
 
   mlir::MLIRContext *context;
   llvm::ArrayRef<Interval> ranges;
+  bool forBounds;
 };
 
 } // namespace tilewright

@@ -98,3 +98,24 @@ def test_the_last_update_of_a_place_stays() -> None:
     x, new = np.zeros((4, 5), np.float32), np.arange(15, dtype=np.float32).reshape(3, 5)
     (y,) = tilewright.compile(model)(x, new, np.array([[1], [1], [3]]))
     np.testing.assert_array_equal(y, [x[0], new[1], x[2], new[2]])
+
+
+def test_updates_of_a_transposed_convolution() -> None:
+    """Its kernel reads digits of digits of an index, whose bounds must be known."""
+    rng = np.random.default_rng(3)
+    x, weights = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 3, 6, 2), (3, 3, 3, 2)))
+    places = np.array([[1, 2, 10], [1, 2, 15]])
+    new = rng.standard_normal((2, 2)).astype(np.float32)
+    known = {"weights": weights, "places": places, "new": new}
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "weights"], ["convolved"], pads=[0, 1, 2, 0], strides=[3, 1]),
+        helper.make_node("ScatterND", ["convolved", "places", "new"], ["y"], reduction="max"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "scatter",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (3, 3, 16, 2))],
+        [numpy_helper.from_array(value, name) for name, value in known.items()],
+    )
+    _check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), [x])

@@ -220,6 +220,14 @@ TEST_F(AffineAlgebra, divisions_that_cannot_carry_vanish) {
   EXPECT_EQ(simplifyInDomain((d(0) % 32 + d(1) * 32).floorDiv(64), {99, 6}), d(1).floorDiv(2));
 }
 
+// MLIR takes 15 * (d floordiv 16) out of the division by 3, which must be one term of the sum for these bounds.
+TEST_F(AffineAlgebra, digits_of_digits_are_bounded) {
+  AffineExpr d = getAffineDimExpr(0, &context), low = d % 16, high = d.floorDiv(16);
+  AffineExpr digit = (low + high * 15) - (low.floorDiv(3) + high * 5) * 3;
+  EXPECT_EQ(boundExpr(digit, domainRanges({144})), (Interval{0, 2}));
+  EXPECT_EQ(boundExpr((d - high).floorDiv(3) - high * 5, domainRanges({144})), (Interval{0, 5}));
+}
+
 TEST_F(AffineAlgebra, dims_are_in_the_order_in_which_what_they_read_lies) {
   auto dims = [&](ArrayRef<AffineExpr> results) {
     return dimsAsTheyLie(AffineMap::get(3, 0, results, &context), {4, 8, 3});
