@@ -50,6 +50,9 @@ void tilewright::addOnlineSoftmax(OpPassManager &manager, const KernelOptions &o
 }
 
 void tilewright::lowerToLlvm(OpPassManager &kernels, const KernelOptions &options, bool expandsArith) {
+  // The canonicalizer visits a whole loop again after each change in its body, which is quadratic in an unrolled body.
+  // Most of what the generators write are repeated constants and addresses, so those are merged first.
+  kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
   kernels.addNestedPass<func::FuncOp>(math::createMathExtendToSupportedTypes());
