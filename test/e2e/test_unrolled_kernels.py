@@ -1,4 +1,4 @@
-"""Kernels with large unrolled bodies: what their compilation has to visit."""
+"""Tests of kernels with large unrolled loop bodies: passes that revisit a body see few ops."""
 
 from __future__ import annotations
 
