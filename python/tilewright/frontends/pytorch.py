@@ -332,13 +332,26 @@ def _dump_tree(tree: Any, name: str) -> str:
     from torch.utils import _pytree
 
     try:
-        return str(_pytree.treespec_dumps(tree))
+        return str(_pytree.treespec_dumps(_with_plain_tuples(tree)))
     except NotImplementedError as error:
         raise ModelError(
             f"the structure of its inputs or outputs is unknown: {_first_line(error)}",
             where=name,
             hint="use tuples, lists and dicts",
         ) from error
+
+
+def _with_plain_tuples(tree: Any) -> Any:
+    """Returns the structure with tuples in place of PyTorch's named results, such as those of torch.topk, which have no
+    form in files."""
+    import torch
+    from torch.utils import _pytree
+
+    if tree.is_leaf():
+        return tree
+    is_named = getattr(tree.type, "__module__", "") == torch.return_types.__name__
+    parts = [_with_plain_tuples(part) for part in tree.children()]
+    return _pytree.TreeSpec(tuple if is_named else tree.type, tree.context, parts)
 
 
 def _output_names(program: Any, calling: Calling) -> list[str]:

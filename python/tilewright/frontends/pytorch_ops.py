@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
+from tilewright.frontends import pytorch_scatters
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 
 _aten = torch.ops.aten
@@ -40,6 +41,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
+        **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten.maximum.default: _maximum,

@@ -1,0 +1,185 @@
+"""ATen's scatters, searches, medians and stable sorts by other ops: IREE's importer crashes at scatters, and lacks the
+others.
+
+Each element of a scatter's result is compared with the index of each update in its line along the dim, as those of ONNX
+are (`frontends.rewrites.ops.scatter`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_aten = torch.ops.aten
+
+_MOST_PAIRS = 1 << 26
+"""Most pairs of an element and an update that are compared; other scatters go by index_put."""
+
+
+def decompositions() -> dict[Any, Any]:
+    """Returns the ops to spell out, with functions that do so."""
+    return {
+        _aten.scatter.src: _scatter,
+        _aten.scatter.value: _scatter_value,
+        _aten.scatter_add.default: _scatter_add,
+        _aten.scatter_reduce.two: _scatter_reduce,
+        _aten.sort.stable: _sort,
+        _aten.kthvalue.default: _kth_value,
+        _aten.median.dim: _median,
+        _aten.median.default: lambda x: _median(x.reshape(-1))[0],
+        _aten.searchsorted.Tensor: _searchsorted,
+    }
+
+
+def _hits(x: Any, dim: int, index: Any) -> Any | None:
+    """Returns whether an update hits an element, [..., size of the dim, updates of the line], with the dim last; or
+    None if that is too much, or if lines without updates are among those with some."""
+    lines = [size for axis, size in enumerate(x.shape) if axis != dim]
+    updated = [size for axis, size in enumerate(index.shape) if axis != dim]
+    if lines != updated or x.numel() * index.shape[dim] > _MOST_PAIRS:
+        return None
+    places = torch.arange(x.shape[dim], device=index.device)
+    return index.movedim(dim, -1).unsqueeze(-2) == places.unsqueeze(-1)
+
+
+def _updates(source: Any, dim: int, index: Any) -> Any:
+    """Returns the elements of the source that are used, [..., 1, updates of the line]."""
+    used = source[tuple(slice(0, size) for size in index.shape)]
+    return used.movedim(dim, -1).unsqueeze(-2)
+
+
+def _put(x: Any, dim: int, index: Any, source: Any, *, accumulate: bool) -> Any:
+    """Scatters element by element."""
+    coordinates = []
+    for axis, size in enumerate(index.shape):
+        shape = [size if other == axis else 1 for other in range(index.dim())]
+        own = torch.arange(size, device=index.device).reshape(shape).expand(index.shape)
+        coordinates.append(index if axis == dim else own)
+    used = source[tuple(slice(0, size) for size in index.shape)]
+    return _aten._unsafe_index_put(x, coordinates, used, accumulate)
+
+
+def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
+    if x.dim() == 0 or index.numel() == 0:
+        return NotImplemented
+    dim %= x.dim()
+    hits = _hits(x, dim, index)
+    if hits is None:
+        return _put(x, dim, index, source, accumulate=False)
+    # Of several updates of an element, the last one stays; PyTorch leaves it open.
+    numbers = torch.arange(index.shape[dim], device=index.device)
+    last = torch.where(hits, numbers, -1).amax(-1).movedim(-1, dim)
+    taken = torch.gather(source, dim, last.clamp(min=0))
+    return torch.where(last >= 0, taken, x)
+
+
+def _scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
+    if x.dim() == 0 or index.numel() == 0:
+        return NotImplemented
+    dim %= x.dim()
+    hits = _hits(x, dim, index)
+    if hits is None:
+        return _put(x, dim, index, torch.full(index.shape, value, dtype=x.dtype), accumulate=False)
+    return torch.where(hits.any(-1).movedim(-1, dim), value, x)
+
+
+def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    if x.dim() == 0 or index.numel() == 0:
+        return NotImplemented
+    dim %= x.dim()
+    hits = _hits(x, dim, index)
+    if hits is None:
+        return _put(x, dim, index, source, accumulate=True)
+    total = torch.where(hits, _updates(source, dim, index), 0).sum(-1, dtype=x.dtype)
+    return x + total.movedim(-1, dim)
+
+
+def _scatter_reduce(
+    x: Any,
+    dim: int,
+    index: Any,
+    source: Any,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Any:
+    if x.dim() == 0 or index.numel() == 0 or reduce not in ("sum", "amax", "amin"):
+        return NotImplemented
+    dim %= x.dim()
+    hits = _hits(x, dim, index)
+    if hits is None:
+        return NotImplemented
+    updates = _updates(source, dim, index)
+    if reduce == "sum":
+        total = torch.where(hits, updates, 0).sum(-1, dtype=x.dtype).movedim(-1, dim)
+        combined = x + total
+    else:
+        bounds = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+        edge = bounds.min if reduce == "amax" else bounds.max
+        nothing = float("-inf" if reduce == "amax" else "inf") if x.is_floating_point() else edge
+        chosen = torch.where(hits, updates, nothing)
+        total = (chosen.amax(-1) if reduce == "amax" else chosen.amin(-1)).movedim(-1, dim)
+        combined = torch.maximum(x, total) if reduce == "amax" else torch.minimum(x, total)
+    if include_self:
+        return combined
+    return torch.where(hits.any(-1).movedim(-1, dim), total, x)
+
+
+def _sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """Every sort of ours and of IREE keeps the order of equal elements."""
+    return _aten.sort.default(x, dim, descending)
+
+
+def _kth_value(
+    x: Any,
+    k: int,
+    dim: int = -1,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    if x.dim() == 0:
+        return NotImplemented
+    place = torch.full([1] * x.dim(), k - 1, dtype=torch.int64)
+    return _at_place(x, place, dim, keepdim=keepdim)
+
+
+def _median(
+    x: Any,
+    dim: int = -1,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    """The lower of the middle elements, or NaN, which is sorted last, if there is one."""
+    if x.dim() == 0:
+        return NotImplemented
+    length = x.shape[dim]
+    place = torch.full([1] * x.dim(), (length - 1) // 2, dtype=torch.int64)
+    if x.is_floating_point():
+        place = torch.where(x.isnan().any(dim, keepdim=True), length - 1, place)
+    return _at_place(x, place, dim, keepdim=keepdim)
+
+
+def _at_place(x: Any, place: Any, dim: int, *, keepdim: bool) -> tuple[Any, Any]:
+    """Returns the elements at a place of sorted rows, and their indices."""
+    shape = list(x.shape)
+    shape[dim] = 1
+    found = [torch.gather(rows, dim, place.expand(shape)) for rows in _aten.sort.default(x, dim)]
+    first, second = found if keepdim else [one.squeeze(dim) for one in found]
+    return first, second
+
+
+def _searchsorted(
+    rows: Any,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Any:
+    """Counts the elements of a row in front of a value."""
+    if sorter is not None or values.dim() == 0:
+        return NotImplemented
+    is_right = right if side is None else side == "right"
+    row, value = rows.unsqueeze(-2), values.unsqueeze(-1)
+    in_front = row <= value if is_right else row < value
+    return in_front.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)

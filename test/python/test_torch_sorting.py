@@ -1,0 +1,61 @@
+"""Sorts, scatters and searches of PyTorch: in our kernels, and with PyTorch's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright
+
+torch = pytest.importorskip("torch")
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "topk": lambda x, p: torch.topk(x, 5),
+    "topk, smallest": lambda x, p: torch.topk(x, 5, dim=0, largest=False),
+    "sort": lambda x, p: torch.sort(x, descending=True, stable=True),
+    "argsort": lambda x, p: torch.argsort(x, dim=0),
+    "kthvalue": lambda x, p: torch.kthvalue(x, 3, keepdim=True),
+    "median": lambda x, p: torch.median(x, dim=0),
+    "median of all": lambda x, p: torch.median(x),
+    "searchsorted": lambda x, p: torch.searchsorted(torch.sort(x)[0], x, right=True),
+    "scatter": lambda x, p: x.scatter(1, p, x[:, :3] * 2),
+    "scatter of a value": lambda x, p: x.scatter(1, p, 1.5),
+    "scatter of some lines": lambda x, p: x.scatter(1, p[:4], x[:, :3] * 2),
+    "scatter_add": lambda x, p: x.scatter_add(1, p, x[:, :3]),
+    "scatter_reduce, sum": lambda x, p: x.scatter_reduce(1, p, x[:, :3], "sum"),
+    "scatter_reduce, amax": lambda x, p: x.scatter_reduce(1, p, x[:, :3], "amax", include_self=False),
+    "scatter_reduce, amin": lambda x, p: x.scatter_reduce(1, p, x[:, :3], "amin"),
+    "routing": lambda x, p: torch.zeros_like(x).scatter(1, torch.topk(x, 2)[1], torch.topk(x, 2)[0]),
+}
+
+
+class _Module(torch.nn.Module):  # type: ignore[misc,name-defined]
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any, places: Any) -> Any:
+        return self.function(x, places)
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_sorts_and_scatters_are_those_of_pytorch(name: str) -> None:
+    generator = torch.Generator().manual_seed(4)
+    x = torch.randn(7, 19, generator=generator)
+    places = torch.argsort(torch.rand(7, 19, generator=generator), dim=1)[:, :3]  # no place twice in a line
+    module = _Module(_FUNCTIONS[name])
+    program = tilewright.compile(torch.export.export(module, (x, places)), threads=1)
+    results, expected = program(x.numpy(), places.numpy()), module(x, places)
+    if not isinstance(expected, tuple):
+        results, expected = (results,), (expected,)
+    for result, want in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, want.numpy(), rtol=1e-6)
+
+
+def test_a_median_of_nan_is_nan() -> None:
+    x = torch.tensor([[3.0, float("nan"), 1.0], [3.0, 2.0, 1.0]])
+    module = _Module(lambda x, _: torch.median(x, dim=1)[0])
+    program = tilewright.compile(torch.export.export(module, (x, x)), threads=1)
+    np.testing.assert_array_equal(program(x.numpy(), x.numpy()), [np.nan, 2.0])
