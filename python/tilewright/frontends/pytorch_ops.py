@@ -20,8 +20,8 @@ _KEPT = (
     # PyTorch spells these out by squeeze.dims, which IREE does not have.
     _aten.squeeze.default,
     _aten.squeeze.dim,
-    # This would become index_put again, which becomes this.
-    _aten._unsafe_index_put.default,
+    # PyTorch spells this out by a selection at computed places; IREE joins two slices.
+    _aten.roll.default,
 )
 _SPELLED_OUT = (
     _aten._native_batch_norm_legit.default,
@@ -29,6 +29,7 @@ _SPELLED_OUT = (
     _aten._native_batch_norm_legit_functional.default,
     _aten._native_batch_norm_legit_no_training.default,
     _aten.grid_sampler_2d.default,
+    _aten.upsample_bilinear2d.vec,
 )
 """Core ops that IREE does not have, for which PyTorch has a decomposition."""
 
@@ -44,10 +45,15 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
+        _aten._unsafe_index_put.default: _unsafe_index_put,
         _aten.maximum.default: _maximum,
         _aten.minimum.default: _minimum,
         _aten.clamp.default: _clamp,
         _aten.hardtanh.default: _hardtanh,
+        _aten.fmod.Scalar: _fmod,
+        _aten.fmod.Tensor: _fmod,
+        _aten.hypot.default: _hypot,
+        _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,
         _aten.argmax.default: functools.partial(_first, _aten.max.dim),
         _aten.argmin.default: functools.partial(_first, _aten.min.dim),
@@ -70,7 +76,33 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> A
         None if index is None else torch.where(index < 0, index + x.shape[axis], index)
         for axis, index in enumerate(indices)
     ]
-    return _aten._unsafe_index_put(x, counted, values, accumulate)
+    return _unsafe_index_put(x, counted, values, accumulate, or_else=_aten._unsafe_index_put)
+
+
+def _unsafe_index_put(
+    x: Any,
+    indices: Any,
+    values: Any,
+    accumulate: bool = False,  # noqa: FBT001, FBT002
+    *,
+    or_else: Any = lambda *_: NotImplemented,
+) -> Any:
+    """Puts the indexed dims first, which IREE needs; `or_else` is for ops where they are."""
+    indexed = [axis for axis, index in enumerate(indices) if index is not None]
+    used: list[Any] = [indices[axis] for axis in indexed]
+    if indexed == list(range(len(indexed))):
+        return or_else(x, used, values, accumulate)
+    points = torch.broadcast_shapes(*(index.shape for index in used))  # type: ignore[no-untyped-call]
+    before = [axis for axis in range(indexed[0]) if axis not in indexed]
+    after = [axis for axis in range(indexed[0], x.dim()) if axis not in indexed]
+    if indexed[-1] - indexed[0] + 1 != len(indexed):  # the dims of the points come first
+        before, after = [], [*before, *after]
+    order = [*indexed, *before, *after]
+    shape = [*(x.shape[axis] for axis in before), *points, *(x.shape[axis] for axis in after)]
+    first = list(range(len(before), len(before) + len(points)))
+    moved = torch.movedim(values.expand(shape), first, list(range(len(points))))
+    put = _aten._unsafe_index_put(x.permute(order), used, moved, accumulate)
+    return put.permute([order.index(axis) for axis in range(x.dim())])
 
 
 # IREE's maximum, minimum, clamp and hardtanh return the other operand for NaN, where PyTorch returns NaN; its argmax
@@ -99,6 +131,27 @@ def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
 
 def _hardtanh(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
     return _clamp(x, low, high)
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    """The remainder of the magnitudes, with the sign of x."""
+    kind = torch.result_type(x, y)
+    x, size = x.to(kind), abs(y) if isinstance(y, int | float) else y.to(kind).abs()
+    rest = torch.remainder(x.abs(), size)
+    return torch.where(x == 0, x, torch.where(x < 0, -rest, rest))
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    """Scales by the larger one, so that squares do not overflow."""
+    x, y = x.abs(), y.abs()
+    large, small = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = torch.where(large == small, torch.where(large == 0, 0.0, 1.0).to(x.dtype), small / large)
+    return torch.where(large.isinf(), large, large * torch.sqrt(1 + ratio * ratio))
+
+
+def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:
+    """Returns the distances of the rows of x from those of y in the p-norm."""
+    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
 
 
 def _group_norm(

@@ -1,0 +1,61 @@
+"""Ops of PyTorch that IREE's importer lacks, or takes in some forms only: PyTorch's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tilewright
+
+torch = pytest.importorskip("torch")
+
+
+def _put(x: Any, *places: Any, accumulate: bool = False) -> Any:
+    """Puts numbers at places of a copy; None stands for a whole dim."""
+    whole = slice(None)
+    at = tuple(whole if place is None else torch.tensor(place) for place in places)
+    values = torch.arange(x[at].numel(), dtype=x.dtype).reshape(x[at].shape)
+    indices = [None if place is None else torch.tensor(place) for place in places]
+    return torch.ops.aten.index_put(x, indices, values, accumulate)
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "roll": lambda x: torch.roll(x, (1, -2), (2, 3)) * 2,
+    "fold": lambda x: torch.nn.functional.fold(
+        torch.nn.functional.unfold(x, 3, padding=1, stride=2), (6, 7), 3, padding=1, stride=2
+    ),
+    "bilinear": lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "bilinear, corners": lambda x: torch.nn.functional.interpolate(
+        x, size=(5, 11), mode="bilinear", align_corners=True
+    ),
+    "cdist": lambda x: torch.cdist(x[0, 0], x[1, 1]),
+    "cdist, sums": lambda x: torch.cdist(x[0, 0], x[1, 1], p=1.0),
+    "fmod": lambda x: torch.fmod(x, 0.7),
+    "fmod of tensors": lambda x: torch.fmod(x, x[:1, :1] + 4),
+    "fmod of integers": lambda x: torch.fmod((x * 10).to(torch.int32), 7),
+    "hypot": lambda x: torch.hypot(x * 1e30, x.flip(3) * 1e30),
+    "index_fill": lambda x: x.index_fill(3, torch.tensor([1, 3]), 2.0),
+    "index_copy": lambda x: x.index_copy(2, torch.tensor([4, 1]), x[:, :, :2]),
+    "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),
+    "places in the last dim, added": lambda x: _put(x, None, None, None, [0, 2, 2], accumulate=True),
+    "places around a dim": lambda x: _put(x, [0, 1], None, [1, 2]),
+}
+
+
+class _Module(torch.nn.Module):  # type: ignore[misc,name-defined]
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_results_are_those_of_pytorch(name: str) -> None:
+    x = torch.randn(2, 3, 6, 7, generator=torch.Generator().manual_seed(5))
+    module = _Module(_FUNCTIONS[name])
+    program = tilewright.compile(torch.export.export(module, (x,)), threads=1)
+    np.testing.assert_allclose(program(x.numpy()), module(x).numpy(), rtol=2e-6, atol=2e-6)
