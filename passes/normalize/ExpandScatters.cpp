@@ -119,7 +119,7 @@ bool mayExpand(const Scatter &scatter) {
   if (updates > kFewUpdates && product(compared) > kMostPairs / updates)
     return false;
   bool isState = !scatter.combiner && isArgument(scatter.original);
-  return !isState || isMadeOfConstants(scatter.indices);
+  return !isState || (isMadeOfConstants(scatter.indices) && isMadeOfConstants(scatter.updates));
 }
 
 class Expander : GenericBuilder {

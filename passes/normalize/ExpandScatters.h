@@ -10,8 +10,8 @@ namespace tilewright {
 /// reduction it takes the last one, and otherwise it is combined with all of them. Updates outside of the tensor are
 /// dropped.
 ///
-/// Scatters of many updates into large tensors are left alone, and so are those at computed places of an argument, which
-/// IREE stores in place (docs/guide/state.md).
+/// Scatters of many updates into large tensors are left alone, and so are those into an argument without a
+/// reduction, which IREE stores in place (docs/guide/state.md), unless places and updates are constants.
 void expandScatters(mlir::func::FuncOp function);
 
 } // namespace tilewright

@@ -3,6 +3,7 @@
 // reader would have to interleave rows of lanes again.
 #include "passes/program/cpu/InterleaveK.h"
 
+#include "dialects/tile/BlockingAttr.h"
 #include "passes/graph/MatchContraction.h"
 #include "passes/program/Slices.h"
 #include "passes/target/LaneBytes.h"
@@ -105,13 +106,25 @@ SliceType inGroups(SliceType type, KGroups groups, int64_t lanes) {
   return SliceType::get(type.getContext(), shape, type.getElementType(), type.getSpace());
 }
 
+/// Says that a contraction reads panels that are in a buffer already, so that it neither copies nor prefetches any.
+void readFromBuffer(Operation *contraction) {
+  Attribute stated = contraction->getAttr(kBlockingAttr);
+  if (!stated)
+    return;
+  BlockingChoice own = blockingOf(stated);
+  own.panelK = own.prefetch = 0;
+  contraction->setAttr(kBlockingAttr, attrOf(own, contraction->getContext()));
+}
+
 void layOut(AllocOp buffer, SliceType type, KGroups groups) {
   buffer.getResult().setType(type);
   for (Operation *user : buffer->getUsers())
-    if (auto load = dyn_cast<LoadOp>(user))
+    if (auto load = dyn_cast<LoadOp>(user)) {
       load.setMap(inGroups(load.getMap(), groups));
-    else
+      readFromBuffer(load->getParentOp());
+    } else {
       cast<StoreOp>(user).setMap(inGroups(cast<StoreOp>(user).getMap(), groups));
+    }
 }
 } // namespace
 

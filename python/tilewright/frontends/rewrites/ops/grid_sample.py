@@ -24,8 +24,6 @@ def _sample(operation: Operation) -> bool:
     mode = operation.attribute("mode", b"linear").decode()
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     padding = operation.attribute("padding_mode", b"zeros").decode()
-    if mode == "linear" and padding == "zeros" and operation.rank(0) == 4:
-        return False
     return _Sampler(operation, mode, padding).sample()
 
 
@@ -159,7 +157,7 @@ RULES = (
     Rule(
         "GridSample",
         _sample,
-        "IREE rounds halves up, takes positions around the image for positions outside, and lacks modes",
-        forms="all but linear with zeros outside, of images",
+        "IREE rounds halves up, reads beyond the image for positions outside, and lacks modes",
+        forms="all",
     ),
 )
