@@ -234,6 +234,16 @@ AffineMap composeNames(AffineMap map, AffineMap index, ArrayRef<int64_t> domain)
   AffineMap plain = map.compose(index);
   return plain.isProjectedPermutation() ? plain : composeInDomain(map, index, domain);
 }
+
+/// Returns true if each loop that alone is an index goes over the whole dim of the tensor. A window of a single position
+/// may be shorter, which the map of an op cannot say.
+bool areWhole(AffineMap map, Value tensor, ArrayRef<int64_t> domain) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return llvm::all_of(llvm::enumerate(map.getResults()), [&](auto indexed) {
+    auto loop = dyn_cast<AffineDimExpr>(indexed.value());
+    return !loop || domain[loop.getPosition()] == type.getDimSize(indexed.index());
+  });
+}
 } // namespace
 
 std::optional<QuantizedOperand> tilewright::quantizedOperand(Value tensor, AffineMap read, ArrayRef<int64_t> domain) {
@@ -252,6 +262,8 @@ std::optional<QuantizedOperand> tilewright::quantizedOperand(Value tensor, Affin
       if (pads(moved) && !(isSame(operand->zeroPoint) && isSame(operand->scale) && operand->hasByteZeroPoint()))
         return std::nullopt; // padding needs one number for all elements, and a zero point that is a byte
       operand->map = moved.empty() ? composeNames(operand->map, index, domain) : read;
+      if (moved.empty() && !areWhole(operand->map, operand->bytes, domain))
+        return std::nullopt;
       operand->moved = std::move(moved);
       return operand;
     }

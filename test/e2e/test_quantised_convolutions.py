@@ -108,6 +108,22 @@ def test_pads_may_differ_between_sides(op: str, pads: dict[str, Any]) -> None:
     np.testing.assert_array_equal(program(x)[0], exact)
 
 
+def test_a_window_of_one_position_is_shorter_than_its_sequence() -> None:
+    rng = np.random.default_rng(13)
+    x, w = random_bytes(rng, np.uint8, 3, 5, 3), random_bytes(rng, np.int8, 4, 5, 2)
+    names = ["x", "sx", "zx", "w", "sw", "zw", "sy", "zy"]
+    operands: dict[str, Any] = {name: np.float32(0.25) for name in ("sx", "sw")}
+    operands |= {"w": w, "zx": np.uint8(117), "zw": np.int8(0), "sy": np.float32(64), "zy": np.uint8(90)}
+    model = model_of(
+        [helper.make_node("QLinearConv", names, ["y"], strides=[3])],
+        {"x": x},
+        operands,
+        (TensorProto.UINT8, (3, 4, 1)),
+    )
+    (exact,) = run_double_onnx(widen(model), [x])
+    np.testing.assert_array_equal(tilewright.compile(model, threads=1, strict=True)(x)[0], exact)
+
+
 def test_qlinear_convolution() -> None:
     rng = np.random.default_rng(11)
     x, w = random_bytes(rng, np.uint8, 1, 4, 9, 11), random_bytes(rng, np.int8, 18, 4, 3, 3)
