@@ -13,6 +13,7 @@ Values from outside a body are used in place. The types of the body's inputs wer
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -294,7 +295,7 @@ class ControlFlow(Bodies):
                 pieces.require_equal(other, count, f"{where}: a Scan over inputs of different lengths")
         return count
 
-    @property
+    @functools.cached_property
     def _is_dynamic(self) -> bool:
         """True if the model has dims of unknown lengths, or loops that make some."""
         return has_unknown_lengths(self._gi.model_info.model_proto.graph)
