@@ -5,6 +5,7 @@
 
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/TensorExpr.h"
+#include "passes/normalize/GenericBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -80,9 +81,9 @@ bool mayExpand(const Scan &scan) {
   return true;
 }
 
-class Expander {
+class Expander : GenericBuilder {
 public:
-  explicit Expander(Operation *op) : builder(op), loc(op->getLoc()) {}
+  explicit Expander(Operation *op) : GenericBuilder(op) {}
 
   Value expand(const Scan &scan) {
     int64_t length = cast<RankedTensorType>(scan.input.getType()).getDimSize(scan.dim);
@@ -112,24 +113,17 @@ private:
   Value sumsBefore(const Scan &scan) {
     auto type = cast<RankedTensorType>(scan.input.getType());
     int64_t rank = type.getRank();
-    SmallVector<AffineExpr> read;
-    for (int64_t dim = 0; dim < rank; ++dim)
-      read.push_back(builder.getAffineDimExpr(dim == scan.dim ? rank : dim));
-    AffineMap maps[] = {AffineMap::get(rank + 1, 0, read, builder.getContext()),
-                        AffineMap::getMultiDimIdentityMap(rank + 1, builder.getContext()).dropResult(rank)};
-    SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
-    loops.push_back(utils::IteratorType::reduction);
     auto predicate = scan.inclusive ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt;
-    auto generic = linalg::GenericOp::create(
-        builder, loc, TypeRange(type), scan.input, zeros(type), maps, loops,
-        [&](OpBuilder &body, Location at, ValueRange elements) {
-          Value own = linalg::IndexOp::create(body, at, scan.dim), other = linalg::IndexOp::create(body, at, rank);
-          Value counts = arith::CmpIOp::create(body, at, predicate, other, own);
-          Value zero = arith::ConstantOp::create(body, at, body.getZeroAttr(type.getElementType()));
-          Value summand = arith::SelectOp::create(body, at, counts, elements[0], zero);
-          linalg::YieldOp::create(body, at, add(body, at, elements[1], summand));
-        });
-    return generic.getResult(0);
+    TypedAttr nothing = builder.getZeroAttr(type.getElementType());
+    auto sum = [&](OpBuilder &body, Value total, Value more) { return add(body, loc, total, more); };
+    return reduce(type, scan.input, alongLast(rank, scan.dim), nothing, sum,
+                  [&](OpBuilder &body, ValueRange elements) -> Value {
+                    Value own = linalg::IndexOp::create(body, loc, scan.dim),
+                          other = linalg::IndexOp::create(body, loc, rank);
+                    Value counts = arith::CmpIOp::create(body, loc, predicate, other, own);
+                    Value zero = arith::ConstantOp::create(body, loc, nothing);
+                    return arith::SelectOp::create(body, loc, counts, elements[0], zero);
+                  });
   }
 
   Value sumAlong(Value tensor, int64_t dim) {
@@ -152,27 +146,18 @@ private:
     SmallVector<int64_t> shape(type.getShape());
     shape[scan.dim] = blocks;
     shape.insert(shape.begin() + scan.dim + 1, block);
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = 0, next = 0; dim < type.getRank(); ++dim) {
-      groups.push_back({next++});
-      if (dim == scan.dim)
-        groups.back().push_back(next++);
-    }
+    SmallVector<ReassociationIndices> groups = blockGroups(type.getRank(), scan.dim);
     Value cut = tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()),
                                               scan.input, groups);
     Value inside = sumsBefore({cut, scan.dim + 1, scan.inclusive});
     Value before = expand({sumAlong(cut, scan.dim + 1), scan.dim, /*inclusive=*/false});
     AffineMap all = builder.getMultiDimIdentityMap(shape.size());
-    auto cutType = cast<RankedTensorType>(cut.getType());
-    Value empty = tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
-    SmallVector<utils::IteratorType> loops(shape.size(), utils::IteratorType::parallel);
-    auto sums = linalg::GenericOp::create(builder, loc, TypeRange(cutType), ValueRange{inside, before}, empty,
-                                          ArrayRef{all, all.dropResult(scan.dim + 1), all}, loops, addElements);
-    return tensor::CollapseShapeOp::create(builder, loc, type, sums.getResult(0), groups);
+    Value sums = elementwise(cast<RankedTensorType>(cut.getType()), {inside, before}, {all, all.dropResult(scan.dim + 1)},
+                             [&](OpBuilder &body, ValueRange elements) {
+                               return add(body, loc, elements[0], elements[1]);
+                             });
+    return tensor::CollapseShapeOp::create(builder, loc, type, sums, groups);
   }
-
-  OpBuilder builder;
-  Location loc;
 };
 } // namespace
 

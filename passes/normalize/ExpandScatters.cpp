@@ -5,6 +5,7 @@
 #include "passes/normalize/GenericBuilder.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -12,9 +13,9 @@ using namespace tilewright;
 namespace {
 constexpr llvm::StringLiteral kScatter = "iree_linalg_ext.scatter", kImport = "hal.tensor.import";
 
-/// The most updates with which each element of a tensor of any size is compared.
+/// Number of updates with which each element of a tensor of any size is compared. It is a choice, not measured.
 constexpr int64_t kFewUpdates = 16;
-/// The most pairs of an element and an update that are compared.
+/// Number of pairs of an element and an update up to which all are compared. It is a choice, not measured.
 constexpr int64_t kMostPairs = 1 << 20;
 
 /// Updates of slices of a tensor, whose first dims the indices give.
@@ -64,12 +65,10 @@ bool isMadeOfConstants(Value value) {
       return false;
     if (!seen.insert(op).second)
       continue;
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (!op->isProperAncestor(operand.getParentBlock()->getParentOp()) &&
-            operand.getParentBlock()->getParentOp() != op)
-          open.push_back(operand);
-    });
+    llvm::append_range(open, op->getOperands());
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    llvm::append_range(open, captured);
   }
   return true;
 }

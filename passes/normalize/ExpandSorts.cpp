@@ -159,14 +159,6 @@ private:
     return RankedTensorType::get(shape, element);
   }
 
-  /// The map of a tensor whose dim `dim` the last of `rank` + 1 loops runs along.
-  AffineMap alongLast(int64_t rank, int64_t dim) {
-    SmallVector<AffineExpr> read;
-    for (int64_t each = 0; each < rank; ++each)
-      read.push_back(builder.getAffineDimExpr(each == dim ? rank : each));
-    return AffineMap::get(rank + 1, 0, read, builder.getContext());
-  }
-
   /// Returns integers that are ordered as the elements, the greatest first.
   Value keys() {
     Value operand = op->getOperand(sort.key);
@@ -272,16 +264,6 @@ private:
     return some;
   }
 
-  SmallVector<ReassociationIndices> blockGroups(int64_t rank) {
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = 0, next = 0; dim < rank; ++dim) {
-      groups.push_back({next++});
-      if (dim == sort.dim)
-        groups.back().push_back(next++);
-    }
-    return groups;
-  }
-
   /// Cuts rows into blocks, after filling them up with elements that come last.
   Value inBlocks(Value tensor, int64_t blocks, int64_t block, const APInt &last) {
     auto type = cast<RankedTensorType>(tensor.getType());
@@ -297,7 +279,7 @@ private:
     shape[sort.dim] = blocks;
     shape.insert(shape.begin() + sort.dim + 1, block);
     return tensor::ExpandShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), tensor,
-                                         blockGroups(type.getRank()));
+                                         blockGroups(type.getRank(), sort.dim));
   }
 
   Value rejoined(Value tensor) {
@@ -306,7 +288,7 @@ private:
     shape[sort.dim] *= shape[sort.dim + 1];
     shape.erase(shape.begin() + sort.dim + 1);
     return tensor::CollapseShapeOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), tensor,
-                                           blockGroups(shape.size()));
+                                           blockGroups(shape.size(), sort.dim));
   }
 
   /// Returns true if each element is its index along the row.

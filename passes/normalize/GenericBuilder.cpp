@@ -59,3 +59,20 @@ Value GenericBuilder::sum(RankedTensorType type, ValueRange inputs, ArrayRef<Aff
   };
   return reduce(type, inputs, maps, builder.getIntegerAttr(type.getElementType(), 0), add, body);
 }
+
+AffineMap GenericBuilder::alongLast(int64_t rank, int64_t dim) {
+  SmallVector<AffineExpr> read;
+  for (int64_t each = 0; each < rank; ++each)
+    read.push_back(builder.getAffineDimExpr(each == dim ? rank : each));
+  return AffineMap::get(rank + 1, 0, read, builder.getContext());
+}
+
+SmallVector<ReassociationIndices> tilewright::blockGroups(int64_t rank, int64_t dim) {
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t each = 0, next = 0; each < rank; ++each) {
+    groups.push_back({next++});
+    if (each == dim)
+      groups.back().push_back(next++);
+  }
+  return groups;
+}

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 
 namespace tilewright {
 
@@ -38,9 +39,15 @@ public:
   mlir::Value sum(mlir::RankedTensorType type, mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
                   Body body);
 
+  /// The map of a tensor whose dim `dim` the last of `rank` + 1 loops runs along, in place of that dim's own loop.
+  mlir::AffineMap alongLast(int64_t rank, int64_t dim);
+
   mlir::OpBuilder builder;
   mlir::Location loc;
 };
+
+/// Returns which dims of a tensor whose dim `dim` was cut into blocks belong to each of the `rank` dims before.
+llvm::SmallVector<mlir::ReassociationIndices> blockGroups(int64_t rank, int64_t dim);
 
 } // namespace tilewright
 

@@ -1,7 +1,8 @@
 #include "passes/normalize/SplitResults.h"
 
+#include "passes/support/EraseUnused.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -25,14 +26,6 @@ bool maySplit(linalg::GenericOp op) {
     if (!inversePermutation(concatAffineMaps(mapsOf(op, result), op.getContext())))
       return false;
   return true;
-}
-
-void eraseUnused(Block &block) {
-  for (Operation *op = block.getTerminator(), *before = op->getPrevNode(); op; op = before) {
-    before = op->getPrevNode();
-    if (isOpTriviallyDead(op))
-      op->erase();
-  }
 }
 
 Value alone(OpBuilder &builder, linalg::GenericOp op, unsigned result) {

@@ -62,24 +62,23 @@ def _newer(path: Path) -> None:
         raw.execute("PRAGMA user_version = 99")
 
 
+def _changed(path: Path, *statements: str) -> None:
+    """Writes a database that has a decision for the key `old`, and changes it."""
+    with Database(path) as kept:
+        kept.keep_decision(decision("old"))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        for statement in statements:
+            raw.execute(statement)
+
+
+def _without_forms(path: Path, *more: str, version: int = 2) -> None:
+    """Writes a database of an earlier version, which has no forms."""
+    _changed(path, "ALTER TABLE decisions DROP COLUMN form", *more, f"PRAGMA user_version = {version}")
+
+
 def _without_regions(path: Path) -> None:
-    """Writes a database of version 1, with the decision that a database of this version has for the key `old`."""
-    with Database(path) as kept:
-        kept.keep_decision(decision("old"))
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("ALTER TABLE decisions DROP COLUMN region_ops")
-        raw.execute("ALTER TABLE decisions DROP COLUMN form")
-        raw.execute("DROP TABLE programs")
-        raw.execute("PRAGMA user_version = 1")
-
-
-def _without_forms(path: Path) -> None:
-    """Writes a database of version 2, with the decision that a database of this version has for the key `old`."""
-    with Database(path) as kept:
-        kept.keep_decision(decision("old"))
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("ALTER TABLE decisions DROP COLUMN form")
-        raw.execute("PRAGMA user_version = 2")
+    """Writes a database of version 1."""
+    _without_forms(path, "ALTER TABLE decisions DROP COLUMN region_ops", "DROP TABLE programs", version=1)
 
 
 # Decisions survive an update of the compiler.

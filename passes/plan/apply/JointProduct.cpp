@@ -5,6 +5,7 @@
 #include "passes/plan/apply/JointProduct.h"
 
 #include "passes/plan/apply/StackedTensors.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -142,7 +143,9 @@ private:
       BlockArgument own = model.loop.getRegionIterArg(number);
       made[own] = reshape(builder, loc, argument, groupedType(own));
     }
-    made[joint.products.projection->getResult(0)] = multiply(readIn(step, sequence, state), weights);
+    linalg::LinalgOp cell = joint.products.cell;
+    made[joint.products.projection->getResult(0)] = stackedProduct(
+        builder, loc, cell, groupedType(cell->getResult(0)), readIn(step, sequence, state), weights);
     for (Operation *op : joint.between)
       make(op);
     made[joint.sum->getResult(0)] = made.lookup(model.part.getSource());
@@ -188,26 +191,6 @@ private:
     return linalg::GenericOp::create(builder, loc, TypeRange{empty.getType()}, ValueRange{tensor}, ValueRange{empty},
                                      ArrayRef<AffineMap>{all, all}, iterators, body)
         .getResult(0);
-  }
-
-  Value multiply(Value read, Value weights) {
-    linalg::LinalgOp cell = joint.products.cell;
-    RankedTensorType type = groupedType(cell->getResult(0));
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    Value zero = cell.getDpsInits().front().getDefiningOp<linalg::FillOp>().value();
-    Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-    AffineExpr l, m, g, n, k;
-    bindDims(builder.getContext(), l, m, g, n, k);
-    auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}},
-                                             builder.getContext());
-    SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
-    iterators.push_back(utils::IteratorType::reduction);
-    auto product = linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{read, weights},
-                                             ValueRange{zeros}, maps, iterators);
-    IRMapping mapping;
-    cell->getRegion(0).cloneInto(&product.getRegion(), mapping);
-    widenWeights(product, typeOf(weights).getElementType());
-    return product.getResult(0);
   }
 
   /// Makes an op of the second layer again for all layers, in groups of columns.

@@ -8,6 +8,7 @@
 #include "passes/plan/apply/JointProduct.h"
 #include "passes/plan/apply/StackedLoop.h"
 #include "passes/plan/apply/StackedTensors.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -222,22 +223,9 @@ private:
     int64_t rows = typeOf(states).getDimSize(1), ownColumns = typeOf(own).getDimSize(1),
             nextColumns = typeOf(next).getDimSize(1);
     auto type = RankedTensorType::get({layers, rows, groups.count, groups.columns}, typeOf(own).getElementType());
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    Value zero = cast<linalg::FillOp>(linalg::LinalgOp(products.cell).getDpsInits().front().getDefiningOp()).value();
-    Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
-    AffineExpr l, m, g, n, k;
-    bindDims(builder.getContext(), l, m, g, n, k);
-    auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}},
-                                             builder.getContext());
-    SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
-    iterators.push_back(utils::IteratorType::reduction);
-    auto product = linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{states, weights},
-                                             ValueRange{zeros}, maps, iterators);
-    IRMapping mapping;
-    products.cell->getRegion(0).cloneInto(&product.getRegion(), mapping);
-    widenWeights(product, typeOf(weights).getElementType());
+    Value product = stackedProduct(builder, loc, products.cell, type, states, weights);
     auto all = RankedTensorType::get({layers, rows, groups.count * groups.columns}, type.getElementType());
-    Value columns = tensor::CollapseShapeOp::create(builder, loc, all, product.getResult(0),
+    Value columns = tensor::CollapseShapeOp::create(builder, loc, all, product,
                                                     SmallVector<ReassociationIndices>{{0}, {1}, {2, 3}});
     auto slice = [&](int64_t count, int64_t first, int64_t width) {
       SmallVector<OpFoldResult> offsets(3, builder.getIndexAttr(0)), ones(3, builder.getIndexAttr(1));

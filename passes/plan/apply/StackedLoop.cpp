@@ -1,11 +1,11 @@
 #include "passes/plan/apply/StackedLoop.h"
 
 #include "passes/plan/apply/StackedTensors.h"
+#include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -66,7 +66,8 @@ void tilewright::narrowAll(OpBuilder &builder, MutableArrayRef<Value> tensors) {
     llvm::copy(narrow, tensors.begin());
 }
 
-void tilewright::widenWeights(linalg::GenericOp product, Type narrow) {
+/// Has a product whose weights have become narrower widen them.
+static void widenWeights(linalg::GenericOp product, Type narrow) {
   BlockArgument weight = product.getBody()->getArgument(1);
   Type wide = weight.getType();
   if (wide == narrow)
@@ -75,6 +76,25 @@ void tilewright::widenWeights(linalg::GenericOp product, Type narrow) {
   OpBuilder inside = OpBuilder::atBlockBegin(product.getBody());
   auto widened = arith::ExtFOp::create(inside, product.getLoc(), wide, weight);
   weight.replaceAllUsesExcept(widened, widened);
+}
+
+Value tilewright::stackedProduct(OpBuilder &builder, Location loc, linalg::LinalgOp ofLayer, RankedTensorType type,
+                                 Value read, Value weights) {
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  Value zero = ofLayer.getDpsInits().front().getDefiningOp<linalg::FillOp>().value();
+  Value zeros = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  AffineExpr l, m, g, n, k;
+  bindDims(builder.getContext(), l, m, g, n, k);
+  auto maps = AffineMap::inferFromExprList(ArrayRef<ArrayRef<AffineExpr>>{{l, m, k}, {l, k, g, n}, {l, m, g, n}},
+                                           builder.getContext());
+  SmallVector<utils::IteratorType> iterators(4, utils::IteratorType::parallel);
+  iterators.push_back(utils::IteratorType::reduction);
+  auto product = linalg::GenericOp::create(builder, loc, TypeRange{type}, ValueRange{read, weights}, ValueRange{zeros},
+                                           maps, iterators);
+  IRMapping mapping;
+  ofLayer->getRegion(0).cloneInto(&product.getRegion(), mapping);
+  widenWeights(product, typeOf(weights).getElementType());
+  return product.getResult(0);
 }
 
 Value tilewright::tableOfLayers(OpBuilder &builder, Location loc, ArrayRef<int64_t> firsts, int64_t steps,
@@ -130,10 +150,4 @@ void tilewright::eraseLayers(LayerStack &stack) {
       op->erase();
   }
   eraseUnused(block); // what projections started from, and what weights were before they were widened
-}
-
-void tilewright::eraseUnused(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
 }

@@ -22,8 +22,10 @@ std::optional<StateProducts> findStateProducts(const LayerStack &stack, bool str
 /// Replaces tensors that are widened by what is widened, if that has the same type for all of them.
 void narrowAll(mlir::OpBuilder &builder, llvm::MutableArrayRef<mlir::Value> tensors);
 
-/// Has a product whose weights have become narrower widen them.
-void widenWeights(mlir::linalg::GenericOp product, mlir::Type narrow);
+/// Makes the product of a layer for all layers: `read` is [layer, row, k], `weights` are [layer, k, group, column of the
+/// group], and the result, of `type`, is [layer, row, group, column].
+mlir::Value stackedProduct(mlir::OpBuilder &builder, mlir::Location loc, mlir::linalg::LinalgOp ofLayer,
+                           mlir::RankedTensorType type, mlir::Value read, mlir::Value weights);
 
 /// Returns a table of ones for the layers that are at work in a step, and zeros: layer i in `steps` steps from
 /// `firsts[i]` on.
@@ -46,9 +48,6 @@ bool isUsedBehind(const LayerStack &stack, mlir::OpOperand &use);
 
 /// Erases the layers, whose results nothing reads.
 void eraseLayers(LayerStack &stack);
-
-/// Erases the ops of a block that do nothing.
-void eraseUnused(mlir::Block &block);
 
 } // namespace tilewright
 

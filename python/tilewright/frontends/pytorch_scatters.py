@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-_aten = torch.ops.aten
+from tilewright.frontends.rewrites.ops.scatter import MOST_PAIRS
 
-_MOST_PAIRS = 1 << 26
-"""Most pairs of an element and an update that are compared; other scatters go by index_put."""
+_aten = torch.ops.aten
 
 
 def decompositions() -> dict[Any, Any]:
@@ -37,7 +36,7 @@ def _hits(x: Any, dim: int, index: Any) -> Any | None:
     None if that is too much, or if lines without updates are among those with some."""
     lines = [size for axis, size in enumerate(x.shape) if axis != dim]
     updated = [size for axis, size in enumerate(index.shape) if axis != dim]
-    if lines != updated or x.numel() * index.shape[dim] > _MOST_PAIRS:
+    if lines != updated or x.numel() * index.shape[dim] > MOST_PAIRS:
         return None
     places = torch.arange(x.shape[dim], device=index.device)
     return index.movedim(dim, -1).unsqueeze(-2) == places.unsqueeze(-1)
@@ -67,7 +66,7 @@ def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
     hits = _hits(x, dim, index)
     if hits is None:
         return _put(x, dim, index, source, accumulate=False)
-    # Of several updates of an element, the last one stays; PyTorch leaves it open.
+    # The last of several updates of an element stays, which PyTorch leaves open.
     numbers = torch.arange(index.shape[dim], device=index.device)
     last = torch.where(hits, numbers, -1).amax(-1).movedim(-1, dim)
     taken = torch.gather(source, dim, last.clamp(min=0))

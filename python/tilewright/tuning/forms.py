@@ -72,7 +72,7 @@ def tune_forms(
     offers = _offers(planned.plan)
     for number, key in enumerate(offers, start=1):
         assert planned.plan is not None
-        # What was taken before may have removed the offer, or numbered it anew.
+        # A form that was taken before may have removed the offer, or given it another number.
         present = _offers(planned.plan).get(key, [])
         opposite = [replace(choice, taken=not choice.taken, parameters={}) for choice in present]
         asked = [*requested, *opposite]

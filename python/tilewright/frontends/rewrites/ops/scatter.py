@@ -14,8 +14,8 @@ import numpy as np
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
-_MOST_PAIRS = 1 << 26
-"""Most pairs of an element and an update, which are compared one by one."""
+MOST_PAIRS = 1 << 26
+"""Number of pairs of an element and an update up to which all are compared; a choice."""
 
 
 def _reduce_hits(operation: Operation) -> bool:
@@ -29,7 +29,7 @@ def _reduce_hits(operation: Operation) -> bool:
     )
     rank, dtype = len(shape), operation.dtype(0)
     axis %= rank
-    if math.prod(shape) * updated[axis] > _MOST_PAIRS:
+    if math.prod(shape) * updated[axis] > MOST_PAIRS:
         operation.refuse(f"reduction {how} into {math.prod(shape)} elements is not supported")
     data, indices, updates = operation.inputs
     length = operation.constant(np.array(shape[axis], operation.dtype(1)))
