@@ -2,7 +2,6 @@
 
 #include "passes/layout/Blocking.h"
 #include "passes/target/KBlocking.h"
-#include "passes/target/LaneBytes.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -43,7 +42,8 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
       walk(dim, 1);
   if (streams)
     walk(expr.reductions[0], kBlock);
-  int64_t lanes = target.vectorBytes / kLaneBytes, rows = roles->m < 0 ? 1 : sizeOf(roles->m);
+  int64_t bytes = tile::elementBytes(getElementTypeOrSelf(expr.op->getResult(0).getType())); // of an accumulator
+  int64_t lanes = target.vectorBytes / bytes, rows = roles->m < 0 ? 1 : sizeOf(roles->m);
   std::optional<int64_t> packed = panelWidth(root.accesses[roles->rhsInput].map, roles->n);
   walk(roles->n, (blocking ? blocking->vectors : chooseVectors(kernel, block, rows, lanes, packed)) * lanes);
   if (kBlock > 0 && !streams)
