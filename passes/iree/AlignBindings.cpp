@@ -3,6 +3,7 @@
 // barrier makes IREE copy wherever that region may be unaligned.
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -18,7 +19,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kGpuAccess = 16;    ///< bytes of a thread's widest access, and of an asynchronous copy
 constexpr int64_t kCpuStreaming = 64; ///< bytes of the widest store past the caches, which traps elsewhere
 
 bool isReshape(Operation *op) { return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op); }
@@ -137,9 +137,9 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
       return;
     getOperation().walk([&](LaunchOp launch) {
       if (isOnDevice)
-        alignInputs(launch, kGpuAccess);
+        alignInputs(launch, kAccessBytes);
       for (Value result : launch.getResults())
-        alignResult(result, isOnDevice ? kGpuAccess : kCpuStreaming);
+        alignResult(result, isOnDevice ? kAccessBytes : kCpuStreaming);
     });
   }
 };

@@ -5,6 +5,7 @@
 #include "passes/codegen/gpu/nest/FirstStep.h"
 #include "passes/graph/LoopBodies.h"
 #include "passes/iree/RepeatedLaunch.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -27,8 +28,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kGpuAccess = 16; ///< bytes of a thread's widest access
-
 struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
   using RepeatLaunchesBase::RepeatLaunchesBase;
 
@@ -135,7 +134,7 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
     for (scf::ForOp loop : loops) {
       loop->removeAttr(kOneKernelAttr);
       hoist(loop);
-      auto decided = decideRepeatedLaunch(loop, kGpuAccess);
+      auto decided = decideRepeatedLaunch(loop, kAccessBytes);
       auto *repeated = std::get_if<RepeatedLaunch>(&decided);
       LLVM::LLVMFuncOp kernel = repeated ? kernelOf(repeated->launch) : LLVM::LLVMFuncOp();
       std::string why = repeated ? whyNot(*repeated, kernel, machine->maxBindings) : std::get<std::string>(decided);

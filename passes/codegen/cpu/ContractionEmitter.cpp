@@ -19,7 +19,9 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
       continue;
     ContractionNest nest{compute, *contraction, layout, *kernel, values, target};
     BlockedContraction blocked = blockedContraction(nest);
-    BlockingChoice derived = chooseBlocking(blocked), blocking = stated ? blockingOf(stated) : derived;
+    // A choice for the micro kernel that the label names says nothing about another one in its place.
+    bool isNamed = kernel->name == compute.getMicroKernel()->rsplit('-').first;
+    BlockingChoice derived = chooseBlocking(blocked), blocking = stated && isNamed ? blockingOf(stated) : derived;
     auto blocks = kernel->unit == StepUnit::tiles ? makeTileBlocks(builder, nest, blocking)
                                                   : makeVectorBlocks(builder, nest, blocking);
     std::string why = whyNotBlocked(blocked, blocking);
@@ -31,7 +33,7 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
     }
     if (blocking != derived)
       return compute.emitError("the contraction cannot be computed as '") << kBlockingAttr << "' states: " << why;
-    stated = {}; // what was derived for one micro kernel says nothing about another
+    stated = {};
   }
   return false;
 }

@@ -3,6 +3,7 @@
 #include "passes/plan/apply/JointProduct.h"
 
 #include "passes/plan/apply/StackedTensors.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -11,9 +12,6 @@
 
 using namespace mlir;
 using namespace tilewright;
-
-/// Bytes at whose multiples the parts of sequences begin that a loop in a kernel reads and writes.
-static constexpr int64_t kPartAlignment = 16;
 
 /// Returns true for an elementwise op whose operands from inside have the index of its result, and those from outside
 /// that of the last dim.
@@ -190,7 +188,7 @@ private:
 
   bool areAligned() {
     auto isAligned = [&](Type element) {
-      return joint.rows * joint.units * tile::elementBytes(element) % kPartAlignment == 0;
+      return joint.rows * joint.units * tile::elementBytes(element) % kAccessBytes == 0;
     };
     Value sequence = stack.layers.back().loop.getResult(model.sequence);
     auto rounding = onlyRounding(sequence);

@@ -3,8 +3,8 @@
 // Results of different types are computed by an op each, without what only the other needs.
 // CHECK-LABEL: func @split
 // CHECK: linalg.generic {{.*}} outs({{.*}} : tensor<4x1xi64>)
-// CHECK-NOT: arith.addf
 // CHECK:   linalg.index
+// CHECK-NOT: arith.addf
 // CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<4xf32>) outs({{.*}} : tensor<4xf32>)
 // CHECK-NOT: linalg.index
 // CHECK:   arith.addf

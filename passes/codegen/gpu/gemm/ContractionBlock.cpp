@@ -26,7 +26,8 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Most elements that a thread loads at the same time before the first product.
+/// Most copies that a thread has in registers before the first product. The number is a
+/// choice; without one, ptxas spilled 32 to 160 bytes in 3x3 layers of ResNet-50.
 static constexpr int64_t kMostLoads = 32;
 
 namespace {

@@ -16,7 +16,7 @@ public:
   bool liesAlongK() const { return alongK; }
   /// Returns true if copies are asynchronous: at least 4 bytes that are contiguous and aligned to their number.
   bool isAsync() { return isCopiedAsync(frame.compute, load, shape); }
-  /// Returns how many elements of a step a thread copies through registers, all at the same time.
+  /// Returns the most copies of a step that a thread has in registers at the same time.
   int64_t loadsTogether();
   /// Returns true if its lines may begin anywhere in a piece, so that only single elements are aligned.
   bool isShifted() const { return shape.shifted; }

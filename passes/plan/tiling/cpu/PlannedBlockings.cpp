@@ -31,7 +31,8 @@ public:
     if (!kernel)
       return Declined{"target '" + target.name + "' has no micro kernel '" + op.microKernel + "' for its operands",
                       "another micro kernel"};
-    int64_t accumulatorBytes = bytesOfAccumulators(op, types);
+    // Contractions with a micro kernel have results as wide as their accumulators, so these are never rounded.
+    int64_t accumulatorBytes = tile::elementBytes(getElementTypeOrSelf(expr().op->getResult(0).getType()));
     return BlockedContraction{{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
                               {rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard},
                               m,
@@ -49,13 +50,6 @@ public:
   }
 
 private:
-  /// Returns the bytes of an accumulator, which may be wider than the result.
-  int64_t bytesOfAccumulators(const OpPlan &op, const ProductTypes &types) const {
-    int64_t own = tile::elementBytes(getElementTypeOrSelf(expr().op->getResult(0).getType()));
-    bool isWide = types.accumulator == "f32" || op.numerics.accumulation == "f32";
-    return isWide ? std::max<int64_t>(own, 4) : own;
-  }
-
   const Target &target;
   SmallVector<int64_t> lhsShape, rhsShape;
 };

@@ -1,4 +1,4 @@
-// Decides how cores of a processor compute the contractions of a plan (layout/BlockingChoice.h), as the last step of
+// Decides how cores of a processor compute the contractions of a plan (layout/Blocking.h), as the last step of
 // planning, when tiles and scopes are known. A plan from a file may state the choice of each contraction; it is then
 // checked against the same facts.
 #ifndef TILEWRIGHT_PLAN_TILING_CPU_PLANNEDBLOCKINGS_H
