@@ -138,6 +138,17 @@ def test_iree_repeats_and_chooses_ops_on_one_thread(op: str, threads: int) -> No
     assert threads_in_iree(Report(left_to_iree=(left,)), 4) == threads
 
 
+def test_programs_with_loops_in_iree_are_planned_for_one_thread() -> None:
+    """More threads would be faster by their work alone."""
+    work = LeftOp(op="linalg.generic", location="work", reason="an operand is missing", operations=1e12)
+    loop = LeftOp(op="scf.while", location="loop", reason="its condition is computed")
+    target = Target.lookup("x86-64-avx2").with_cores(4)
+    without, with_loop = (Report(left_to_iree=ops, raw={"kernels": []}) for ops in ((work,), (work, loop)))
+    assert choose_threads(without, target, (1, 4)) == 4
+    assert choose_threads(with_loop, target, (1, 4)) == 1
+    assert choose_threads(with_loop, target, (4,)) == 4
+
+
 @pytest.mark.parametrize(("kernel", "threads"), [("", 1), ("all_steps", 4)])
 def test_iree_launches_the_steps_of_a_loop_on_one_thread(kernel: str, threads: int) -> None:
     loop = LoopReport(op="scf.for", location="loop", steps=4, kernels=("step",), kernel=kernel, reason="")

@@ -45,9 +45,12 @@ def thread_choices(threads: Threads) -> tuple[int, ...]:
 
 
 def choose_threads(report: Report, target: Target, choices: Sequence[int]) -> int:
-    """Returns the choice that is predicted fastest, or the target's cores if nothing is known of the program."""
+    """Returns the choice that is predicted fastest, or the target's cores if nothing is known of the program; 1, if it
+    is a choice, for programs that IREE runs on one thread."""
     if not report.raw:
         return target.cores
+    if 1 in choices and report.left_to_iree and threads_in_iree(report, max(choices)) == 1:
+        return 1
     return min(choices, key=lambda threads: predicted_seconds(report, target, threads=threads))
 
 
