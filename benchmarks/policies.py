@@ -151,6 +151,11 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     unknown = set(options.run.split(",")) - set(get_args(Policy))
     if unknown:
         parser.error(f"unknown policies: {', '.join(sorted(unknown))}; known: {', '.join(get_args(Policy))}")
+    try:
+        for target in options.target.split(","):
+            resolve_targets(target, threads=options.threads)
+    except TilewrightError as error:
+        parser.error(str(error).splitlines()[0])
     return options
 
 

@@ -47,6 +47,8 @@ def test_sorts_and_scatters_are_those_of_pytorch(name: str) -> None:
     places = torch.argsort(torch.rand(7, 19, generator=generator), dim=1)[:, :3]  # no place twice in a line
     module = _Module(_FUNCTIONS[name])
     program = tilewright.compile(torch.export.export(module, (x, places)), threads=1)
+    # IREE updates an argument in place where lines are left out.
+    assert program.runtime == ("iree" if name == "scatter of some lines" else "direct")
     results, expected = program(x.numpy(), places.numpy()), module(x, places)
     if not isinstance(expected, tuple):
         results, expected = (results,), (expected,)

@@ -36,6 +36,10 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "fmod of tensors": lambda x: torch.fmod(x, x[:1, :1] + 4),
     "fmod of integers": lambda x: torch.fmod((x * 10).to(torch.int32), 7),
     "hypot": lambda x: torch.hypot(x * 1e30, x.flip(3) * 1e30),
+    "hypot of special numbers": lambda x: torch.hypot(
+        torch.tensor([float("inf"), float("nan"), 0.0, -3.0, float("-inf")]),
+        torch.tensor([float("nan"), 1.0, 0.0, 4.0, float("inf")]) + 0 * x[0, 0, 0, 0],
+    ),
     "index_fill": lambda x: x.index_fill(3, torch.tensor([1, 3]), 2.0),
     "index_copy": lambda x: x.index_copy(2, torch.tensor([4, 1]), x[:, :, :2]),
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),

@@ -142,11 +142,12 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 def _hypot(x: Any, y: Any) -> Any:
-    """Scales by the larger one, so that squares do not overflow."""
+    """Scales by the larger one, so that squares do not overflow. Infinity wins over NaN."""
     x, y = x.abs(), y.abs()
     large, small = torch.maximum(x, y), torch.minimum(x, y)
     ratio = torch.where(large == small, torch.where(large == 0, 0.0, 1.0).to(x.dtype), small / large)
-    return torch.where(large.isinf(), large, large * torch.sqrt(1 + ratio * ratio))
+    length = large * torch.sqrt(1 + ratio * ratio)
+    return torch.where(x.isinf() | y.isinf(), float("inf"), length)
 
 
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:

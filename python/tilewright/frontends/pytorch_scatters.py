@@ -1,5 +1,5 @@
-"""ATen's scatters, searches, medians and stable sorts by other ops: IREE's importer crashes at scatters, and lacks the
-others.
+"""ATen's scatters, searches, medians and stable sorts by other ops: IREE's compiler crashes at most scatters, and its
+importer lacks the others.
 
 Each element of a scatter's result is compared with the index of each update in its line along the dim, as those of ONNX
 are (`frontends.rewrites.ops.scatter`).

@@ -23,6 +23,11 @@ def _from_zero(values: Array, zero_point: Array) -> Array:
     return values.astype(np.float64) - zero_point.astype(np.float64)
 
 
+def _of_rows(values: Array) -> Array:
+    """Returns numbers for each row of a matrix as a column, and a single number as it is."""
+    return values.reshape(-1, 1) if values.ndim == 1 and values.size > 1 else values
+
+
 class QLinearMatMul(OpRun):
     """The op QLinearMatMul."""
 
@@ -31,8 +36,9 @@ class QLinearMatMul(OpRun):
     def _run(
         self, a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array, *y: Array
     ) -> tuple[Array]:
-        product = np.matmul(_from_zero(a, a_zero), _from_zero(b, b_zero))
-        return (_quantized(product * (a_scale * b_scale), *y),)
+        product = np.matmul(_from_zero(a, _of_rows(a_zero)), _from_zero(b, b_zero))
+        scales = [_of_rows(value) for value in y]
+        return (_quantized(product * (_of_rows(a_scale) * b_scale), *scales),)
 
 
 class QLinearConv(Conv):

@@ -118,17 +118,18 @@ def _name(choice: FormChoice) -> str:
 def _alternative(
     planned: Planned, other: Planned, asked: Sequence[FormChoice], *, name: str, count: int
 ) -> _Alternative | None:
-    """Returns None if the other plan does not have all choices, if no kernel differs, or if more is left to IREE, which
-    no contest times."""
+    """Returns None if the other plan does not have all choices, if no kernels stand against each other, or if more is
+    left to IREE, which no contest times."""
     if other.plan is None or _dispatches(other) > _dispatches(planned):
         return None
     made = {(choice.form, choice.number, choice.taken) for choice in other.plan.forms}
     if not made.issuperset((choice.form, choice.number, choice.taken) for choice in asked):
         return None
     before, after = (Counter(s.form for s in one.subprograms) for one in (planned, other))
-    if before == after:
+    removed, added = before - after, after - before
+    if not removed or not added:
         return None
-    return _Alternative(name=name, count=count, planned=other, removed=before - after, added=after - before)
+    return _Alternative(name=name, count=count, planned=other, removed=removed, added=added)
 
 
 def _dispatches(planned: Planned) -> int:
