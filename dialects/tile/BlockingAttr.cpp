@@ -33,8 +33,6 @@ std::string tilewright::whyNoBlocking(const BlockingChoice &choice) {
   for (auto [name, value] : {std::pair("panelK", choice.panelK), std::pair("prefetch", choice.prefetch)})
     if (value < 0)
       return llvm::formatv("{0} must not be negative, but is {1}", name, value);
-  if (choice.panelK > 0 && choice.unroll > 1)
-    return llvm::formatv("unroll: steps of copied panels are not unrolled, so it must be 1, not {0}", choice.unroll);
   return "";
 }
 

@@ -37,6 +37,8 @@ static SmallVector<int64_t> runsOf(AffineMap map, int64_t k) {
   return runs;
 }
 
+bool tilewright::hasWindows(AffineMap map, int64_t k) { return !runsOf(map, k).empty(); }
+
 int64_t tilewright::windowRun(AffineMap map, int64_t k) {
   int64_t common = 0;
   for (int64_t run : runsOf(map, k))

@@ -7,6 +7,9 @@
 
 namespace tilewright {
 
+/// Returns true if the operand is read through windows along K.
+bool hasWindows(mlir::AffineMap map, int64_t k);
+
 /// Returns how many steps along K one iteration of the loop should take, so that quotients and remainders of K are
 /// constants or are computed once for all of them: the points of a window or of one of its lines, or a part of the
 /// channels. It divides `length` and `tile`, the K of the whole contraction and of one block of it. 1: each step by

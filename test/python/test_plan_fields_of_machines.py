@@ -75,10 +75,6 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
         put(_blocking_of, panelK=64),
         "blocking: panelK: a tile has 53 along K, so panels cannot have 64",
     ),
-    "a panel that is unrolled": (
-        put(_blocking_of, panelK=16, unroll=4),
-        "blocking: unroll: steps of copied panels are not unrolled",
-    ),
     "a negative prefetch": (
         put(_blocking_of, prefetch=-1),
         "blocking: prefetch must not be negative, but is -1",

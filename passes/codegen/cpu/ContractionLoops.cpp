@@ -124,6 +124,7 @@ void ContractionLoops::emitPanel(Panel panel, int64_t count) {
 
 /// Packs a panel. Zeros fill it up to a multiple of the steps that the micro kernel takes at once.
 void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
+  int64_t inIteration = std::exchange(together, 1); // steps are packed one by one
   auto pack = [&](Value step, int64_t k) {
     indices[layout.dim] = add(panel.first, step);
     for (int64_t vector = 0; vector * lanes < count; ++vector)
@@ -140,6 +141,7 @@ void ContractionLoops::packPanel(const Panel &panel, int64_t count) {
       for (int64_t vector = 0; vector * lanes < count; ++vector)
         vector::StoreOp::create(builder, loc, none, packed, inPanel(step, vector));
     });
+  together = inIteration;
 }
 
 void ContractionLoops::fillAccumulators(Value value, int64_t count) {

@@ -32,53 +32,36 @@ private:
 
   // --- prefetching -------------------------------------------------------------------------------------------------
 
-  /// The prefetch of the next panel into the L2 while the last row blocks of the current panel compute. Without it, the
-  /// first row block of the next panel would wait for each line, because it reads lines faster than memory delivers
-  /// them.
-  struct Prefetch {
-    SmallVector<Value> panel; ///< indices of the next panel's first element
-    Value slot;               ///< number of steps of earlier row blocks that have prefetched
-    int64_t lines, slots;     ///< `slots` steps prefetch `lines` cache lines
-  };
-
-  void beginPrefetching(int64_t together) {
-    int64_t steps = current ? current->steps : length / depth, bytes = width() * depth * elementBytes(storedRhs());
+  /// Fetches a row block's share of the next panel into the L2. Without it, the first row block of the next panel would
+  /// wait for each line, because it reads lines faster than memory delivers them.
+  void prefetchShare(int64_t together) {
+    int64_t steps = current ? current->steps : length / depth, stepElements = width() * depth;
+    int64_t bytes = steps * stepElements * elementBytes(storedRhs());
     int64_t rowBlocks = llvm::divideCeil(compute.getSizes()[contraction.m], together);
     int64_t all = llvm::product_of(contraction.rhs.getSlice().getType().getShape());
-    if (blocking.prefetch == 0 || rowBlocks < 2 || steps * bytes < blocking.prefetch || all <= steps * width() * depth)
+    if (blocking.prefetch == 0 || rowBlocks < 2 || bytes < blocking.prefetch || all <= steps * stepElements)
       return;
-    int64_t lines = llvm::divideCeil(bytes, kCpuLineBytes), slots = rowBlocks >= 2 * lines ? 2 : 1;
-    int64_t perSlot = llvm::divideCeil(lines, rowBlocks), blocks = llvm::divideCeil(lines * slots, perSlot);
-    Value row = arith::SubIOp::create(builder, loc, indices[contraction.m], offsets[contraction.m]);
-    Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
-    Value before = arith::SubIOp::create(builder, loc, number, constantIndex(std::max<int64_t>(rowBlocks - blocks, 0)));
-    before = arith::MaxSIOp::create(builder, loc, before, constantIndex(0));
     indices[layout.dim] =
         iteration(current ? current->first : depth == 1 && !own.blocksK() ? offsets[layout.dim] : firstStep);
-    prefetch = Prefetch{at(contraction.rhs.getMap(), 0, 0),
-                        arith::MulIOp::create(builder, loc, before, constantIndex(steps)), perSlot, slots};
-    prefetch->panel.back() = add(prefetch->panel.back(), constantIndex(steps * width() * depth));
-  }
-
-  void prefetchAt(Value step) {
-    if (!prefetch)
-      return;
-    Value slot = arith::DivUIOp::create(builder, loc, add(prefetch->slot, step), constantIndex(prefetch->slots));
+    SmallVector<Value> next = at(contraction.rhs.getMap(), 0, 0);
     int64_t perLine = kCpuLineBytes / elementBytes(storedRhs());
-    Value element = arith::MulIOp::create(builder, loc, slot, constantIndex(prefetch->lines * perLine));
-    for (int64_t line = 0; line < prefetch->lines; ++line) {
-      SmallVector<Value> at(prefetch->panel);
-      at.back() = add(at.back(), add(element, constantIndex(line * perLine)));
-      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.rhs.getSlice()), at, /*isWrite=*/false,
+    int64_t lines = llvm::divideCeil(llvm::divideCeil(bytes, kCpuLineBytes), rowBlocks);
+    Value row = arith::SubIOp::create(builder, loc, indices[contraction.m], offsets[contraction.m]);
+    Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
+    Value before = arith::MulIOp::create(builder, loc, number, constantIndex(lines * perLine));
+    Value share = add(add(next.back(), constantIndex(steps * stepElements)), before);
+    loop(constantIndex(0), constantIndex(lines * perLine), perLine, [&](Value element) {
+      next.back() = add(share, element);
+      memref::PrefetchOp::create(builder, loc, outer.lookup(contraction.rhs.getSlice()), next, /*isWrite=*/false,
                                  /*localityHint=*/2, /*isDataCache=*/true);
-    }
+    });
   }
 
   // --- the block ---------------------------------------------------------------------------------------------------
 
   void emitBlock(int64_t rows, int64_t count) override {
     if (contraction.m >= 0)
-      beginPrefetching(rowsTogether(count));
+      prefetchShare(rowsTogether(count));
     int64_t vectors = vectorsOf(count);
     SmallVector<Value> accumulators = start(rows, count);
     if (kernel.hasOffset)
@@ -92,7 +75,6 @@ private:
           sum = arith::SubIOp::create(builder, loc, sum, accumulators[rows * vectors + vector]);
         storeAccumulators(sum, row, vector, count);
       }
-    prefetch.reset();
   }
 
   /// Returns the initial accumulators: the initial value, or the accumulators in the slice.
@@ -116,8 +98,6 @@ private:
       return reduceTogether(offsets[dim], endOf(dim), accumulators, rows, count);
     return carry(offsets[dim], endOf(dim), accumulators, [&](Value index, ValueRange now) {
       indices[dim] = index;
-      if (prefetch)
-        prefetchAt(arith::SubIOp::create(builder, loc, index, offsets[dim]));
       return reduce(dims.drop_front(), now, rows, count);
     });
   }
@@ -159,7 +139,8 @@ private:
     Value step = arith::MulIOp::create(builder, loc, number, constantIndex(together));
     SmallVector<Value> now(carried);
     for (inTogether = 0; inTogether < together; ++inTogether) {
-      prefetchAt(add(step, constantIndex(inTogether)));
+      if (current)
+        current->step = add(step, constantIndex(inTogether));
       now = multiplyAdd(now, rows, count, 1);
     }
     inTogether = 0;
@@ -173,7 +154,6 @@ private:
     if (whole > 0)
       now = carry(constantIndex(0), constantIndex(whole), now, [&](Value index, ValueRange carried) {
         indices[dim] = add(firstStep, index);
-        prefetchAt(index);
         return multiplyAdd(carried, rows, count, depth);
       });
     if (rest == 0)
@@ -189,7 +169,6 @@ private:
     auto at = [&](Value step, ValueRange carried, int64_t k) {
       current->step = step;
       indices[layout.dim] = add(current->first, step);
-      prefetchAt(step);
       return multiplyAdd(carried, rows, count, k);
     };
     if (current->steps > 0)
@@ -227,8 +206,6 @@ private:
     auto type = VectorType::get({lanes * depth}, cast<MemRefType>(packed.getType()).getElementType());
     return vector::LoadOp::create(builder, loc, type, packed, inPanel(current->step, vector));
   }
-
-  std::optional<Prefetch> prefetch; ///< set while the steps of a row block are emitted
 };
 } // namespace
 

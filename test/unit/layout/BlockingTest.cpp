@@ -38,8 +38,21 @@ protected:
 };
 
 TEST_F(BlockingTest, panels_in_line_are_prefetched) {
-  BlockingChoice choice = chooseBlocking(product(panels, packedShape));
-  EXPECT_EQ(choice, (BlockingChoice{4, 1, 0, 16384}));
+  EXPECT_EQ(chooseBlocking(product(panels, packedShape)).prefetch, 16384);
+}
+
+TEST_F(BlockingTest, an_iteration_has_at_most_96_multiply_adds) {
+  EXPECT_EQ(chooseBlocking(product(panels, packedShape)).unroll, 4);
+}
+
+TEST_F(BlockingTest, an_iteration_of_a_small_block_has_at_most_eight_steps) {
+  sizes[0] = 1;
+  EXPECT_EQ(chooseBlocking(product(panels, packedShape)).unroll, 8);
+}
+
+TEST_F(BlockingTest, whole_iterations_fill_a_copied_panel) {
+  kBlock = 30;
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).unroll, 3);
 }
 
 TEST_F(BlockingTest, rows_of_a_matrix_are_no_panels) {

@@ -16,15 +16,15 @@ using namespace tilewright;
 namespace {
 const char *product = R"(
 tile.program @product outputs 1 {
-^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<20x16xf32, global>, %y: !tile.slice<6x16xf32, global>):
+^bb0(%a: !tile.slice<6x19xf32, global>, %b: !tile.slice<19x16xf32, global>, %y: !tile.slice<6x16xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
-    tile.compute [6, 16, 20] sizes [6, 16, 20] offsets [] () vector 1 reduce [2]
+    tile.compute [6, 16, 19] sizes [6, 16, 19] offsets [] () vector 1 reduce [2]
         into (%y : !tile.slice<6x16xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32]
         kinds ["add"] attributes {micro_kernel = "separate-2x1"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at affine_map<(m, n, k)[s0, s1, s2] -> (m, k)> : !tile.slice<6x20xf32, global> -> f32
-      %v = tile.load %b at affine_map<(m, n, k)[s0, s1, s2] -> (k, n)> : !tile.slice<20x16xf32, global> -> f32
+      %u = tile.load %a at affine_map<(m, n, k)[s0, s1, s2] -> (m, k)> : !tile.slice<6x19xf32, global> -> f32
+      %v = tile.load %b at affine_map<(m, n, k)[s0, s1, s2] -> (k, n)> : !tile.slice<19x16xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32

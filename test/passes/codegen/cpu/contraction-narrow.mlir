@@ -35,15 +35,15 @@ tile.program @copies_lines outputs 1 {
 // CHECK-COUNT-8: math.fma
 // CHECK-NOT: math.fma
 tile.program @widens_a_row outputs 1 {
-^bb0(%a: !tile.slice<1x24xf32, global>, %b: !tile.slice<24x192xf32, global>, %y: !tile.slice<1x192xf32, global>):
+^bb0(%a: !tile.slice<1x23xf32, global>, %b: !tile.slice<23x192xf32, global>, %y: !tile.slice<1x192xf32, global>):
   tile.parallel [1, 192] tiles [1, 192] workgroups 1 {
     tile.walk {
     ^bb0(%i: index, %j: index):
-      tile.compute [1, 192, 24] sizes [1, 192, 24] offsets [0, 1](%i, %j) vector 1 reduce [2]
+      tile.compute [1, 192, 23] sizes [1, 192, 23] offsets [0, 1](%i, %j) vector 1 reduce [2]
           into (%y : !tile.slice<1x192xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
       ^bb0(%acc: f32):
-        %u = tile.load %a at #l : <1x24xf32, global> -> f32
-        %v = tile.load %b at #r : <24x192xf32, global> -> f32
+        %u = tile.load %a at #l : <1x23xf32, global> -> f32
+        %v = tile.load %b at #r : <23x192xf32, global> -> f32
         %product = arith.mulf %u, %v : f32
         %sum = arith.addf %acc, %product : f32
         tile.yield %sum : f32
@@ -58,15 +58,38 @@ tile.program @widens_a_row outputs 1 {
 // CHECK-COUNT-2: math.fma
 // CHECK-NOT: math.fma
 tile.program @stays_in_a_panel outputs 1 {
-^bb0(%a: !tile.slice<1x24xf32, global>, %b: !tile.slice<12x24x16xf32, global>, %y: !tile.slice<1x192xf32, global>):
+^bb0(%a: !tile.slice<1x23xf32, global>, %b: !tile.slice<12x23x16xf32, global>, %y: !tile.slice<1x192xf32, global>):
   tile.parallel [1, 192] tiles [1, 192] workgroups 1 {
     tile.walk {
     ^bb0(%i: index, %j: index):
-      tile.compute [1, 192, 24] sizes [1, 192, 24] offsets [0, 1](%i, %j) vector 1 reduce [2]
+      tile.compute [1, 192, 23] sizes [1, 192, 23] offsets [0, 1](%i, %j) vector 1 reduce [2]
           into (%y : !tile.slice<1x192xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
       ^bb0(%acc: f32):
-        %u = tile.load %a at #l : <1x24xf32, global> -> f32
-        %v = tile.load %b at #panels : <12x24x16xf32, global> -> f32
+        %u = tile.load %a at #l : <1x23xf32, global> -> f32
+        %v = tile.load %b at #panels : <12x23x16xf32, global> -> f32
+        %product = arith.mulf %u, %v : f32
+        %sum = arith.addf %acc, %product : f32
+        tile.yield %sum : f32
+      }
+    }
+  }
+}
+
+// An iteration takes as many steps as have 96 multiply-adds.
+// CHECK-LABEL: func.func @takes_eight_steps
+// CHECK: scf.for {{.*}} iter_args
+// CHECK-COUNT-96: math.fma
+// CHECK-NOT: math.fma
+// CHECK: scf.yield
+tile.program @takes_eight_steps outputs 1 {
+^bb0(%a: !tile.slice<6x24xf32, global>, %b: !tile.slice<1x24x16xf32, global>, %y: !tile.slice<6x16xf32, global>):
+  tile.parallel [] tiles [] workgroups 1 {
+    tile.walk {
+      tile.compute [6, 16, 24] sizes [6, 16, 24] offsets [] () vector 1 reduce [2]
+          into (%y : !tile.slice<6x16xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
+      ^bb0(%acc: f32):
+        %u = tile.load %a at #l : <6x24xf32, global> -> f32
+        %v = tile.load %b at #panels : <1x24x16xf32, global> -> f32
         %product = arith.mulf %u, %v : f32
         %sum = arith.addf %acc, %product : f32
         tile.yield %sum : f32

@@ -4,19 +4,16 @@
 #panels = affine_map<(m, n, k)[s0, s1, s2] -> (n floordiv 64, k, n mod 64)>
 #sums = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
 
-// A panel has 96 steps of 4 cache lines. The last 8 of 17 row blocks prefetch the next panel, a line every other step.
+// A panel has 96 steps of 4 cache lines. Each of 17 row blocks fetches 23 of the next panel's 384 lines before it begins.
 // CHECK-LABEL: func.func @next_panel
 // CHECK: scf.for %[[ROW:.*]] = %c0 to %c102 step %c6
 // CHECK: %[[NUMBER:.*]] = arith.divui %[[ROW]], %c6
-// CHECK: %[[PAST:.*]] = arith.subi %[[NUMBER]], %c9
-// CHECK: %[[BEFORE:.*]] = arith.maxsi %[[PAST]], %c0
-// CHECK: %[[FIRST:.*]] = arith.muli %[[BEFORE]], %c96
-// CHECK: scf.for %[[STEP:.*]] = %c0 to %c96 step %c1
-// CHECK: %[[SLOT:.*]] = arith.addi %[[FIRST]], %[[STEP]]
-// CHECK: %[[LINE:.*]] = arith.divui %[[SLOT]], %c2
-// CHECK: %[[LANE:.*]] = arith.muli %[[LINE]], %c16
-// CHECK: %[[PLACE:.*]] = arith.addi %[[LANE]], %c6144
-// CHECK-COUNT-1: memref.prefetch %{{.*}}[%{{.*}}, %c0, %[[PLACE]]], read, locality<2>, data
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[NUMBER]], %c368
+// CHECK: %[[SHARE:.*]] = arith.addi %[[BEFORE]], %c6144
+// CHECK: scf.for %[[ELEMENT:.*]] = %c0 to %c368 step %c16
+// CHECK: %[[PLACE:.*]] = arith.addi %[[SHARE]], %[[ELEMENT]]
+// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %c0, %[[PLACE]]], read, locality<2>, data
+// CHECK: math.fma
 // CHECK-NOT: memref.prefetch
 tile.program @next_panel outputs 1 {
 ^bb0(%a: !tile.slice<102x96xf32, global>, %b: !tile.slice<2x96x64xf32, global>, %y: !tile.slice<102x128xf32, global>):

@@ -25,16 +25,16 @@
 // AVX2-COUNT-2: vector.load {{.*}} vector<8xf32>
 // AVX2-COUNT-12: math.fma
 tile.program @packed outputs 1 {
-^bb0(%a: !tile.slice<13x20xf32, global>, %b: !tile.slice<2x20x64xf32, global>, %y: !tile.slice<13x128xf32, global>):
+^bb0(%a: !tile.slice<13x19xf32, global>, %b: !tile.slice<2x19x64xf32, global>, %y: !tile.slice<13x128xf32, global>):
   tile.parallel [128] tiles [64] workgroups 1 {
   tile.walk {
   ^bb0(%j: index):
     %c = tile.alloc at 0 : !tile.slice<13x64xf32, block>
-    tile.compute [13, 128, 20] sizes [13, 64, 20] offsets [1] (%j) vector 1 reduce [2]
+    tile.compute [13, 128, 19] sizes [13, 64, 19] offsets [1] (%j) vector 1 reduce [2]
         into (%c : !tile.slice<13x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<13x20xf32, global> -> f32
-      %v = tile.load %b at #packed : !tile.slice<2x20x64xf32, global> -> f32
+      %u = tile.load %a at #rows : !tile.slice<13x19xf32, global> -> f32
+      %v = tile.load %b at #packed : !tile.slice<2x19x64xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32
@@ -56,14 +56,14 @@ tile.program @packed outputs 1 {
 // CHECK-NOT: math.fma
 // AVX2-LABEL: func.func @narrow
 tile.program @narrow outputs 1 {
-^bb0(%a: !tile.slice<58x20xf32, global>, %b: !tile.slice<20x16xf32, global>, %y: !tile.slice<58x16xf32, global>):
+^bb0(%a: !tile.slice<58x19xf32, global>, %b: !tile.slice<19x16xf32, global>, %y: !tile.slice<58x16xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
-    tile.compute [58, 16, 20] sizes [58, 16, 20] offsets [] () vector 1 reduce [2]
+    tile.compute [58, 16, 19] sizes [58, 16, 19] offsets [] () vector 1 reduce [2]
         into (%y : !tile.slice<58x16xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<58x20xf32, global> -> f32
-      %v = tile.load %b at #plain : !tile.slice<20x16xf32, global> -> f32
+      %u = tile.load %a at #rows : !tile.slice<58x19xf32, global> -> f32
+      %v = tile.load %b at #plain : !tile.slice<19x16xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32
@@ -78,14 +78,14 @@ tile.program @narrow outputs 1 {
 // CHECK: vector.maskedload
 // CHECK: vector.maskedstore
 tile.program @tail outputs 1 {
-^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<20x50xf32, global>, %y: !tile.slice<6x50xf32, global>):
+^bb0(%a: !tile.slice<6x19xf32, global>, %b: !tile.slice<19x50xf32, global>, %y: !tile.slice<6x50xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
-    tile.compute [6, 50, 20] sizes [6, 50, 20] offsets [] () vector 1 reduce [2]
+    tile.compute [6, 50, 19] sizes [6, 50, 19] offsets [] () vector 1 reduce [2]
         into (%y : !tile.slice<6x50xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
-      %v = tile.load %b at #plain : !tile.slice<20x50xf32, global> -> f32
+      %u = tile.load %a at #rows : !tile.slice<6x19xf32, global> -> f32
+      %v = tile.load %b at #plain : !tile.slice<19x50xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32
@@ -99,14 +99,14 @@ tile.program @tail outputs 1 {
 // CHECK-NOT: math.fma
 // CHECK: vector.gather
 tile.program @across outputs 1 {
-^bb0(%a: !tile.slice<6x20xf32, global>, %b: !tile.slice<64x20xf32, global>, %y: !tile.slice<6x64xf32, global>):
+^bb0(%a: !tile.slice<6x19xf32, global>, %b: !tile.slice<64x19xf32, global>, %y: !tile.slice<6x64xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
-    tile.compute [6, 64, 20] sizes [6, 64, 20] offsets [] () vector 1 reduce [2]
+    tile.compute [6, 64, 19] sizes [6, 64, 19] offsets [] () vector 1 reduce [2]
         into (%y : !tile.slice<6x64xf32, global>) at [affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<6x20xf32, global> -> f32
-      %v = tile.load %b at #across : !tile.slice<64x20xf32, global> -> f32
+      %u = tile.load %a at #rows : !tile.slice<6x19xf32, global> -> f32
+      %v = tile.load %b at #across : !tile.slice<64x19xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
       tile.yield %n : f32
