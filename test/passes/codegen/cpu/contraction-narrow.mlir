@@ -77,18 +77,19 @@ tile.program @stays_in_a_panel outputs 1 {
 
 // An iteration takes as many steps as have 96 multiply-adds.
 // CHECK-LABEL: func.func @takes_eight_steps
+// CHECK: scf.for {{.*}} step
 // CHECK: scf.for {{.*}} iter_args
 // CHECK-COUNT-96: math.fma
 // CHECK-NOT: math.fma
 // CHECK: scf.yield
 tile.program @takes_eight_steps outputs 1 {
-^bb0(%a: !tile.slice<6x24xf32, global>, %b: !tile.slice<1x24x16xf32, global>, %y: !tile.slice<6x16xf32, global>):
+^bb0(%a: !tile.slice<12x24xf32, global>, %b: !tile.slice<1x24x16xf32, global>, %y: !tile.slice<12x16xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
     tile.walk {
-      tile.compute [6, 16, 24] sizes [6, 16, 24] offsets [] () vector 1 reduce [2]
-          into (%y : !tile.slice<6x16xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
+      tile.compute [12, 16, 24] sizes [12, 16, 24] offsets [] () vector 1 reduce [2]
+          into (%y : !tile.slice<12x16xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x2"} {
       ^bb0(%acc: f32):
-        %u = tile.load %a at #l : <6x24xf32, global> -> f32
+        %u = tile.load %a at #l : <12x24xf32, global> -> f32
         %v = tile.load %b at #panels : <1x24x16xf32, global> -> f32
         %product = arith.mulf %u, %v : f32
         %sum = arith.addf %acc, %product : f32
