@@ -36,10 +36,16 @@ struct BlockedContraction {
 
 BlockingChoice chooseBlocking(const BlockedContraction &contraction);
 
+/// The columns of rhs that a tile has.
+struct TileColumns {
+  int64_t size, extent;          ///< of the tile, and of all tiles
+  std::optional<int64_t> packed; ///< width of the panels that rhs is packed in
+};
+
 /// Returns the vectors along N of a register block that computes `rows` rows of a tile. `block` is the micro kernel's
-/// on the target, and `packed` the width of the panels of rhs.
+/// on the target.
 int64_t chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
-                      std::optional<int64_t> packed);
+                      const TileColumns &columns);
 
 /// Returns why no code can be emitted for the choice, with the field that is wrong; or an empty string.
 std::string whyNotBlocked(const BlockedContraction &contraction, const BlockingChoice &choice);

@@ -59,8 +59,8 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "no vectors": (put(_blocking_of, vectors=0), "blocking: vectors must be between 1 and 16, not 0"),
     "vectors beyond a packed panel": (
-        change(lambda p: contraction(p).update(blocking=_blocking_of(p) | {"vectors": 16}, tilings=[])),
-        "blocking: vectors: blocks of 16 vectors of 4 do not fill the panels of .* that rhs is packed in",
+        change(lambda p: contraction(p).update(blocking=_blocking_of(p) | {"vectors": 3}, tilings=[])),
+        "blocking: vectors: blocks of 3 vectors of 4 do not fill the panels of .* that rhs is packed in",
     ),
     "too many steps in an iteration": (
         put(_blocking_of, unroll=64),

@@ -44,8 +44,9 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
     walk(expr.reductions[0], kBlock);
   int64_t bytes = tile::elementBytes(getElementTypeOrSelf(expr.op->getResult(0).getType())); // of an accumulator
   int64_t lanes = target.vectorBytes / bytes, rows = roles->m < 0 ? 1 : sizeOf(roles->m);
-  std::optional<int64_t> packed = panelWidth(root.accesses[roles->rhsInput].map, roles->n);
-  walk(roles->n, (blocking ? blocking->vectors : chooseVectors(kernel, block, rows, lanes, packed)) * lanes);
+  TileColumns columns{sizeOf(roles->n), expr.domain[roles->n],
+                      panelWidth(root.accesses[roles->rhsInput].map, roles->n)};
+  walk(roles->n, (blocking ? blocking->vectors : chooseVectors(kernel, block, rows, lanes, columns)) * lanes);
   if (kBlock > 0 && !streams)
     walk(expr.reductions[0], kBlock);
   if (roles->m >= 0)

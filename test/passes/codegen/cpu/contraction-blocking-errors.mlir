@@ -8,9 +8,9 @@ tile.program @vectors outputs 1 {
 ^bb0(%a: !tile.slice<102x96xf32, global>, %b: !tile.slice<2x96x64xf32, global>, %y: !tile.slice<102x128xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
   tile.walk {
-    // expected-error @+1 {{the contraction cannot be computed as 'tile.blocking' states: vectors: blocks of 8 vectors of 16 do not fill the panels of 64 that rhs is packed in}}
+    // expected-error @+1 {{the contraction cannot be computed as 'tile.blocking' states: vectors: blocks of 3 vectors of 16 do not fill the panels of 64 that rhs is packed in}}
     tile.compute [102, 128, 96] sizes [102, 128, 96] offsets [] () vector 1 reduce [2]
-        into (%y : !tile.slice<102x128xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4", tile.blocking = array<i64: 8, 1, 0, 0>} {
+        into (%y : !tile.slice<102x128xf32, global>) at [#sums] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4", tile.blocking = array<i64: 3, 1, 0, 0>} {
     ^bb0(%s: f32):
       %u = tile.load %a at #rows : !tile.slice<102x96xf32, global> -> f32
       %v = tile.load %b at #panels : !tile.slice<2x96x64xf32, global> -> f32

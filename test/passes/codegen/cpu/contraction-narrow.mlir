@@ -52,12 +52,12 @@ tile.program @widens_a_row outputs 1 {
   }
 }
 
-// A block does not go beyond a packed panel.
-// CHECK-LABEL: func.func @stays_in_a_panel
+// A block of one row reads four packed panels at once.
+// CHECK-LABEL: func.func @reads_four_panels
 // CHECK: scf.for
-// CHECK-COUNT-2: math.fma
+// CHECK-COUNT-8: math.fma
 // CHECK-NOT: math.fma
-tile.program @stays_in_a_panel outputs 1 {
+tile.program @reads_four_panels outputs 1 {
 ^bb0(%a: !tile.slice<1x23xf32, global>, %b: !tile.slice<12x23x16xf32, global>, %y: !tile.slice<1x192xf32, global>):
   tile.parallel [1, 192] tiles [1, 192] workgroups 1 {
     tile.walk {
