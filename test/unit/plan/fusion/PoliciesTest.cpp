@@ -318,21 +318,21 @@ func.func @shuffle(%x: tensor<28x28x58xf32>, %y: tensor<28x28x58xf32>) -> (tenso
 // this policy's plan is the best partition.
 TEST_F(PoliciesTest, powerfusion_plans_attention_of_one_token_best) {
   TensorGraph graph = parse(R"(
-func.func @decode(%q: tensor<12x1x64xf32>, %k: tensor<12x64x1024xf32>, %v: tensor<12x1024x64xf32>) -> tensor<12x1x64xf32> {
+func.func @decode(%q: tensor<12x1x64xf32>, %k: tensor<12x64x512xf32>, %v: tensor<12x512x64xf32>) -> tensor<12x1x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<12x1xf32>
   %low = arith.constant dense<0xFF800000> : tensor<12x1xf32>
-  %e = tensor.empty() : tensor<12x1x1024xf32>
-  %z = arith.constant dense<0.0> : tensor<12x1x1024xf32>
+  %e = tensor.empty() : tensor<12x1x512xf32>
+  %z = arith.constant dense<0.0> : tensor<12x1x512xf32>
   %zo = arith.constant dense<0.0> : tensor<12x1x64xf32>
-  %x = linalg.batch_matmul ins(%q, %k : tensor<12x1x64xf32>, tensor<12x64x1024xf32>) outs(%z : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
-  %m = linalg.reduce { arith.maximumf } ins(%x : tensor<12x1x1024xf32>) outs(%low : tensor<12x1xf32>) dimensions = [2]
-  %mb = linalg.broadcast ins(%m : tensor<12x1xf32>) outs(%e : tensor<12x1x1024xf32>) dimensions = [2]
-  %d = linalg.sub ins(%x, %mb : tensor<12x1x1024xf32>, tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
-  %p = linalg.exp ins(%d : tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
-  %s = linalg.reduce { arith.addf } ins(%p : tensor<12x1x1024xf32>) outs(%zero : tensor<12x1xf32>) dimensions = [2]
-  %sb = linalg.broadcast ins(%s : tensor<12x1xf32>) outs(%e : tensor<12x1x1024xf32>) dimensions = [2]
-  %y = linalg.div ins(%p, %sb : tensor<12x1x1024xf32>, tensor<12x1x1024xf32>) outs(%e : tensor<12x1x1024xf32>) -> tensor<12x1x1024xf32>
-  %o = linalg.batch_matmul ins(%y, %v : tensor<12x1x1024xf32>, tensor<12x1024x64xf32>) outs(%zo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
+  %x = linalg.batch_matmul ins(%q, %k : tensor<12x1x64xf32>, tensor<12x64x512xf32>) outs(%z : tensor<12x1x512xf32>) -> tensor<12x1x512xf32>
+  %m = linalg.reduce { arith.maximumf } ins(%x : tensor<12x1x512xf32>) outs(%low : tensor<12x1xf32>) dimensions = [2]
+  %mb = linalg.broadcast ins(%m : tensor<12x1xf32>) outs(%e : tensor<12x1x512xf32>) dimensions = [2]
+  %d = linalg.sub ins(%x, %mb : tensor<12x1x512xf32>, tensor<12x1x512xf32>) outs(%e : tensor<12x1x512xf32>) -> tensor<12x1x512xf32>
+  %p = linalg.exp ins(%d : tensor<12x1x512xf32>) outs(%e : tensor<12x1x512xf32>) -> tensor<12x1x512xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<12x1x512xf32>) outs(%zero : tensor<12x1xf32>) dimensions = [2]
+  %sb = linalg.broadcast ins(%s : tensor<12x1xf32>) outs(%e : tensor<12x1x512xf32>) dimensions = [2]
+  %y = linalg.div ins(%p, %sb : tensor<12x1x512xf32>, tensor<12x1x512xf32>) outs(%e : tensor<12x1x512xf32>) -> tensor<12x1x512xf32>
+  %o = linalg.batch_matmul ins(%y, %v : tensor<12x1x512xf32>, tensor<12x512x64xf32>) outs(%zo : tensor<12x1x64xf32>) -> tensor<12x1x64xf32>
   return %o : tensor<12x1x64xf32>
 })");
   Plan plan = planBy("powerfusion", graph), best = planBy("exhaustive", graph), greedy = planBy("greedy", graph);
