@@ -15,11 +15,15 @@ from tilewright.records.targets import Target
 
 # Seconds per call from Python with arrays, on one thread and on several: of IREE 3.13 (`local-sync`, `local-task`), and
 # of programs that run without it. Those take about 5 us (benchmarks/call_costs.py); on several threads 10 more are
-# charged, as a choice, because threads sleep if calls are more than 100 us apart and then come late.
-# A kernel on several threads costs the target's launch time.
+# charged, as a choice, because threads sleep if calls are more than 100 us apart and then come late. On Zen 3
+# (2026-11-28) short ones then take 5 to 12 us longer than on one thread, and those of 100 us are no faster; without
+# pauses short calls take 0.3 to 1 us longer, and two threads pay from 12 us on.
+# Seconds per kernel besides its work, on one thread and on several, in IREE (Zen 4, 2026-11-28), and on one thread
+# without it (Zen 3 and Zen 4, 0.03 to 0.16 us, 2026-11-28), where several take the target's launch time.
 _CALL_SECONDS_IREE = (15e-6, 105e-6)
 _CALL_SECONDS_DIRECT = (5e-6, 15e-6)
-_KERNEL_SECONDS_ALONE = 0.25e-6
+_KERNEL_SECONDS_IREE = (0.43e-6, 0.59e-6)
+_KERNEL_SECONDS_DIRECT_ALONE = 0.1e-6
 
 Threads = int | Sequence[int]
 """The most threads, or the numbers of threads to choose from."""
@@ -61,9 +65,12 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
     bytes at the target's rates, which is a lower bound.
     """
     dispatches = sum(op.is_dispatch for op in report.left_to_iree)
-    calls = _CALL_SECONDS_IREE if dispatches > 0 else _CALL_SECONDS_DIRECT
-    dispatch = _KERNEL_SECONDS_ALONE if threads == 1 else target.launch_seconds
-    seconds = calls[threads > 1]
+    calls, each = (
+        (_CALL_SECONDS_IREE, _KERNEL_SECONDS_IREE)
+        if dispatches > 0
+        else (_CALL_SECONDS_DIRECT, (_KERNEL_SECONDS_DIRECT_ALONE, target.launch_seconds))
+    )
+    seconds, dispatch = calls[threads > 1], each[threads > 1]
     for kernel in report.kernels:
         planned = kernel.predicted_seconds - target.launch_seconds
         busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
