@@ -98,14 +98,24 @@ private:
   /// One of the windows, with the values at the point that is emitted.
   struct Window {
     mlir::Value index;
+    Interval range; ///< of the index
     mlir::IRMapping values;
     Values carried;
   };
 
   /// Emits the last parallel loop and all that is inside.
   void emitWindows(mlir::IRMapping &values, mlir::Value mask);
-  /// Reduces the windows from the index `first` on.
+  /// Reduces the windows from the index `first` on. They are tested once, so that accesses have masks only where a
+  /// window may leave its image: with AVX2, masks take about as long as the sums.
   void reduceTogether(mlir::Value first, int64_t count, const mlir::IRMapping &values, mlir::Value mask);
+  /// Returns whether all guards hold in all lanes at all points of `count` windows from the current index on. Returns
+  /// null if nothing is guarded, or if tests at corners of these points do not tell.
+  mlir::Value areWindowsInside(int64_t count);
+  /// Returns the least value of an expression there, at the indices of the first window, lane and point, or nothing if
+  /// it is not linear in them.
+  std::optional<mlir::AffineExpr> leastOfWindows(mlir::AffineExpr expr, int64_t count);
+  void reduceWindows(mlir::Value first, int64_t count, const mlir::IRMapping &values, mlir::Value mask);
+  void enterWindow(const Window &window);
   /// Emits the reduced loops from a level on, each point of a window for all windows before the next point.
   void reducePoints(unsigned level, llvm::MutableArrayRef<Window> windows, mlir::Value mask);
 

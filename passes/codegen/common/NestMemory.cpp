@@ -5,7 +5,6 @@
 
 #include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
-#include "passes/support/AffineAlgebra.h"
 #include "passes/support/OverlapsAlong.h"
 #include "passes/target/AccessBytes.h"
 
@@ -53,6 +52,11 @@ NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   return stride && *stride == 1 ? Lanes::contiguous : Lanes::scattered;
 }
 
+std::optional<int64_t> NestMemory::loadedPerLane(LoadOp load) {
+  SliceType type = load.getSlice().getType();
+  return lanesOf(type, load.getMap()) == Lanes::scattered ? strideInLine(load) : 1;
+}
+
 SmallVector<Value> NestMemory::scalarIndices(AffineMap map) {
   return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) { return scalarIndex(expr); });
 }
@@ -62,7 +66,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
   Value memory = outer.lookup(load.getSlice());
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   Value guard, laneGuard;
-  if (std::optional<IntegerSet> set = load.getGuard()) {
+  if (std::optional<IntegerSet> set = load.getGuard(); set && !guardsHold) {
     bool onLanes = llvm::any_of(set->getConstraints(), [&](AffineExpr expr) { return differsByLane(*set, expr); });
     (onLanes ? laneGuard : guard) = emitWithin(*set, onLanes);
   }
@@ -86,7 +90,7 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
       prefetchNextTile(load, memory, element);
     std::optional<Value> strided;
     if (kind == Lanes::scattered && !threads)
-      strided = lanesRead ? loadStridedWhere(lanesRead, memory, element, load)
+      strided = lanesRead || isInside(load) ? loadStridedWhere(lanesRead, memory, element, load)
                           : loadStrided(memory, element, type, load.getMap());
     value = strided                     ? *strided
             : kind == Lanes::contiguous ? neighbours()
@@ -98,10 +102,9 @@ Value NestMemory::emitLoad(LoadOp load, Value mask) {
 SmallVector<Value> NestMemory::indicesOf(LoadOp load, int64_t outside) {
   SmallVector<Value> at = scalarIndices(load.getMap());
   SliceType type = load.getSlice().getType();
-  if (threads || !load.getGuard() || (outside > 1 && type.getSpace() != Space::global))
+  if (threads || !load.getGuard() || isInside(load) || (outside > 1 && type.getSpace() != Space::global))
     return at;
   int64_t bytes = elementBytes(type.getElementType());
-  SmallVector<Interval> ranges = domainRanges(compute.getExtents());
   for (auto [index, expr, extent, stride] :
        llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
     if (!usesSymbols(expr)) {
@@ -217,6 +220,15 @@ std::optional<int64_t> NestMemory::smallStride(Type element, SliceType type, Aff
   return isSmall && lanes % chunkOf(element) == 0 ? stride : std::nullopt;
 }
 
+std::optional<int64_t> NestMemory::strideInLine(LoadOp load) {
+  SliceType type = load.getSlice().getType();
+  ArrayRef<AffineExpr> results = load.getMap().getResults();
+  if (!results.back().isFunctionOfDim(vectorDim) ||
+      llvm::any_of(results.drop_back(), [&](AffineExpr index) { return index.isFunctionOfDim(vectorDim); }))
+    return std::nullopt;
+  return smallStride(type.getElementType(), type, load.getMap());
+}
+
 int64_t NestMemory::chunkOf(Type element) { return std::min(lanes, shape.bytes / elementBytes(element)); }
 
 std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceType type, AffineMap map) {
@@ -250,13 +262,11 @@ std::optional<Value> NestMemory::loadStrided(Value memory, Type element, SliceTy
 
 std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory, Type element, LoadOp load) {
   SliceType type = load.getSlice().getType();
-  std::optional<int64_t> stride = smallStride(element, type, load.getMap());
-  ArrayRef<AffineExpr> results = load.getMap().getResults();
-  if (!stride || !results.back().isFunctionOfDim(vectorDim) ||
-      llvm::any_of(results.drop_back(), [&](AffineExpr index) { return index.isFunctionOfDim(vectorDim); }))
+  std::optional<int64_t> stride = strideInLine(load);
+  if (!stride)
     return std::nullopt;
   SmallVector<Value> at = indicesOf(load, /*outside=*/1);
-  at.back() = scalarIndex(results.back());
+  at.back() = scalarIndex(load.getMap().getResults().back());
   int64_t chunk = chunkOf(element);
   auto part = VectorType::get({chunk}, element), bits = VectorType::get({chunk}, builder.getI1Type());
   Value zero = constantIndex(0);
@@ -264,6 +274,8 @@ std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory,
   Value whole = everyNth(element, *stride, /*before=*/0, [&](int64_t lane, int64_t number) -> Value {
     SmallVector<Value> here(at);
     here.back() = add(here.back(), lane * *stride + number * chunk);
+    if (isInside(load))
+      return vector::LoadOp::create(builder, loc, part, memory, here);
     Value left = arith::MaxSIOp::create(builder, loc, sub(zero, here.back()), zero);
     Value right = sub(constantIndex(type.getShape().back()), here.back());
     Value beside = vector::CreateMaskOp::create(builder, loc, bits, left);
@@ -271,6 +283,8 @@ std::optional<Value> NestMemory::loadStridedWhere(Value lanesRead, Value memory,
     Value inside = arith::XOrIOp::create(builder, loc, upTo, arith::AndIOp::create(builder, loc, upTo, beside));
     return vector::MaskedLoadOp::create(builder, loc, part, memory, here, inside, zeros(part));
   });
+  if (!lanesRead)
+    return whole;
   return arith::SelectOp::create(builder, loc, lanesRead, whole, zeros(cast<VectorType>(whole.getType()))).getResult();
 }
 
@@ -439,7 +453,10 @@ bool NestMemory::differsByLane(IntegerSet set, AffineExpr constraint) {
 
 Value NestMemory::emitWithin(IntegerSet set, bool onLanes) {
   Value all;
-  for (auto [expr, equality] : llvm::zip(set.getConstraints(), set.getEqFlags())) {
+  ArrayRef<AffineExpr> tested = guardsHold ? ArrayRef<AffineExpr>() : set.getConstraints();
+  for (auto [expr, equality] : llvm::zip(tested, set.getEqFlags())) {
+    if (!equality && !usesSymbols(expr) && boundExpr(expr, ranges).low >= 0)
+      continue;
     bool lane = onLanes && differsByLane(set, expr);
     Value value = lane ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr);
     Value zero = constantIndex(0);

@@ -5,6 +5,7 @@
 
 #include "passes/codegen/common/LaneBuilder.h"
 #include "passes/codegen/common/NestStructure.h"
+#include "passes/support/AffineAlgebra.h"
 
 namespace tilewright {
 
@@ -13,7 +14,8 @@ protected:
   NestMemory(mlir::OpBuilder &builder, tile::ComputeOp compute, const NestStructure &nest,
              const mlir::IRMapping &values, VectorShape shape, NestThreads *threads)
       : LaneBuilder(builder, compute.getLoc(), compute.getExtents().size(), nest.vectorDim, nest.lanes),
-        compute(compute), outer(values), threads(threads), shape(shape), wholeLanes(nest.lanes) {
+        compute(compute), outer(values), threads(threads), shape(shape), ranges(domainRanges(compute.getExtents())),
+        wholeLanes(nest.lanes) {
     if (!threads)
       findNextOutputs();
   }
@@ -28,12 +30,16 @@ protected:
   void prefetchNextOutputs();
   mlir::Value emitWithin(mlir::IntegerSet set, bool onLanes);
   bool differsByLane(mlir::IntegerSet set, mlir::AffineExpr constraint);
+  /// Returns the elements that a load reads for each of its lanes, if all of them are in one line, or nothing.
+  std::optional<int64_t> loadedPerLane(tile::LoadOp load);
 
   tile::ComputeOp compute;
   const mlir::IRMapping &outer;
   NestThreads *threads; ///< null: one thread runs the nest
   VectorShape shape;
-  bool leavesMemoryIdle = true; ///< true if later nests of the tile leave memory idle
+  llvm::SmallVector<Interval> ranges; ///< of the indices that are emitted
+  bool leavesMemoryIdle = true;       ///< true if later nests of the tile leave memory idle
+  bool guardsHold = false;            ///< true where a test says that all guards hold
 
 private:
   /// The layout of an access's lanes in memory: one element for all, neighbours, or elements anywhere.
@@ -71,11 +77,16 @@ private:
   /// can share the loads.
   std::optional<mlir::Value> loadStrided(mlir::Value memory, mlir::Type element, tile::SliceType type,
                                          mlir::AffineMap map);
-  /// Does so for some lanes; the others are zero. Returns nothing if lanes leave the innermost dim.
+  /// Does so for some lanes, or all if `lanesRead` is null; the others are zero. Returns nothing if lanes leave the
+  /// innermost dim.
   std::optional<mlir::Value> loadStridedWhere(mlir::Value lanesRead, mlir::Value memory, mlir::Type element,
                                               tile::LoadOp load);
   /// Returns the distance of neighbouring lanes, if vectors of neighbouring elements are loaded for it.
   std::optional<int64_t> smallStride(mlir::Type element, tile::SliceType type, mlir::AffineMap map);
+  /// Returns this distance if all lanes lie in one line.
+  std::optional<int64_t> strideInLine(tile::LoadOp load);
+  /// Returns true if a test says that what a guarded load reads lies in its slice.
+  bool isInside(tile::LoadOp load) { return guardsHold && load.getGuard(); }
   /// Returns the elements of such a vector.
   int64_t chunkOf(mlir::Type element);
   /// Extracts every stride-th element, from the position `before` on, of parts: those for the lanes from `lane` on are
