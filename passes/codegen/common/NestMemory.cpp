@@ -32,12 +32,6 @@ static bool isBlockwise(AffineExpr index, unsigned dim, int64_t points) {
   return block && block.getValue() % points == 0 && division.getLHS() == getAffineDimExpr(dim, index.getContext());
 }
 
-static bool usesSymbols(AffineExpr expr) {
-  bool found = false;
-  expr.walk([&](AffineExpr part) { found |= isa<AffineSymbolExpr>(part); });
-  return found;
-}
-
 NestMemory::Lanes NestMemory::lanesOf(SliceType type, AffineMap map) {
   if (vectorDim < 0)
     return Lanes::uniform;
@@ -107,11 +101,9 @@ SmallVector<Value> NestMemory::indicesOf(LoadOp load, int64_t outside) {
   int64_t bytes = elementBytes(type.getElementType());
   for (auto [index, expr, extent, stride] :
        llvm::zip(at, load.getMap().getResults(), type.getShape(), denseStrides(type.getShape()))) {
-    if (!usesSymbols(expr)) {
-      Interval reached = boundExpr(expr, ranges);
-      if (std::max(-reached.low, reached.high - (extent - 1)) * stride * bytes < outside)
-        continue;
-    }
+    std::optional<Interval> reached = rangeOf(expr);
+    if (reached && std::max(-reached->low, reached->high - (extent - 1)) * stride * bytes < outside)
+      continue;
     Value low = arith::MaxSIOp::create(builder, loc, index, constantIndex(0));
     index = arith::MinSIOp::create(builder, loc, low, constantIndex(extent - 1));
   }
@@ -444,34 +436,6 @@ Value NestMemory::toStorage(Value value, Type element) {
   if (getElementTypeOrSelf(value.getType()) == element)
     return value;
   return arith::ExtUIOp::create(builder, loc, withShape(value, element), value);
-}
-
-/// Vectors of threads begin at multiples of their lanes, so a constraint may be the same for all lanes of a vector.
-bool NestMemory::differsByLane(IntegerSet set, AffineExpr constraint) {
-  return vectorDim >= 0 && constraint.isFunctionOfDim(vectorDim) && !(threads && holdsByRuns(set, vectorDim, lanes));
-}
-
-Value NestMemory::emitWithin(IntegerSet set, bool onLanes) {
-  Value all;
-  ArrayRef<AffineExpr> tested = guardsHold ? ArrayRef<AffineExpr>() : set.getConstraints();
-  for (auto [expr, equality] : llvm::zip(tested, set.getEqFlags())) {
-    if (!equality && !usesSymbols(expr) && boundExpr(expr, ranges).low >= 0)
-      continue;
-    bool lane = onLanes && differsByLane(set, expr);
-    Value value = lane ? vectorIndex(expr, builder.getIndexType()) : scalarIndex(expr);
-    Value zero = constantIndex(0);
-    auto predicate = equality ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge;
-    Value holds = arith::CmpIOp::create(builder, loc, predicate, value, lane ? toVector(zero) : zero);
-    if (!all)
-      all = holds;
-    else if (isa<VectorType>(all.getType()) || isa<VectorType>(holds.getType()))
-      all = arith::AndIOp::create(builder, loc, toVector(all), toVector(holds));
-    else
-      all = arith::AndIOp::create(builder, loc, all, holds);
-  }
-  if (!all)
-    all = constant(builder.getBoolAttr(true));
-  return onLanes ? toVector(all) : all;
 }
 
 void NestMemory::findNextOutputs() {

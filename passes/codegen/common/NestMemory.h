@@ -47,6 +47,11 @@ private:
 
   Lanes lanesOf(tile::SliceType type, mlir::AffineMap map);
   llvm::SmallVector<mlir::Value> scalarIndices(mlir::AffineMap map);
+  /// Returns the values of an expression at the indices that are emitted, or nothing if it has symbols.
+  std::optional<Interval> rangeOf(mlir::AffineExpr expr);
+  /// Returns true if lanes can compute an expression in 32 bits. Comparisons then have as many lanes as the loads that
+  /// they mask.
+  bool isSmall(mlir::AffineExpr expr);
   /// Returns the indices of a load on lanes. A guarded one outside of its slice has its lanes off, and moves to the
   /// slice's border along dims along which it may be `outside` bytes away. With the bytes of a page, it reads no page
   /// that belongs to nothing.

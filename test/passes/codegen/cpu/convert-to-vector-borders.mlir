@@ -37,12 +37,13 @@ tile.program @masks_borders_alone outputs 1 {
 #out = affine_map<(d0, d1, d2)[s0, s1, s2] -> (d0, d2)>
 
 // Lanes that are apart are taken from whole vectors. The test includes that the last one, which ends one element behind
-// the last lane, lies in the line of 63 elements.
+// the last lane, lies in the line of 63 elements. Masks of lanes are computed in as many bits as elements have.
 // CHECK-LABEL: func.func @loads_strided_lanes_whole
 // CHECK: arith.subi %c62, {{.*}} : index
 // CHECK: scf.if
 // CHECK-COUNT-12: vector.load
 // CHECK: } else {
+// CHECK: arith.cmpi sge, {{.*}} : vector<8xi32>
 // CHECK: vector.maskedload
 tile.program @loads_strided_lanes_whole outputs 1 {
 ^bb0(%x: !tile.slice<16x63xf32, global>, %y: !tile.slice<16x32xf32, global>):
