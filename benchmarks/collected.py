@@ -31,6 +31,7 @@ MOST_FILES = 40
 
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})-(.+)\.json")
 _MACHINES = {
+    "zen3-2core": "AMD Zen 3 server, 2 cores",
     "zen4-2core": "AMD Zen 4 server, 2 cores",
     "zen5-2core": "AMD Zen 5 server, 2 cores",
     "simulated-a100": "simulated A100",
