@@ -154,7 +154,8 @@ def Tile_Form : I32EnumAttr<"Form", "algebra that computes an op", [
     I32EnumAttrCase<"onlineSoftmaxOfBlocks", 8, "online softmax of blocks">,
     I32EnumAttrCase<"onlineSoftmaxWithBound", 9, "online softmax with a causal bound">,
     I32EnumAttrCase<"wideSum", 10, "rounding after a sum in f32">,
-    I32EnumAttrCase<"integerSum", 11, "scales after a sum of integers">]> {
+    I32EnumAttrCase<"integerSum", 11, "scales after a sum of integers">,
+    I32EnumAttrCase<"channelsLast", 12, "channels last">]> {
   let cppNamespace = "::tilewright::tile";
   let genSpecializedAttr = 0;
 }

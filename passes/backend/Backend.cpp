@@ -28,6 +28,8 @@ std::string Backend::settlePlan(Plan &, const TensorGraph &, const Target &, std
   return "";
 }
 
+void Backend::populateForms(OpPassManager &, const KernelOptions &) const {}
+
 void Backend::populatePlanned(OpPassManager &, const KernelOptions &) const {}
 
 void Backend::populateLaunches(OpPassManager &, const KernelOptions &) const {}

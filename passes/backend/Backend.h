@@ -80,6 +80,10 @@ public:
   /// Adds the passes that prepare an imported module for planning.
   virtual void populateNormalize(mlir::OpPassManager &manager, const KernelOptions &options) const = 0;
 
+  /// Adds the passes of that stage on functions whose convolutions are contractions, which choose other forms before a
+  /// function is planned. By default, there are none.
+  virtual void populateForms(mlir::OpPassManager &functions, const KernelOptions &options) const;
+
   /// Adds passes on the planned module. By default, there are none.
   virtual void populatePlanned(mlir::OpPassManager &manager, const KernelOptions &options) const;
 

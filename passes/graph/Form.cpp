@@ -5,9 +5,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-tile::Form tilewright::formOf(const TensorExpr &expr) {
-  auto form = expr.op->getAttrOfType<StringAttr>(kFormAttr);
-  return form ? *tile::symbolizeForm(form) : tile::Form::asIs;
+tile::Form tilewright::formOf(const TensorExpr &expr) { return markedForm(expr.op).value_or(tile::Form::asIs); }
+
+std::optional<tile::Form> tilewright::markedForm(Operation *op) {
+  auto form = op->getAttrOfType<StringAttr>(kFormAttr);
+  return form ? tile::symbolizeForm(form) : std::nullopt;
 }
 
 void tilewright::setForm(Operation *op, tile::Form form) {

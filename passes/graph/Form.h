@@ -11,6 +11,9 @@ namespace tilewright {
 /// Returns the form of the expression; `asIs` for the graph's own algebra.
 tile::Form formOf(const TensorExpr &expr);
 
+/// Returns the form with which an op is marked, or nothing.
+std::optional<tile::Form> markedForm(mlir::Operation *op);
+
 /// Marks an op with its form.
 void setForm(mlir::Operation *op, tile::Form form);
 

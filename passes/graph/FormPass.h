@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-/// `Base` is the generated class of a pass on a function, with statistics `numTaken` and `numDeclined`.
+/// `Base` is the generated class of a pass on a function, or on a module of them, with statistics `numTaken` and `numDeclined`.
 template <typename Base> class FormPass : public Base {
 public:
   void getDependentDialects(mlir::DialectRegistry &registry) const override {
@@ -23,7 +23,13 @@ protected:
   /// Settles the choice for the next offer (settleForm) and says so in a remark at the first op. If the choice cannot be
   /// carried out, the pass fails.
   mlir::FailureOr<FormChoice> settle(FormChoice byRule, llvm::ArrayRef<mlir::Operation *> ops, WhyNotForm whyNot) {
-    mlir::FailureOr<FormChoice> choice = settleForm(this->getOperation(), std::move(byRule), ops, whyNot);
+    return settle(this->getOperation(), std::move(byRule), ops, whyNot);
+  }
+
+  /// Does so for a function of the module.
+  mlir::FailureOr<FormChoice> settle(mlir::Operation *function, FormChoice byRule,
+                                     llvm::ArrayRef<mlir::Operation *> ops, WhyNotForm whyNot) {
+    mlir::FailureOr<FormChoice> choice = settleForm(function, std::move(byRule), ops, whyNot);
     if (mlir::failed(choice)) {
       this->signalPassFailure();
       return choice;

@@ -4,10 +4,12 @@
 // and epilogues in the same kernel. Two kinds of ops become an elementwise op and a reduction instead, as in a softmax
 // or a norm: those that only add up or compare windows (depthwise convolutions, pools), and contractions that have
 // nothing or too little along the vector lanes (a row by a column, a matrix by a vector or two).
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/graph/Form.h"
 #include "passes/normalize/AccumulatorInit.h"
 #include "passes/normalize/CollapseReaders.h"
 #include "passes/normalize/FillLanes.h"
@@ -356,6 +358,8 @@ void subtractZeroPoints(linalg::LinalgOp op) {
                                   Value sum = arith::AddIOp::create(body, at, elements[2], term);
                                   linalg::YieldOp::create(body, at, sum);
                                 });
+  if (Attribute layout = op->getAttr(kFormAttr))
+    generic->setAttr(kFormAttr, layout);
   op->replaceAllUsesWith(generic.getResults());
   op->erase();
 }
@@ -422,17 +426,36 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       op->erase();
       ++numRewritten;
     }
+    dropMarks(getOperation());
     keepLayout(getOperation(), results);
     collapseReaders(getOperation());
   }
 
 private:
+  /// Removes the marks of convolutions that were not rewritten.
+  static void dropMarks(func::FuncOp function) {
+    function.walk([](linalg::LinalgOp op) {
+      if (sumsOverChannels(op))
+        op->removeDiscardableAttr(kFormAttr);
+    });
+  }
+
+  /// Returns true if the result of a convolution has its channels last: its mark says so, or, without a mark, kernels do
+  /// not read operands in any order and it is not alone in the layout of the model.
+  bool takesChannelsLast(linalg::LinalgOp op, std::optional<tile::Form> mark) const {
+    if (mark)
+      return *mark == tile::Form::channelsLast;
+    return !keepsLayout && (!isMatmulOfImage(op) || joinsConvolutions(op, results));
+  }
+
   /// Returns the result of a convolution that sums over input channels; null for other ops.
   Value rewriteConvolution(linalg::LinalgOp op) {
-    if (keepsLayout || isAloneInLayout(op, results)) {
-      bool last = keepsLayout && channelsLast && joinsConvolutions(op, results);
-      WindowContraction rewritten =
-          rewriteAsWindowContraction(op, last ? ImageOrder::channelsLast : ImageOrder::ofModel);
+    std::optional<tile::Form> mark = markedForm(op);
+    bool last = takesChannelsLast(op, mark);
+    if (keepsLayout || (!last && isMatmulOfImage(op))) {
+      bool windowsLast = last || (mark && hasChannelsLast(op->getOperand(0), results));
+      auto orderOf = [](bool last) { return last ? ImageOrder::channelsLast : ImageOrder::ofModel; };
+      WindowContraction rewritten = rewriteAsWindowContraction(op, orderOf(last), orderOf(windowsLast));
       if (rewritten.reshape)
         markReshape(rewritten.reshape);
       if (rewritten.channelsLast)
@@ -444,9 +467,12 @@ private:
       return {};
     if (hasChannelsLast(op->getOperand(0), results))
       takeChannelsLast(*convolution);
-    Value rewritten = ConvolutionRewriter(*convolution).rewrite(results.emplace_back());
-    if (auto reshape = results.back().getDefiningOp<tensor::ExpandShapeOp>())
+    Value own;
+    Value rewritten = ConvolutionRewriter(*convolution).rewrite(own);
+    if (auto reshape = own.getDefiningOp<tensor::ExpandShapeOp>())
       markReshape(reshape);
+    if (last)
+      results.push_back(own);
     return rewritten;
   }
 

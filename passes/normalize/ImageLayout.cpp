@@ -11,7 +11,7 @@ static constexpr int64_t kPointsInLanes = 128;
 /// Most ops that a prediction looks at.
 static constexpr unsigned kMostOps = 64;
 
-static bool keepsAnyLayout(Operation *op) {
+bool tilewright::keepsAnyLayout(Operation *op) {
   return isa_and_nonnull<linalg::LinalgOp, tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp,
                          tensor::ExtractSliceOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
@@ -43,7 +43,7 @@ static bool reachesConvolution(Value value) {
   return open.size() >= kMostOps;
 }
 
-bool tilewright::isAloneInLayout(linalg::LinalgOp op, ArrayRef<Value> results) {
+bool tilewright::isMatmulOfImage(linalg::LinalgOp op) {
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   if (failed(dims) || dims->inputChannel.size() != 1 || dims->outputChannel.size() != 1 || !dims->depth.empty() ||
@@ -54,22 +54,16 @@ bool tilewright::isAloneInLayout(linalg::LinalgOp op, ArrayRef<Value> results) {
   for (unsigned dim : dims->outputImage)
     points *= sizes[dim];
   AffineExpr last = op.getIndexingMapsArray()[2].getResults().back();
-  return points >= kPointsInLanes && last == getAffineDimExpr(dims->outputImage.back(), op.getContext()) &&
-         !hasChannelsLast(op->getOperand(0), results) && !reachesConvolution(op->getResult(0));
+  return points >= kPointsInLanes && last == getAffineDimExpr(dims->outputImage.back(), op.getContext());
 }
 
 bool tilewright::joinsConvolutions(linalg::LinalgOp op, ArrayRef<Value> results) {
   return hasChannelsLast(op->getOperand(0), results) || reachesConvolution(op->getResult(0));
 }
 
-bool tilewright::hasJoinedConvolutions(func::FuncOp function) {
-  SmallVector<Value> images, results;
-  function.walk([&](linalg::LinalgOp op) {
-    FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
-    if (!linalg::isaConvolutionOpInterface(op) || failed(dims) || dims->inputChannel.empty() || op.hasDynamicShape())
-      return;
-    images.push_back(op->getOperand(0));
-    results.push_back(op->getResult(0));
-  });
-  return llvm::any_of(images, [&](Value image) { return hasChannelsLast(image, results); });
+bool tilewright::sumsOverChannels(linalg::LinalgOp op) {
+  if (!linalg::isaConvolutionOpInterface(op) || op.hasDynamicShape())
+    return false;
+  FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
+  return succeeded(dims) && !dims->inputChannel.empty();
 }

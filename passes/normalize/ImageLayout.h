@@ -2,7 +2,6 @@
 #ifndef TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 #define TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace tilewright {
@@ -11,17 +10,19 @@ namespace tilewright {
 /// contractions that were convolutions, through ops that keep its layout (KeepLayout.h). A wrong answer costs time only.
 bool hasChannelsLast(mlir::Value image, llvm::ArrayRef<mlir::Value> results);
 
-/// Returns true for a convolution with windows of one point whose image and result stay in the layout of the model, with
-/// channels first: it is the matmul of weights and image, which transposes neither of the two. `results` are those of
-/// earlier convolutions.
-bool isAloneInLayout(mlir::linalg::LinalgOp op, llvm::ArrayRef<mlir::Value> results);
+/// Returns true for a convolution with windows of one point that is the matmul of weights and image with channels first
+/// and has points enough for lanes. It transposes neither of the two.
+bool isMatmulOfImage(mlir::linalg::LinalgOp op);
+
+/// Returns true if an op computes from images what lies as they do, if it is no contraction.
+bool keepsAnyLayout(mlir::Operation *op);
+
+/// Returns true for a convolution of static shape that sums over channels.
+bool sumsOverChannels(mlir::linalg::LinalgOp op);
 
 /// Returns true if a convolution reads an image from one of `results`, those of other convolutions, or if a convolution
 /// or a pool reads its result, possibly through ops that keep the layout.
 bool joinsConvolutions(mlir::linalg::LinalgOp op, llvm::ArrayRef<mlir::Value> results);
-
-/// Returns true if a convolution of the function that sums over channels reads the result of another one.
-bool hasJoinedConvolutions(mlir::func::FuncOp function);
 
 } // namespace tilewright
 

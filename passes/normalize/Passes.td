@@ -86,15 +86,15 @@ def ConvolutionToMatmul : Pass<"tile-convolution-to-matmul", "::mlir::func::Func
     For a target whose kernels read operands in any order (GPUs), a convolution is a
     contraction in the layout of its own result and weights, and groups are batch
     dims. Of other contractions, those become products and a reduction that have no
-    dim for columns (N), such as a row by a column, or two vectors. With
-    `channels-last`, convolutions that follow each other have results, windows and
-    weights with channels innermost, and their readers follow, as described above.
+    dim for columns (N), such as a row by a column, or two vectors.
+
+    A mark of `tile-lay-out-images` (`tile.form`) says that a convolution's result has
+    channels innermost ("channels last"), and so have its windows and weights, or that
+    it lies as in the model ("as-is").
     See test/passes/normalize/convolution-to-matmul.mlir, keep-layout.mlir,
     transposed-convolution.mlir and window-contraction.mlir.
   }];
-  let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">,
-                 Option<"channelsLast", "channels-last", "bool", "false",
-                        "give images between convolutions channels last; on CPUs, they always have them">];
+  let options = [Option<"target", "target", "std::string", "\"\"", "target whose kernels read the result; empty: a CPU">];
   let statistics = [Statistic<"numRewritten", "rewritten", "convolutions, pools and contractions that were rewritten">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
     "::mlir::arith::ArithDialect"];

@@ -1,5 +1,6 @@
 #include "passes/normalize/TransposedConvolution.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/normalize/AccumulatorInit.h"
 #include "passes/normalize/ReshapedTo.h"
 
@@ -211,6 +212,8 @@ Value resultOf(const Transposed &what) {
   sums.push_back(cast<RankedTensorType>(weights.getType()).getShape().back());
   Value start = zeros(builder, loc, sums, getElementTypeOrSelf(op->getResult(0)));
   Value points = convolved(builder, loc, image, weights, start, rank);
+  if (Attribute layout = op->getAttr(kFormAttr))
+    points.getDefiningOp()->setAttr(kFormAttr, layout);
 
   // Batch, windows, results of a window, filters: the results of each window go beside each other.
   for (auto [number, dim] : llvm::enumerate(what.dims)) {

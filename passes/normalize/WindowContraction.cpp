@@ -57,8 +57,8 @@ std::optional<Loops> loopsOf(linalg::LinalgOp op) {
 
 class Rewriter {
 public:
-  Rewriter(linalg::LinalgOp op, Loops loops, ImageOrder order)
-      : op(op), loops(std::move(loops)), order(order), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()),
+  Rewriter(linalg::LinalgOp op, Loops loops, ImageOrder order, ImageOrder windows)
+      : op(op), loops(std::move(loops)), order(order), windows(windows), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()),
         maps(op.getIndexingMapsArray()) {}
 
   WindowContraction rewrite() {
@@ -98,15 +98,28 @@ private:
   /// Returns the loops of the weights in the order of their dims; K is innermost if channels come last.
   Run loopsOfWeights() const {
     Run own = dimsOf(maps[1]);
+    if (windows == ImageOrder::channelsLast)
+      moveChannelsBehindWindow(own);
     if (order == ImageOrder::ofModel)
       return own;
     auto rank = [&](unsigned loop) {
-      if (loops.isReduced(loop))
-        return llvm::is_contained(loops.inputChannel, loop) ? 3 : 2;
-      return llvm::is_contained(loops.group, loop) ? 0 : 1;
+      return loops.isReduced(loop) ? 2 : llvm::is_contained(loops.group, loop) ? 0 : 1;
     };
     llvm::stable_sort(own, [&](unsigned a, unsigned b) { return rank(a) < rank(b); });
     return own;
+  }
+
+  /// Reorders the loops of K among the places that they have.
+  void moveChannelsBehindWindow(Run &own) const {
+    Run reduced;
+    llvm::copy_if(own, std::back_inserter(reduced), [&](unsigned loop) { return loops.isReduced(loop); });
+    llvm::stable_sort(reduced, [&](unsigned a, unsigned b) {
+      return !llvm::is_contained(loops.inputChannel, a) && llvm::is_contained(loops.inputChannel, b);
+    });
+    const unsigned *next = reduced.begin();
+    for (unsigned &loop : own)
+      if (loops.isReduced(loop))
+        loop = *next++;
   }
 
   /// Returns where each loop of `loops` is in `order`.
@@ -215,7 +228,7 @@ private:
 
   linalg::LinalgOp op;
   Loops loops;
-  ImageOrder order;
+  ImageOrder order, windows;
   OpBuilder builder;
   Location loc;
   SmallVector<int64_t> sizes; ///< extents of the convolution's loops
@@ -223,7 +236,8 @@ private:
 };
 } // namespace
 
-WindowContraction tilewright::rewriteAsWindowContraction(linalg::LinalgOp op, ImageOrder order) {
+WindowContraction tilewright::rewriteAsWindowContraction(linalg::LinalgOp op, ImageOrder order,
+                                                         ImageOrder windows) {
   std::optional<Loops> loops = loopsOf(op);
-  return loops ? Rewriter(op, std::move(*loops), order).rewrite() : WindowContraction();
+  return loops ? Rewriter(op, std::move(*loops), order, windows).rewrite() : WindowContraction();
 }

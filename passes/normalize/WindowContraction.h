@@ -25,11 +25,12 @@ struct WindowContraction {
 /// input channels, such as depthwise convolutions and pools.
 ///
 /// In the order of the model, the contraction has the layout of the convolution's result and weights; with channels
-/// last, those are transposed, and so are the windows. Dims that are neighbours in the result are collapsed: the points
+/// last, those are transposed, and so are the windows. `windows` is the order of K: with channels last, those of a point
+/// of the window follow each other. Dims that are neighbours in the result are collapsed: the points
 /// of an image to N if channels come first, batch and points to M if channels come last; batch dims and groups stay
 /// apart. The channels and window dims that are neighbours in the weights are K. The windows are a movement (im2col)
 /// that readers fold into their index.
-WindowContraction rewriteAsWindowContraction(mlir::linalg::LinalgOp op, ImageOrder order);
+WindowContraction rewriteAsWindowContraction(mlir::linalg::LinalgOp op, ImageOrder order, ImageOrder windows);
 
 } // namespace tilewright
 

@@ -19,7 +19,7 @@ double LabelCosts::of(const std::vector<bool> &labels) const {
 }
 
 namespace {
-/// What still fits through each pair of vertices. The last two vertices are the source and the sink.
+/// Residual capacities between all pairs of vertices. The last two vertices are the source and the sink.
 class Residual {
 public:
   explicit Residual(unsigned nodes) : size(nodes + 2), room(size, std::vector<double>(size)) {}

@@ -9,7 +9,7 @@ namespace tilewright {
 
 /// Costs of labels 0 and 1.
 struct LabelCosts {
-  /// What two nodes pay for different labels. Such a cost may be negative.
+  /// Costs of two nodes with different labels. Such a cost may be negative.
   struct Edge {
     unsigned from, to;
     double onlyFrom; ///< if `from` alone has label 1

@@ -8,6 +8,7 @@ import onnx
 import pytest
 import tilewright
 from simulated_convolutions import assert_traffic_is_planned
+from tilewright.records.plan import Plan
 from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
 from tilewright.simulator.programs import SimulatedRun, simulate_program
 
@@ -101,8 +102,10 @@ def _in_type(model: onnx.ModelProto, element: str) -> onnx.ModelProto:
     return whole.in_type(element).build()
 
 
-def _simulated(model: onnx.ModelProto, folder: Path) -> tuple[tilewright.Program, SimulatedRun]:
-    program = tilewright.compile(model, "cuda:h200", dump_dir=folder)
+def _simulated(
+    model: onnx.ModelProto, folder: Path, *, plan: Plan | None = None
+) -> tuple[tilewright.Program, SimulatedRun]:
+    program = tilewright.compile(model, "cuda:h200", plan=plan, dump_dir=folder)
     assert not any(op.is_dispatch for op in program.metadata.report.left_to_iree), program.explain()
     ran = simulate_program(program, folder, random_inputs(model, 1))
     assert_traffic_is_planned(program, ran)
@@ -114,6 +117,25 @@ def _simulated(model: onnx.ModelProto, folder: Path) -> tuple[tilewright.Program
 def test_numbers_are_right(name: str, element: str, tmp_path: Path) -> None:
     model = _in_type(_model(name), element)
     _, ran = _simulated(model, tmp_path)
+    assert ran.outputs is not None
+    (expected,) = float64_reference(model, random_inputs(model, 1))
+    assert relative_error(ran.outputs[0], expected) <= model_tolerance(model)
+
+
+@pytest.mark.parametrize("name", [name for name in _GRAPHS if name != "linear resizing"])
+def test_each_image_may_have_its_own_layout(name: str, tmp_path: Path) -> None:
+    """Every other image of a plan gets the layout that it did not have. Gathers, which resize linearly, end layouts."""
+    model = _in_type(_model(name), "f16")
+    plan = tilewright.compile(model, "cuda:h200").plan
+    assert plan is not None
+    layouts = [form for form in plan.forms if form.form == "channels last"]
+    assert len(layouts) > 1
+    for form in layouts[::2]:
+        form.taken = not form.taken
+    program, ran = _simulated(model, tmp_path, plan=plan.forms_only())
+    assert program.plan is not None
+    carried_out = [form.taken for form in program.plan.forms if form.form == "channels last"]
+    assert carried_out == [form.taken for form in layouts]
     assert ran.outputs is not None
     (expected,) = float64_reference(model, random_inputs(model, 1))
     assert relative_error(ran.outputs[0], expected) <= model_tolerance(model)

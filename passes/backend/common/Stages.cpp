@@ -26,27 +26,32 @@ void tilewright::addExpansions(OpPassManager &manager, const KernelOptions &opti
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass()); // IREE leaves bitcasts as they are
   manager.addNestedPass<func::FuncOp>(createExpandArgCompare());
   manager.addNestedPass<func::FuncOp>(createExpandQuantization());
-  addQuantizedMatmuls(manager, options);
+  addQuantizedMatmuls(manager.nest<func::FuncOp>(), options);
+  LayOutImagesOptions images;
+  images.target = options.target;
+  images.numerics = options.numerics;
+  images.gridSync = options.gridSync;
+  manager.addPass(createLayOutImages(images));
 }
 
-void tilewright::addQuantizedMatmuls(OpPassManager &manager, const KernelOptions &options) {
+void tilewright::addQuantizedMatmuls(OpPassManager &functions, const KernelOptions &options) {
   LowerQuantizedMatmulOptions narrow;
   narrow.numerics = options.numerics;
-  manager.addNestedPass<func::FuncOp>(createLowerQuantizedMatmul(narrow));
+  functions.addPass(createLowerQuantizedMatmul(narrow));
 }
 
-void tilewright::addOnePassVariance(OpPassManager &manager, const KernelOptions &options) {
+void tilewright::addOnePassVariance(OpPassManager &functions, const KernelOptions &options) {
   if (options.numerics == "strict")
     return;
   OnePassVarianceOptions shift;
   shift.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createOnePassVariance(shift));
+  functions.addPass(createOnePassVariance(shift));
 }
 
-void tilewright::addOnlineSoftmax(OpPassManager &manager, const KernelOptions &options) {
+void tilewright::addOnlineSoftmax(OpPassManager &functions, const KernelOptions &options) {
   MarkOnlineSoftmaxOptions run;
   run.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createMarkOnlineSoftmax(run));
+  functions.addPass(createMarkOnlineSoftmax(run));
 }
 
 void tilewright::lowerToLlvm(OpPassManager &kernels, const KernelOptions &options, bool expandsArith) {

@@ -22,6 +22,7 @@ public:
   double startSeconds(const IterationSpace &space, const Target &target) const override;
 
   void populateNormalize(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateForms(mlir::OpPassManager &functions, const KernelOptions &options) const override;
   void populateLaunches(mlir::OpPassManager &manager, const KernelOptions &options) const override;
   void populateKernels(mlir::OpPassManager &manager, const KernelOptions &options) const override;
   void populateObject(mlir::OpPassManager &manager, const KernelOptions &options) const override;

@@ -12,24 +12,27 @@ using namespace tilewright;
 
 void CpuBackend::populateNormalize(OpPassManager &manager, const KernelOptions &options) const {
   addExpansions(manager, options);
-  manager.addNestedPass<func::FuncOp>(createConvolutionToMatmul());
-  addQuantizedMatmuls(manager, options); // former convolutions
-  manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
-  addOnePassVariance(manager, options);
+  populateForms(manager.nest<func::FuncOp>(), options);
+}
+
+void CpuBackend::populateForms(OpPassManager &functions, const KernelOptions &options) const {
+  addQuantizedMatmuls(functions, options); // former convolutions
+  functions.addPass(createNormalizeExprs());
+  addOnePassVariance(functions, options);
   CollapseDimsOptions collapse; // after passes that cut along the dims of the model
   collapse.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createCollapseDims(collapse));
+  functions.addPass(createCollapseDims(collapse));
   if (options.numerics != "strict") { // sums and divisions have another order than those of the graph
-    manager.addNestedPass<func::FuncOp>(createDeferNormalization());
-    addOnlineSoftmax(manager, options);
+    functions.addPass(createDeferNormalization());
+    addOnlineSoftmax(functions, options);
   }
   MergeContractionsOptions merge;
   merge.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createMergeContractions(merge));
+  functions.addPass(createMergeContractions(merge));
   PackWeightsOptions pack;
   pack.target = options.target;
   pack.numerics = options.numerics;
-  manager.addNestedPass<func::FuncOp>(createPackWeights(pack));
+  functions.addPass(createPackWeights(pack));
 }
 
 void CpuBackend::populateLaunches(OpPassManager &manager, const KernelOptions &options) const {

@@ -20,6 +20,7 @@ public:
                          std::vector<PlanRemark> &remarks) const override;
 
   void populateNormalize(mlir::OpPassManager &manager, const KernelOptions &options) const override;
+  void populateForms(mlir::OpPassManager &functions, const KernelOptions &options) const override;
   void populatePlanned(mlir::OpPassManager &manager, const KernelOptions &options) const override;
   void populateKernels(mlir::OpPassManager &manager, const KernelOptions &options) const override;
   void populateObject(mlir::OpPassManager &manager, const KernelOptions &options) const override;

@@ -11,26 +11,25 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Weights are packed after planning, because the plan decides their layout.
 void CudaBackend::populateNormalize(OpPassManager &manager, const KernelOptions &options) const {
   addExpansions(manager, options);
-  LayOutImagesOptions images;
-  images.target = options.target;
-  images.numerics = options.numerics;
-  images.gridSync = options.gridSync;
-  manager.addPass(createLayOutImages(images));
-  addQuantizedMatmuls(manager, options); // former convolutions
-  manager.addNestedPass<func::FuncOp>(createNormalizeExprs());
-  addOnePassVariance(manager, options);
+  populateForms(manager.nest<func::FuncOp>(), options);
+}
+
+/// Weights are packed after planning, because the plan decides their layout.
+void CudaBackend::populateForms(OpPassManager &functions, const KernelOptions &options) const {
+  addQuantizedMatmuls(functions, options); // former convolutions
+  functions.addPass(createNormalizeExprs());
+  addOnePassVariance(functions, options);
   if (options.numerics == "strict")
     return;
   // Sums and divisions have another order than those of the graph.
-  manager.addNestedPass<func::FuncOp>(createDeferNormalization());
+  functions.addPass(createDeferNormalization());
   SplitReductionsOptions split;
   split.target = options.target;
   split.gridSync = options.gridSync;
-  manager.addNestedPass<func::FuncOp>(createSplitReductions(split));
-  addOnlineSoftmax(manager, options);
+  functions.addPass(createSplitReductions(split));
+  addOnlineSoftmax(functions, options);
 }
 
 void CudaBackend::populatePlanned(OpPassManager &manager, const KernelOptions &options) const {

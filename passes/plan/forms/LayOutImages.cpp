@@ -1,14 +1,15 @@
-// Chooses the layout of images around convolutions (PowerFusion): that of the model, or channels last. Both are
-// normalised and planned as a whole, because what a layout costs lies at its edges: the transposes there, and which
-// kernels no longer join. The trials have all forms by their rules, so a given plan does not change the choice that it
-// was made with.
-#include "dialects/tile/TileDialect.h"
+// Chooses the layout of images around convolutions (PowerFusion): that of the model, or channels last, for each region.
+// Functions are normalised and planned as a whole, because what a layout costs lies at its edges: the transposes there,
+// and which kernels no longer join. The trials have all forms by their rules, so a given plan does not change the choice
+// that it was made with.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
-#include "passes/cost/Confidence.h"
-#include "passes/graph/FormChoice.h"
-#include "passes/normalize/ImageLayout.h"
+#include "passes/backend/Backend.h"
+#include "passes/backend/KernelOptions.h"
+#include "passes/graph/Form.h"
+#include "passes/graph/FormPass.h"
+#include "passes/plan/forms/DecideImageLayouts.h"
 #include "passes/plan/fusion/Explorers.h"
-#include "passes/plan/fusion/PlannerStep.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +17,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -26,15 +26,18 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-struct LayOutImages : impl::LayOutImagesBase<LayOutImages> {
-  using LayOutImagesBase::LayOutImagesBase;
+/// Gives the regions that have a choice their layouts; other convolutions have none.
+void markRegions(const ImageRegions &images, const std::vector<bool> &channelsLast) {
+  for (auto [region, last] : llvm::zip_equal(images.regions, channelsLast))
+    for (linalg::LinalgOp convolution : region.joined)
+      setForm(convolution, last ? tile::Form::channelsLast : tile::Form::asIs);
+}
 
-  /// Passes of the trials mark ops with their forms.
-  void getDependentDialects(DialectRegistry &registry) const override {
-    LayOutImagesBase::getDependentDialects(registry);
-    registry.insert<tile::TileDialect>();
-  }
+class LayOutImages : public FormPass<impl::LayOutImagesBase<LayOutImages>> {
+public:
+  using FormPass::FormPass;
 
+private:
   void runOnOperation() override {
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
@@ -48,83 +51,87 @@ struct LayOutImages : impl::LayOutImagesBase<LayOutImages> {
       if (function.isExternal())
         continue;
       // Another layout sums the elements of a window in another order.
-      bool offers = *mode != NumericsMode::strict && function.getBody().hasOneBlock() &&
-                    whyIncomplete(*machine).empty() && hasJoinedConvolutions(function);
-      bool last = offers && prefersChannelsLast(function, *machine, *mode);
-      OpPassManager manager = rewriting(last);
+      if (*mode != NumericsMode::strict && function.getBody().hasOneBlock() && whyIncomplete(*machine).empty() &&
+          failed(layOut(function, *machine, *mode)))
+        return;
+      OpPassManager manager = rewriting();
       if (failed(runPipeline(manager, function)))
         return signalPassFailure();
     }
   }
 
-private:
-  OpPassManager rewriting(bool channelsLast) const {
+  /// Marks the convolutions of a function with the layout of their results.
+  LogicalResult layOut(func::FuncOp function, const Target &machine, NumericsMode mode) {
+    ImageRegions images = findImageRegions(function.front());
+    if (llvm::none_of(images.reads, [](const ImageRead &read) { return read.from.has_value(); }))
+      return success();
+    auto predict = [&](func::FuncOp trial) { return plannedSecondsOf(trial, machine, mode); };
+    ImageTrials trials(function, images, predict);
+    auto seconds = [&](const std::vector<bool> &channelsLast) {
+      markRegions(images, channelsLast);
+      return secondsOfClone(function, machine, mode);
+    };
+    ImageDecision decision = decideImageLayouts(images, trials, seconds, !machine.traits.readsTransposed,
+                                                machine.costs.confidence.forms);
+    for (auto [number, region] : llvm::enumerate(images.regions)) {
+      if (region.joined.empty())
+        continue;
+      SmallVector<Operation *> ops(region.joined.begin(), region.joined.end());
+      FailureOr<FormChoice> choice = settle(function, choiceOf(decision, number), ops, takesNoParameters);
+      if (failed(choice))
+        return failure();
+      decision.taken[number] = choice->taken;
+    }
+    markRegions(images, decision.taken);
+    return success();
+  }
+
+  static FormChoice choiceOf(const ImageDecision &decision, unsigned region) {
+    FormChoice choice;
+    choice.form = tile::Form::channelsLast;
+    choice.taken = decision.taken[region];
+    choice.numerics.reassociates = true;
+    auto [ofModel, last] = decision.secondsOf(region);
+    choice.seconds = last;
+    choice.otherwiseSeconds = ofModel;
+    choice.reason = decision.reason();
+    choice.wouldChange = "another layout that is predicted to be clearly faster";
+    return choice;
+  }
+
+  OpPassManager rewriting() const {
     OpPassManager manager(func::FuncOp::getOperationName());
     ConvolutionToMatmulOptions options;
     options.target = target;
-    options.channelsLast = channelsLast;
     manager.addPass(createConvolutionToMatmul(options));
     return manager;
   }
 
-  /// Returns the rewriting and what follows it until a function is planned.
-  OpPassManager normalizing(bool channelsLast) const {
-    OpPassManager manager = rewriting(channelsLast);
-    LowerQuantizedMatmulOptions narrow;
-    narrow.numerics = numerics;
-    manager.addPass(createLowerQuantizedMatmul(narrow));
-    manager.addPass(createNormalizeExprs());
-    OnePassVarianceOptions shift;
-    shift.target = target;
-    manager.addPass(createOnePassVariance(shift));
-    manager.addPass(createDeferNormalization());
-    SplitReductionsOptions split;
-    split.target = target;
-    split.gridSync = gridSync;
-    manager.addPass(createSplitReductions(split));
-    MarkOnlineSoftmaxOptions run;
-    run.target = target;
-    manager.addPass(createMarkOnlineSoftmax(run));
-    return manager;
-  }
-
-  OrDeclined<double> secondsWith(func::FuncOp function, bool channelsLast, const Target &machine, NumericsMode mode) {
+  OrDeclined<double> secondsOfClone(func::FuncOp function, const Target &machine, NumericsMode mode) {
     OpBuilder builder(function);
     auto trial = cast<func::FuncOp>(builder.clone(*function));
     trial.setName((function.getName() + "$trial").str());
     dropRequestedForms(trial);
-    ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
-    OrDeclined<double> seconds = Declined{"its passes failed", "a fix for them"};
-    OpPassManager manager = normalizing(channelsLast);
-    if (succeeded(runPipeline(manager, trial))) {
-      PlanOptions options;
-      options.gridSync = gridSync;
-      options.numerics = mode;
-      seconds = plannedSeconds(TensorGraph::build(trial.front()), machine, options);
-    }
+    OrDeclined<double> seconds = plannedSecondsOf(trial, machine, mode);
     trial.erase();
     return seconds;
   }
 
-  /// Channels last is taken unless the layout of the model is predicted to be clearly faster: copies of whole vectors
-  /// overlap with arithmetic, which predictions of single elements do not show.
-  bool prefersChannelsLast(func::FuncOp function, const Target &machine, NumericsMode mode) {
-    OrDeclined<double> first = secondsWith(function, /*channelsLast=*/false, machine, mode);
-    OrDeclined<double> last = secondsWith(function, /*channelsLast=*/true, machine, mode);
-    bool takes = last && (!first || !isFaster(*first, *last, machine.costs.confidence.forms));
-    auto shown = [](const OrDeclined<double> &seconds) {
-      return seconds ? microseconds(*seconds) : std::string("no plan");
-    };
-    emitRemark(function, takes, shown(first), shown(last));
-    ++(takes ? numLast : numOfModel);
-    return takes;
-  }
-
-  static void emitRemark(func::FuncOp function, bool takes, const std::string &first, const std::string &last) {
-    remark::RemarkOpts options = remark::RemarkOpts::name("image-layout").category("tile");
-    remark::analysis(function.getLoc(), options)
-        << (takes ? "images have channels last: " : "images keep the layout of the model: ") << last
-        << " with channels last, " << first << " otherwise";
+  /// Rewrites a function until it can be planned, and returns the seconds of its plan.
+  OrDeclined<double> plannedSecondsOf(func::FuncOp trial, const Target &machine, NumericsMode mode) {
+    KernelOptions kernels;
+    kernels.target = target.getValue();
+    kernels.numerics = numerics.getValue();
+    kernels.gridSync = gridSync.getValue();
+    OpPassManager manager = rewriting();
+    backendOf(machine).populateForms(manager, kernels);
+    ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
+    if (failed(runPipeline(manager, trial)))
+      return Declined{"its passes failed", "a fix for them"};
+    PlanOptions options;
+    options.gridSync = gridSync;
+    options.numerics = mode;
+    return plannedSeconds(TensorGraph::build(trial.front()), machine, options);
   }
 };
 } // namespace

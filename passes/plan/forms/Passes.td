@@ -18,21 +18,26 @@ def RequestForms : Pass<"tile-request-forms", "::mlir::ModuleOp"> {
 }
 
 def LayOutImages : Pass<"tile-lay-out-images", "::mlir::ModuleOp"> {
-  let summary = "Turn convolutions into matmuls, in the layout of images that is predicted to be faster";
+  let summary = "Turn convolutions into matmuls, in the layouts of images that are predicted to be faster";
   let description = [{
     Input and output: as of `tile-convolution-to-matmul`, which this pass runs on each
-    function. If a convolution reads the result of another one, the function is
-    normalised and planned twice: with the model's layout of images, and with
-    channels last. The latter is taken unless the former is predicted to be clearly
-    faster; a remark gives both predictions. A layout changes the order in which the
-    elements of a window are summed, so strict numerics keep that of the model.
+    function. The form `channels last` is offered for each region of images that a
+    convolution reads or writes for another one. A region is what must lie alike:
+    results of convolutions, and what elementwise ops, pads and pools make of them.
+
+    The function is normalised and planned with channels first, with channels last,
+    and with the cheapest layout of each region, which is the minimum cut of the
+    predicted times of regions and of the convolutions between them. Channels last
+    are taken unless the layout of the model is predicted to be clearly faster, and
+    mixed layouts if they are clearly faster than that. A layout changes the order in
+    which the elements of a window are summed, so strict numerics offer none.
     See test/passes/plan/forms/lay-out-images.mlir.
   }];
-  let options = [Option<"target", "target", "std::string", /*default=*/"\"cuda:h200\"", "target name or JSON file">,
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"numerics", "numerics", "std::string", "\"default\"", "default, strict or tf32">,
                  Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">];
-  let statistics = [Statistic<"numLast", "channels-last", "functions whose images have channels last">,
-                    Statistic<"numOfModel", "of-model", "functions whose images keep the model's layout">];
+  let statistics = [Statistic<"numTaken", "channels-last", "regions of images that have channels last">,
+                    Statistic<"numDeclined", "of-model", "regions of images that keep the layout of the model">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }

@@ -1,5 +1,7 @@
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-lay-out-images{target=cuda:h200})' | FileCheck %s
 // RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-lay-out-images{target=cuda:h200 numerics=strict})' | FileCheck %s --check-prefix=STRICT
+// RUN: echo '{"kernels": [], "edges": [], "forms": [{"form": "channels last", "number": 1, "taken": false}]}' > %t.json
+// RUN: tilewright-opt %s --allow-unregistered-dialect --pass-pipeline='builtin.module(tile-request-forms{plan-in=%t.json},tile-lay-out-images{target=cuda:h200})' | FileCheck %s --check-prefix=MIXED
 
 // Convolutions that follow each other: the result of the first has channels last, and the windows of the second are
 // copied as whole vectors of channels. Their weights have the same order of K.
@@ -8,6 +10,12 @@
 // CHECK: linalg.transpose ins({{.*}} : tensor<128x128x3x3xf16>) outs({{.*}} : tensor<128x3x3x128xf16>) permutation = [0, 2, 3, 1]
 // CHECK: linalg.generic {{.*}} ins({{.*}} : tensor<196x1152xf16>, tensor<128x1152xf16>) outs({{.*}} : tensor<196x128xf32>)
 // CHECK-NOT: linalg.conv
+// A plan may give one of the images between them the layout of the model. Its reader has windows of it in that order,
+// and the windows that it is computed from are still runs of channels.
+// MIXED-LABEL: func.func @joined
+// MIXED: linalg.generic {{.*}} outs({{.*}} : tensor<196x128xf32>)
+// MIXED: linalg.generic {{.*}} ins({{.*}} : tensor<1x1152x196xf16>, tensor<128x1152xf16>) outs({{.*}} : tensor<1x128x196xf32>)
+// MIXED: linalg.generic {{.*}} outs({{.*}} : tensor<196x128xf32>)
 // Strict numerics keep the order of the sums.
 // STRICT-LABEL: func.func @joined
 // STRICT-NOT: tensor<196x1152xf16>
