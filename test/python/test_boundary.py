@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tilewright
 from tilewright.compare.comparison import count_dispatches
-from tilewright.errors import InputError, IreeError
+from tilewright.errors import InputError, IreeError, ModelError
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.flags import merge_flags
 from tilewright.iree.text import from_iree, to_iree
@@ -106,6 +106,16 @@ def test_kept_compilers_go_on_as_if_they_were_started_anew(
         "directory": str(tmp_path),
         "variable": "else",
     }
+
+
+@pytest.mark.usefixtures("_answers_where")
+def test_a_refused_compilation_leaves_its_process_to_the_next(tmp_path: Path) -> None:
+    with tilewright.keep_compilers():
+        first = _where(tmp_path / "a")
+        with pytest.raises(ModelError), lend_worker(tmp_path):
+            raise ModelError("refused")
+        second = _where(tmp_path / "b")
+    assert second["process"] == first["process"]
 
 
 @pytest.mark.usefixtures("_answers_where")

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from tilewright.errors import TilewrightError
 from tilewright.system.deadline import Deadline
 from tilewright.system.lifeline import Lifeline
 from tilewright.worker.doing import read_doing, write_doing
@@ -247,7 +248,7 @@ def lend_worker(
     its process starts now.
 
     If `is_shared` is False, it is a new one, which no other compilation gets: its process has the priority of the
-    calling thread.
+    calling thread. A compilation that is refused leaves its process to the next one, like one that succeeds.
     """
     if not is_shared:
         with Worker(folder, deadline=deadline, imports=imports) as worker:
@@ -263,9 +264,18 @@ def lend_worker(
         if imports:
             worker.start()
         yield worker
+    except TilewrightError:
+        _take_back(worker)
+        raise
     except BaseException as error:
+        # The process may be in the middle of a request.
         worker.__exit__(type(error), error, error.__traceback__)
         raise
+    _take_back(worker)
+
+
+def _take_back(worker: Worker) -> None:
+    """Keeps a worker for the next compilation, or ends it if `keep_compilers` is not active."""
     with _keeping:
         is_kept = _kept is not None
         if _kept is not None:
