@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from fuzz.graphs import random_graph
+from fuzz.wide import random_wide
 
 Mutation = Callable[[ModelProto, np.random.Generator], None]
 
@@ -20,7 +21,8 @@ _CHAIN = 2000
 def hostile_model(seed: int) -> tuple[str, bytes]:
     """Returns the mutation of a random graph, and the resulting file."""
     rng = np.random.default_rng([seed, 3])
-    model = random_graph(seed)
+    # Those of all operators reach more of the front end, and the other ones more of the passes.
+    model = random_graph(seed) if rng.random() < 0.3 else random_wide(seed)
     kind = int(rng.integers(len(_BYTE_MUTATIONS) + len(_GRAPH_MUTATIONS)))
     if kind < len(_BYTE_MUTATIONS):
         damage = _BYTE_MUTATIONS[kind]
@@ -54,7 +56,7 @@ _BYTE_MUTATIONS = (_flip_bytes, _truncate, _repeat_bytes, _append_garbage)
 
 
 def _a_node(model: ModelProto, rng: np.random.Generator) -> onnx.NodeProto:
-    nodes = model.graph.node
+    nodes = [node for node in model.graph.node if node.input]
     return nodes[int(rng.integers(len(nodes)))]  # type: ignore[no-any-return]
 
 
@@ -152,6 +154,59 @@ def _other_attribute(model: ModelProto, rng: np.random.Generator) -> None:
     node.attribute.append(helper.make_attribute(names[int(rng.integers(len(names)))], value))
 
 
+def _changed_attribute(model: ModelProto, rng: np.random.Generator) -> None:
+    """Changes a number or a text of one attribute, so that many models stay valid in form."""
+    attributes = [attribute for node in model.graph.node for attribute in node.attribute]
+    if not attributes:
+        return
+    attribute = attributes[int(rng.integers(len(attributes)))]
+    number = _a_number(rng)
+    match attribute.type:
+        case AttributeProto.INT:
+            attribute.i = number
+        case AttributeProto.INTS if attribute.ints and rng.random() < 0.7:
+            attribute.ints[int(rng.integers(len(attribute.ints)))] = number
+        case AttributeProto.INTS:
+            attribute.ints[:] = [number] * int(rng.integers(0, 6))
+        case AttributeProto.FLOAT:
+            attribute.f = float(rng.choice([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e38]))
+        case AttributeProto.STRING:
+            attribute.s = bytes(rng.choice([b"", b"reflect", b"wrap", b"SAME_UPPER", b"\xff", b"x" * 10_000]))
+        case AttributeProto.TENSOR:
+            _spoil(attribute.t, rng)
+
+
+def _changed_constant(model: ModelProto, rng: np.random.Generator) -> None:
+    """Changes a number of a constant of integers, which axes, shapes, pads, slices and indices are."""
+    integers = (TensorProto.INT64, TensorProto.INT32)
+    held = [tensor for tensor in model.graph.initializer if tensor.data_type in integers]
+    if held:
+        _spoil(held[int(rng.integers(len(held)))], rng)
+
+
+def _spoil(tensor: onnx.TensorProto, rng: np.random.Generator) -> None:
+    """Sets one element, or all, to a number of the tensor's type, or changes the number of dims or elements."""
+    array = numpy_helper.to_array(tensor).copy()
+    if not np.issubdtype(array.dtype, np.integer):
+        return
+    ends = np.iinfo(array.dtype)
+    number = min(max(_a_number(rng), int(ends.min)), int(ends.max))
+    match int(rng.integers(4)):
+        case 0:
+            array[...] = number
+        case 1:
+            array = np.repeat(array.reshape(-1), int(rng.integers(0, 4)))
+        case 2:
+            array = array.reshape(1, *array.shape)
+        case _ if array.size:
+            array.reshape(-1)[int(rng.integers(array.size))] = number
+    tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def _a_number(rng: np.random.Generator) -> int:
+    return int(rng.integers(-3, 9)) if rng.random() < 0.5 else _a_size(rng)
+
+
 def _other_versions(model: ModelProto, rng: np.random.Generator) -> None:
     del model.opset_import[:]
     if rng.random() < 0.7:
@@ -244,6 +299,12 @@ _GRAPH_MUTATIONS: tuple[Mutation, ...] = (
     _other_arity,
     _no_outputs,
     _other_attribute,
+    _changed_attribute,
+    _changed_attribute,
+    _changed_attribute,
+    _changed_constant,
+    _changed_constant,
+    _changed_constant,
     _other_versions,
     _broken_initializer,
     _shape_operand,
