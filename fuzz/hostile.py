@@ -34,7 +34,10 @@ from fuzz.hostile_mlir import hostile_text, samples
 from fuzz.hostile_onnx import hostile_model
 from fuzz.judge import goes_through_iree
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 60
+"""Seconds of processor time that an input may take; on a busy machine, a clock would also count what others do."""
+_STALL_SECONDS = 900.0
+"""Seconds after which an input that takes no processor time is a hang, too."""
 MEMORY_BYTES = 8 << 30
 """Bytes of address space that a compiler may reserve; libraries of LLVM and IREE alone reserve more than they use."""
 RESIDENT_BYTES = 2 << 30
@@ -64,6 +67,15 @@ class Case:
     @property
     def is_finding(self) -> bool:
         return self.outcome not in ("accepted", "refused", "upstream")
+
+
+def bound_time(processes: Sequence[Path]) -> None:
+    """Makes SIGXCPU end processes, given by their folders in /proc, that take the limit of time from now on."""
+    for process in processes:
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+        used = (int(fields[11]) + int(fields[12])) // os.sysconf("SC_CLK_TCK")
+        hard = resource.prlimit(int(process.name), resource.RLIMIT_CPU)[1]
+        resource.prlimit(int(process.name), resource.RLIMIT_CPU, (used + LIMIT_SECONDS, hard))
 
 
 def bound_memory(limit: int = MEMORY_BYTES) -> None:
@@ -105,7 +117,7 @@ def feed(
             return feed_compiler(seed, worker)
 
         def process() -> Worker:
-            return Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=LIMIT_SECONDS)
+            return Worker(folder, module="fuzz.worker", search=(CHECKOUT,), limit_seconds=_STALL_SECONDS)
 
         drive(seeds, fed, jobs=jobs, process=process, done=done)
     return cases
@@ -119,7 +131,7 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
         answer, _, _ = worker.ask({"request": "fuzz.hostile:answer_feed", "deploy": deploy}, data)
         outcome, message = answer["outcome"], answer["message"]
     except WorkerDied as death:
-        outcome, message = ("hang" if "longer" in death.how else "crash"), death.how
+        outcome, message = ("hang" if _is_hang(death.how) else "crash"), death.how
     return Case(
         seed=seed,
         mutation=mutation,
@@ -131,6 +143,10 @@ def feed_compiler(seed: int, worker: Worker) -> Case:
     )
 
 
+def _is_hang(death: str) -> bool:
+    return "longer" in death or signal.SIGXCPU.name in death
+
+
 def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Compiles in the worker, and answers with the outcome. Crashes of IREE itself become clean errors.
 
@@ -140,6 +156,7 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
     from tilewright.frontends.onnx import parse
 
     bound_memory()
+    bound_time(_processes())
     _forget_peaks()
     try:
         model = parse(blob, name="model.onnx")
@@ -149,6 +166,8 @@ def answer_feed(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], by
         outcome = "several lines" if "\n" in message else "refused"
         if "bug in Tilewright" in message:
             outcome = "crash"
+        if signal.SIGXCPU.name in message:
+            outcome = "hang"
     except Exception as error:
         outcome, message = "internal error", f"{type(error).__name__}: {error}"
     else:
@@ -215,21 +234,30 @@ def _run(command: Sequence[str], folder: Path) -> tuple[str, str]:
             command,
             cwd=folder,
             stdout=subprocess.DEVNULL,
-            timeout=LIMIT_SECONDS,
-            preexec_fn=None if sanitized else partial(bound_memory, RESIDENT_BYTES),
+            timeout=_STALL_SECONDS,
+            preexec_fn=partial(_bound_program, None if sanitized else RESIDENT_BYTES),
         )
     except subprocess.TimeoutExpired:
-        return "hang", f"took longer than {LIMIT_SECONDS:g} s"
+        return "hang", f"took longer than {_STALL_SECONDS:g} s"
     log = done.stderr
     if (parser := _PARSER.search(log)) is not None and parser[1] == "mlir":
         return "upstream", parser[0]
     if (reported := _SANITIZER.search(log)) is not None:
         return "crash", " ".join(log[reported.start() :].split())[:1500]
+    if done.returncode == -signal.SIGXCPU:
+        return "hang", f"took longer than {LIMIT_SECONDS} s of processor time"
     if done.returncode < 0:
         return "crash", f"died by {signal.Signals(-done.returncode).name}: {_frames(log)}"
     if done.returncode and "error" not in log:
         return "internal error", f"exit status {done.returncode} without an error"
     return ("refused" if done.returncode else "accepted"), ""
+
+
+def _bound_program(memory: int | None) -> None:
+    """Limits this process, which is about to become a program."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_SECONDS, LIMIT_SECONDS))
+    if memory is not None:
+        bound_memory(memory)
 
 
 def _frames(log: str) -> str:

@@ -4,11 +4,15 @@ traceback."""
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from fuzz import hostile
 from fuzz.hostile import Case, feed
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -37,3 +41,10 @@ def test_inputs_are_broken_and_not_all_hopeless(suffix: str, cases: Sequence[Cas
     outcomes = [case.outcome for case in cases if case.suffix == suffix]
     assert outcomes.count("refused") > len(outcomes) // 2
     assert outcomes.count("accepted") > len(outcomes) // 50
+
+
+def test_a_process_that_computes_for_longer_than_its_limit_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostile, "LIMIT_SECONDS", 1)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as spinning:
+        hostile.bound_time([Path(f"/proc/{spinning.pid}")])
+    assert spinning.returncode == -signal.SIGXCPU
