@@ -159,6 +159,7 @@ def _import_exported(
     to others a least size of 2."""
     import torch
 
+    from tilewright.frontends.pytorch_complex import spell_out_complex
     from tilewright.frontends.pytorch_dims import Symbols, hold_constants
     from tilewright.frontends.pytorch_ops import decompositions
 
@@ -166,6 +167,9 @@ def _import_exported(
     try:
         with torch.no_grad():
             program = program.run_decompositions(decompositions())
+            parts = spell_out_complex(program, decompositions(), name=name)
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"its ops cannot be decomposed: {_first_line(error)}", where=name) from error
     calling, inputs, outputs = _read_signature(program, name)
@@ -179,7 +183,7 @@ def _import_exported(
     )
     given = settle_names(dims, signature_inputs(signature), where=name)
     fixed = {dim: choice.fixed for dim, choice in given.items() if choice.fixed is not None}
-    constants = hold_constants(program)
+    constants = hold_constants(program, parts)
 
     def run(
         sizes: Sizes, compiler: IreeCompiler, directory: Path | None

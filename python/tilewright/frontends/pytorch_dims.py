@@ -117,14 +117,15 @@ def _number(value: Any) -> int | None:
     return number if abs(number) < 2**31 else None
 
 
-def hold_constants(program: Any) -> dict[str, Any]:
-    """Returns the tensors that a program holds, by name, with copies of those that become constants of the module.
+def hold_constants(program: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the tensors that a program holds, and `more`, by name, with copies of those that become constants of the
+    module.
 
     A larger tensor only tells later which names are the same memory, since its elements are in the parameter archive.
     It is held by an alias, so that this stays so if the module gets other memory (`module.half()`).
     """
     held: dict[str, Any] = {}
-    for name, value in {**program.state_dict, **program.constants}.items():
+    for name, value in {**program.state_dict, **program.constants, **more}.items():
         held[name] = value.detach() if isinstance(value, torch.Tensor) else value
         if isinstance(value, torch.Tensor) and value.numel() < MINIMUM_PARAMETER_ELEMENTS:
             held[name] = held[name].clone()
