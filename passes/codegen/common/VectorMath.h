@@ -95,6 +95,11 @@ Whole nearest(Num x, double scale);
 Whole wholeOf(Num n);
 /// Returns 2^n p, rounded once, for 0.5 < p < 2 and -160 < n < 160. It is infinite if it overflows.
 Num scaled(Num p, Whole n);
+/// Returns true if 2^n p is one instruction, vscalefps: the lanes fill registers of a target that has it.
+bool hasScalef(Num x);
+/// Returns 2^n p for 0.5 < p < 2 and n < 128, rounded once. Without vscalefps, n is at least -127, and results below the
+/// smallest normal number may be zero, which takes a third of the instructions of scaled().
+Num scaledOrZero(Num p, Whole n);
 /// Returns 2^(n + offset), which must be a normal number.
 Num powerOfTwo(Whole n, int offset);
 
@@ -105,8 +110,9 @@ struct Binary {
 Binary splitBinary(Num x);
 
 Num exp(Num x);
-Num expOfSmall(Num x); ///< exp x for x <= 89, or NaN
-Num expForBf16(Num x); ///< exp x for x <= 89, or NaN, with an error of at most 2^-13 and exact at zero
+/// Returns exp x for x <= 88, or NaN. Results below the smallest normal number, from x = -87.3 on, may be zero.
+Num expOfSmall(Num x);
+Num expForBf16(Num x); ///< the same with an error of at most 2^-13, and exact at zero
 Num exp2(Num x);
 Num expm1(Num x);
 Num sinh(Num x);

@@ -46,6 +46,10 @@ Whole zeroWhere(Num condition, Whole n) {
   return {select(condition, n.value.like(0.0), n.value), select(condition, n.bits.like(0.0), n.bits)};
 }
 
+/// Returns the least argument of an exponential that scaledOrZero() ends. Its result is zero: its n is -127 or less than
+/// -149.
+double leastScaled(Num x) { return hasScalef(x) ? -104.0 : -88.0; }
+
 /// Returns exp r for |r| <= ln 2 / 2.
 Num expNearZero(Num r) { return fma(r, fma(r, horner(r, kExp), 1.0), 1.0); }
 
@@ -61,21 +65,27 @@ Num quarterExpm1(Num x) {
 }
 } // namespace
 
-Num exp(Num x) { return x.where().ex2 ? exp2Instruction(x * kLog2E) : expOfSmall(atMost(x, 89.0)); }
-
-Num expOfSmall(Num x) {
-  Num bounded = atLeast(x, -104.0);
+Num exp(Num x) {
+  if (x.where().ex2)
+    return exp2Instruction(x * kLog2E);
+  Num bounded = atMost(atLeast(x, -104.0), 89.0);
   Whole n = nearest(bounded, kLog2E);
   return scaled(expNearZero(remainder(bounded, n)), n);
+}
+
+Num expOfSmall(Num x) {
+  Num bounded = atLeast(x, leastScaled(x));
+  Whole n = nearest(bounded, kLog2E);
+  return scaledOrZero(expNearZero(remainder(bounded, n)), n);
 }
 
 Num expForBf16(Num x) {
   if (x.where().ex2)
     return exp(x);
-  Num bounded = atLeast(x, -104.0);
+  Num bounded = atLeast(x, leastScaled(x));
   Whole n = nearest(bounded, kLog2E);
   Num r = fma(bounded, kLog2E, -n.value);
-  return scaled(fma(r, horner(r, kExp2ForBf16), 1.0), n);
+  return scaledOrZero(fma(r, horner(r, kExp2ForBf16), 1.0), n);
 }
 
 Num exp2(Num x) {

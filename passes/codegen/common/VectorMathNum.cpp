@@ -138,12 +138,6 @@ int64_t lanesOf(Num x) {
   return type && type.getRank() == 1 ? type.getNumElements() : 0;
 }
 
-/// Returns true if the target has vscalefps and the lanes fill whole registers.
-bool hasScalef(Num x) {
-  int64_t lanes = lanesOf(x);
-  return x.where().scalef && (lanes == 4 || lanes == 8 || (lanes > 0 && lanes % kScalefLanes == 0));
-}
-
 /// Emits vscalefps on one register.
 Value scalefRegister(const Emitter &at, Value p, Value n) {
   int64_t lanes = cast<VectorType>(p.getType()).getNumElements();
@@ -178,6 +172,15 @@ Num scalef(Num p, Num n) {
 /// Returns 2^(n + offset), which must be a normal number. Only the low bits of `n` matter.
 Num assemblePower(Num n, int offset) { return (shiftLeft(n, 23) + n.like((127 + offset) << 23)).real(); }
 } // namespace
+
+bool tilewright::vecmath::hasScalef(Num x) {
+  int64_t lanes = lanesOf(x);
+  return x.where().scalef && (lanes == 4 || lanes == 8 || (lanes > 0 && lanes % kScalefLanes == 0));
+}
+
+Num tilewright::vecmath::scaledOrZero(Num p, Whole n) {
+  return hasScalef(p) ? scalef(p, n.value) : p * assemblePower(n.bits, 0);
+}
 
 Num tilewright::vecmath::scaled(Num p, Whole n) {
   if (hasScalef(p))
