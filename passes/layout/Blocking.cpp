@@ -88,16 +88,14 @@ static bool fillsPanels(const TileColumns &columns, int64_t width) {
   return width % *columns.packed == 0 && width * kLaneBytes <= kPanelsAtOnce * kCpuLineBytes && startsWithPanels;
 }
 
-/// Blocks of one or two rows have more vectors, because the units of a core are busy only with more independent
-/// accumulators than a multiply-add has cycles, times the units: about eight. Each of their vectors of rhs is an operand
-/// in memory, or is used twice, so that registers suffice.
+/// Blocks of one or two rows have more vectors, so that they have enough independent accumulators. Each of their vectors
+/// of rhs is an operand in memory, or is used twice, so that registers suffice.
 int64_t tilewright::chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
                                   const TileColumns &columns) {
-  constexpr int64_t kIndependent = 8;
   bool isDefault = kernel.unit == StepUnit::vector && kernel.block.rows == 0 && kernel.depth == 1;
   if (!isDefault || rows > 2)
     return block.vectors;
-  for (int64_t vectors = kIndependent / rows; vectors > block.vectors; vectors /= 2)
+  for (int64_t vectors = kIndependentAccumulators / rows; vectors > block.vectors; vectors /= 2)
     if (fillsPanels(columns, vectors * lanes))
       return vectors;
   return block.vectors;

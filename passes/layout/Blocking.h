@@ -11,6 +11,10 @@
 
 namespace tilewright {
 
+/// Independent accumulators that keep the units of a core busy: the cycles of a multiply-add times the units, about
+/// eight.
+inline constexpr int64_t kIndependentAccumulators = 8;
+
 /// A contraction as a core computes it. Its operands are accesses over the dims of one loop nest.
 struct BlockedContraction {
   OperandAccess lhs, rhs;

@@ -70,15 +70,26 @@ void ContractionLoops::emitBlocksAlongM(int64_t count) {
     prepareBlocks(1);
     return emitBlock(1, count);
   }
-  int64_t together = rowsTogether(count);
-  if (compute.getSizes()[contraction.m] >= together)
+  int64_t together = rowsTogether(count), size = compute.getSizes()[contraction.m], rest = size % together;
+  if (size >= together)
     prepareBlocks(together);
-  forBlocks(contraction.m, together, [&](Value row, int64_t rows) {
+  auto emitRows = [&](Value row, int64_t rows) {
     indices[contraction.m] = row;
     if (rows != together)
       prepareBlocks(rows);
     emitBlock(rows, count);
-  });
+  };
+  bool isCut = compute.getExtents()[contraction.m] % size != 0;
+  if (isCut || rest == 0 || size < together || !leavesIdle(rest, count))
+    return forBlocks(contraction.m, together, emitRows);
+  // The last two blocks share their rows evenly.
+  int64_t whole = size - rest - together, first = llvm::divideCeil(together + rest, 2), second = together + rest - first;
+  Value low = offsets[contraction.m];
+  forWholeBlocks(low, whole, together, emitRows);
+  if (first == second)
+    return forWholeBlocks(add(low, constantIndex(whole)), 2 * first, first, emitRows);
+  emitRows(add(low, constantIndex(whole)), first);
+  emitRows(add(low, constantIndex(whole + first)), second);
 }
 
 // --- panels ----------------------------------------------------------------------------------------------------------
@@ -171,10 +182,7 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
   Value low = offsets[dim];
   if (last == 0) {
     int64_t whole = size / step * step;
-    if (whole == step)
-      body(low, step);
-    else if (whole > 0)
-      loop(low, add(low, constantIndex(whole)), step, [&](Value start) { body(start, step); });
+    forWholeBlocks(low, whole, step, body);
     if (whole < size)
       body(add(low, constantIndex(whole)), size - whole);
     return;
@@ -193,6 +201,15 @@ void ContractionLoops::forBlocks(int64_t dim, int64_t step, llvm::function_ref<v
     Value isIt = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, rest, constantIndex(count));
     emitIf(builder, loc, isIt, [&] { body(restStart, count); });
   }
+}
+
+/// Calls `body` for blocks of `step` that fill `size` elements.
+void ContractionLoops::forWholeBlocks(Value low, int64_t size, int64_t step,
+                                      llvm::function_ref<void(Value start, int64_t count)> body) {
+  if (size == step)
+    body(low, step);
+  else if (size > 0)
+    loop(low, add(low, constantIndex(size)), step, [&](Value start) { body(start, step); });
 }
 
 /// Calls `body` for the range along N of each register block.

@@ -29,6 +29,8 @@ protected:
   virtual void prepareBlocks(int64_t /*rows*/) {}
   /// Returns the rows of a register block with `count` elements along N.
   virtual int64_t rowsTogether(int64_t count) = 0;
+  /// Returns true if a register block of so few rows leaves multiply-add units idle.
+  virtual bool leavesIdle(int64_t /*rows*/, int64_t /*count*/) { return false; }
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
   virtual bool stopsBetweenPanels(int64_t k) = 0;
 
@@ -62,6 +64,8 @@ private:
   void fillAccumulators(mlir::Value value, int64_t count);
   mlir::Type panelElement();
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);
+  void forWholeBlocks(mlir::Value low, int64_t size, int64_t step,
+                      llvm::function_ref<void(mlir::Value start, int64_t count)> body);
   void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 };

@@ -26,6 +26,8 @@ private:
   /// If a block is narrower than a register block, more rows keep the same number of accumulators.
   int64_t rowsTogether(int64_t count) override { return block.rows * (block.vectors / vectorsOf(count)); }
 
+  bool leavesIdle(int64_t rows, int64_t count) override { return rows * vectorsOf(count) < kIndependentAccumulators; }
+
   // --- panels ------------------------------------------------------------------------------------------------------
 
   bool stopsBetweenPanels(int64_t k) override { return !hasOnePanel(k); }
@@ -47,7 +49,7 @@ private:
     int64_t perLine = kCpuLineBytes / elementBytes(storedRhs());
     int64_t lines = llvm::divideCeil(llvm::divideCeil(bytes, kCpuLineBytes), rowBlocks);
     Value row = arith::SubIOp::create(builder, loc, indices[contraction.m], offsets[contraction.m]);
-    Value number = arith::DivUIOp::create(builder, loc, row, constantIndex(together));
+    Value number = arith::CeilDivUIOp::create(builder, loc, row, constantIndex(together));
     Value before = arith::MulIOp::create(builder, loc, number, constantIndex(lines * perLine));
     Value share = add(add(next.back(), constantIndex(steps * stepElements)), before);
     loop(constantIndex(0), constantIndex(lines * perLine), perLine, [&](Value element) {

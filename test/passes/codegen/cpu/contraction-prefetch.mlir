@@ -7,7 +7,7 @@
 // A panel has 96 steps of 4 cache lines. Each of 17 row blocks fetches 23 of the next panel's 384 lines before it begins.
 // CHECK-LABEL: func.func @next_panel
 // CHECK: scf.for %[[ROW:.*]] = %c0 to %c102 step %c6
-// CHECK: %[[NUMBER:.*]] = arith.divui %[[ROW]], %c6
+// CHECK: %[[NUMBER:.*]] = arith.ceildivui %[[ROW]], %c6
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[NUMBER]], %c368
 // CHECK: %[[SHARE:.*]] = arith.addi %[[BEFORE]], %c6144
 // CHECK: scf.for %[[ELEMENT:.*]] = %c0 to %c368 step %c16

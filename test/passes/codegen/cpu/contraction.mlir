@@ -8,7 +8,7 @@
 #plain = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
 #across = affine_map<(m, n, k)[s0, s1, s2] -> (n, k)>
 
-// The reduction loop carries 6 x 4 vectors of accumulators; 13 rows are two such blocks and one row.
+// The reduction loop carries 6 x 4 vectors of accumulators; 19 rows are two such blocks, and two that share seven rows.
 // CHECK-LABEL: func.func @packed
 // CHECK: scf.for {{.*}} step %c6
 // CHECK:   scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, {{.*}}) {
@@ -17,23 +17,27 @@
 // CHECK-NOT: math.fma
 // CHECK:   scf.yield
 // CHECK-COUNT-24: vector.store
-// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
-// CHECK-COUNT-4: math.fma
+// CHECK: scf.for
+// CHECK-COUNT-16: math.fma
+// CHECK-NOT: math.fma
+// CHECK-COUNT-16: vector.store
+// CHECK: scf.for
+// CHECK-COUNT-12: math.fma
 // CHECK-NOT: math.fma
 // AVX2-LABEL: func.func @packed
 // AVX2: scf.for
 // AVX2-COUNT-2: vector.load {{.*}} vector<8xf32>
 // AVX2-COUNT-12: math.fma
 tile.program @packed outputs 1 {
-^bb0(%a: !tile.slice<13x19xf32, global>, %b: !tile.slice<2x19x64xf32, global>, %y: !tile.slice<13x128xf32, global>):
+^bb0(%a: !tile.slice<19x19xf32, global>, %b: !tile.slice<2x19x64xf32, global>, %y: !tile.slice<19x128xf32, global>):
   tile.parallel [128] tiles [64] workgroups 1 {
   tile.walk {
   ^bb0(%j: index):
-    %c = tile.alloc at 0 : !tile.slice<13x64xf32, block>
-    tile.compute [13, 128, 19] sizes [13, 64, 19] offsets [1] (%j) vector 1 reduce [2]
-        into (%c : !tile.slice<13x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
+    %c = tile.alloc at 0 : !tile.slice<19x64xf32, block>
+    tile.compute [19, 128, 19] sizes [19, 64, 19] offsets [1] (%j) vector 1 reduce [2]
+        into (%c : !tile.slice<19x64xf32, block>) at [#acc] inits [0.0 : f32] kinds ["add"] attributes {micro_kernel = "fma-6x4"} {
     ^bb0(%s: f32):
-      %u = tile.load %a at #rows : !tile.slice<13x19xf32, global> -> f32
+      %u = tile.load %a at #rows : !tile.slice<19x19xf32, global> -> f32
       %v = tile.load %b at #packed : !tile.slice<2x19x64xf32, global> -> f32
       %p = arith.mulf %u, %v : f32
       %n = arith.addf %s, %p : f32
