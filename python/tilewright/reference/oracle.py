@@ -46,8 +46,9 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LOW_PRECISION = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-# ONNX Runtime also expands Gelu in double, but with its constants (sqrt(2/pi), ...) rounded to float32.
-_ROUNDED_BY_ORT = frozenset({"Gelu"})
+# ONNX Runtime also expands Gelu in double, but with its constants (sqrt(2/pi), ...) rounded to float32. On processors
+# without VNNI, it adds pairs of products of u8 and s8 in 16 bits, which saturate.
+_INEXACT_IN_ORT = frozenset({"Gelu", "MatMulInteger", "ConvInteger"})
 _FLOAT_ATTRIBUTES_OF_CONSTANT = ("value_float", "value_floats")
 
 
@@ -140,7 +141,8 @@ def _new_ops() -> list[Any]:
     """Returns the operators that replace onnx's own: these round to float32, ignore inputs, or fail."""
     recurrences = [recurrent.RNN, recurrent.GRU, recurrent.LSTM]
     others: list[Any] = [moving.Scan, moving.Loop, moving.GatherElements, moving.ScatterElements]
-    others += [moving.GlobalMaxPool, moving.ConvTranspose, quantized.QLinearMatMul, quantized.QLinearConv]
+    others += [moving.GlobalMaxPool, moving.ConvTranspose]
+    others += [quantized.QLinearMatMul, quantized.QLinearConv, quantized.ConvInteger]
     return [Erf, Gelu, Softplus, HardSigmoid, Elu, *recurrences, *others]
 
 
@@ -152,7 +154,7 @@ def float64_reference(model: ModelProto, inputs: Sequence[Array]) -> list[Array]
     """Returns the outputs of the model computed in float64. Integer and bool outputs keep their type."""
     widened = widen(model)
     wide_inputs = [widen_array(value) for value in inputs]
-    if any(node.op_type in _ROUNDED_BY_ORT for node in model.graph.node):
+    if any(node.op_type in _INEXACT_IN_ORT for node in model.graph.node):
         return run_double_onnx(widened, wide_inputs)
     try:
         return run_double_ort(widened, wide_inputs)

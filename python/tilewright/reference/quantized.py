@@ -59,11 +59,36 @@ class QLinearConv(Conv):
         bias: Array | None = None,
         **_,  # noqa: ANN003
     ) -> tuple[Array]:
-        names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-        channels = [-1] + [1] * (w.ndim - 1)
-        weights = _from_zero(w, np.reshape(w_zero, channels))
-        wide = None if bias is None else bias.astype(np.float64)
-        settings = [getattr(self, name) for name in names]
-        (product,) = super()._run(_from_zero(x, x_zero), weights, wide, *settings)  # type: ignore[no-untyped-call]
-        scale = x_scale * np.reshape(w_scale, channels[:-1])
+        product = _convolved(self, x, x_zero, w, w_zero, bias)
+        scale = x_scale * np.reshape(w_scale, [-1] + [1] * (w.ndim - 2))
         return (_quantized(product * scale, y_scale, y_zero),)
+
+
+class ConvInteger(Conv):
+    """The op ConvInteger; zero points of the weights may differ between output channels."""
+
+    op_domain = ""
+
+    def _run(  # type: ignore[no-untyped-def,override]
+        self,
+        x: Array,
+        w: Array,
+        x_zero: Array | None = None,
+        w_zero: Array | None = None,
+        **_,  # noqa: ANN003
+    ) -> tuple[Array]:
+        none = np.zeros((), x.dtype)
+        product = _convolved(
+            self, x, none if x_zero is None else x_zero, w, none if w_zero is None else w_zero, None
+        )
+        return (np.rint(product).astype(np.int32),)
+
+
+def _convolved(op: Conv, x: Array, x_zero: Array, w: Array, w_zero: Array, bias: Array | None) -> Array:
+    """Returns the convolution of what x and w stand for, with the op's attributes, in float64."""
+    names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+    weights = _from_zero(w, np.reshape(w_zero, [-1] + [1] * (w.ndim - 1)))
+    wide = None if bias is None else bias.astype(np.float64)
+    settings = [getattr(op, name) for name in names]
+    (product,) = Conv._run(op, _from_zero(x, x_zero), weights, wide, *settings)  # type: ignore[no-untyped-call]
+    return np.asarray(product)
