@@ -146,7 +146,8 @@ def test_bf16_is_within_one_rounding(columns: tuple[int, ...], numerics: str) ->
     for weight in weights:
         g.output(g.op("MatMul", x, g.constant(weight)), (13, weight.shape[1]), TensorProto.BFLOAT16)
     program = tilewright.compile(g.build(), threads=[2], numerics=numerics)
-    assert len(program.kernels) == 1
+    # Where launches are cheap, a second kernel may copy the columns of each product.
+    assert sum(kernel.name.startswith("contract") for kernel in program.kernels) == 1
     for output, weight in zip(program(left), weights, strict=True):
         exact = left.astype(np.float64) @ weight.astype(np.float64)
         np.testing.assert_allclose(output.astype(np.float64), exact, rtol=2.0**-8 + 1e-4, atol=1e-4)
