@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from tilewright.reference.oracle import float64_reference, ort_reference, random_inputs
+from tilewright.reference.oracle import INEXACT_IN_ORT, float64_reference, ort_reference, random_inputs
 
 from fuzz.builder import FLOATS, INTEGERS, ModelBuilder
 from fuzz.graphs import pairs, random_graph
@@ -67,6 +67,8 @@ def test_references_of_wide_graphs_are_those_of_onnx_runtime() -> None:
     compared = 0
     for seed in range(60):
         expected = Expectation.of(KINDS["wide"].graph(seed), seed, "wide")
+        if any(node.op_type in INEXACT_IN_ORT for node in expected.model.graph.node):
+            continue
         try:
             outputs = ort_reference(expected.model, expected.inputs)
         except Exception:  # of many kinds, for what it lacks
