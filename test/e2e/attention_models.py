@@ -145,6 +145,12 @@ def kernels(program: tilewright.Program) -> list[str]:
     return [kernel.name for kernel in program.metadata.report.kernels]
 
 
+def leave_blockings_open(part: Any) -> None:
+    """Lets the compiler choose register blocks anew for a group of a plan whose tiles were changed."""
+    for op in part.ops:
+        op.blocking = None
+
+
 def in_blocks(
     model: onnx.ModelProto, keys: int, block: int, *, form: str = "online softmax of blocks", rows: int = 0
 ) -> tilewright.Program:
@@ -161,6 +167,7 @@ def in_blocks(
         op for op in part.ops if op.root and op.tilings[0].sizes[-1] == keys and op.numerics.accumulation
     )
     maximum.form = form
+    leave_blockings_open(part)
     return tilewright.compile(model, threads=[3], plan=plan)
 
 

@@ -71,7 +71,12 @@ class Compiled:
         return self._launches("2-preprocessing.mlir")
 
     def traffic(self) -> list[KernelTraffic]:
-        """Measures the bytes that our kernels move, with the instrumented build of the same plan."""
+        """Measures the bytes that our kernels move, with the instrumented build of the same plan.
+
+        Skips the test if this machine cannot run it.
+        """
+        if reason := cpu_levels.why_not_run(cpu_levels.current()):
+            pytest.skip(reason)
         return measure_traffic(self.folder)
 
     def _launches(self, name: str) -> Launches:
