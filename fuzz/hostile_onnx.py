@@ -283,6 +283,7 @@ def _without_part(model: ModelProto, rng: np.random.Generator) -> None:
     model.graph.ClearField(str(rng.choice(["node", "input", "output", "initializer", "name"])))
 
 
+# What is repeated is drawn more often.
 _GRAPH_MUTATIONS: tuple[Mutation, ...] = (
     _huge_dims,
     _all_dims_alike,

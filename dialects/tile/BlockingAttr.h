@@ -20,7 +20,7 @@ struct BlockingChoice {
   int64_t vectors = 1;  ///< vectors along N of a register block
   int64_t unroll = 1;   ///< steps along K of one iteration of the innermost loop
   int64_t panelK = 0;   ///< K of the panels of rhs that are copied before all rows of a tile use them; 0: none are
-  int64_t prefetch = 0; ///< bytes of the smallest panel whose last row blocks fetch the next one; 0: none do
+  int64_t prefetch = 0; ///< bytes of the smallest panel whose row blocks fetch the next one; 0: none do
 
   bool operator==(const BlockingChoice &other) const;
   bool operator!=(const BlockingChoice &other) const { return !(*this == other); }

@@ -9,7 +9,8 @@
 
 namespace tilewright {
 
-/// `Base` is the generated class of a pass on a function, or on a module of them, with statistics `numTaken` and `numDeclined`.
+/// `Base` is the generated class of a pass on a function, or on a module of them, with statistics `numTaken` and
+/// `numDeclined`.
 template <typename Base> class FormPass : public Base {
 public:
   void getDependentDialects(mlir::DialectRegistry &registry) const override {

@@ -18,15 +18,15 @@ static constexpr int64_t kBlocksToPack = 4;
 /// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
 static constexpr int64_t kBlocksToCopy = 16;
 /// The same if a step is one line. Lines that are a power of two apart share few sets of the L1, which then does not
-/// hold the panel for the next row block. Zen 3: 0.7 to 0.9 of the time with 3 to 100 row blocks, 1.03 with 2.
+/// hold the panel for the next row block. Zen 3: 0.6 to 0.9 of the time with 3 to 11 row blocks, 1.03 with 2.
 static constexpr int64_t kBlocksToCopyLines = 3;
 /// Smallest panel whose first row block would wait for memory.
 static constexpr int64_t kPrefetchedBytes = 16 * 1024;
 /// Bytes of a copied panel, which is on the stack and in L1 beside rows of lhs. A panel of this size has many steps
 /// before accumulators go back to memory.
 static constexpr int64_t kPanelBytes = 32 * 1024;
-/// Most steps of an iteration, and most multiply-adds, of a block whose operands are no windows. The loop's own
-/// instructions take a tenth of the time of 6 x 2 vectors where another thread has half of the core; measured on Zen 3.
+/// Most steps of an iteration, and most multiply-adds, of a block whose operands are no windows: a choice. On a shared
+/// Zen 3, blocks of 6 x 2 vectors take 0.91 to 0.93 of the time with 4 or 8 steps.
 static constexpr int64_t kMostSteps = 8, kMostProducts = 96;
 /// Most lines that a step of one row reads from as many packed panels, which come from memory faster side by side. Zen 3
 /// reads 1, 2, 4 and 8 panels of one line at 11, 14, 17 and 15 GB/s.
@@ -126,8 +126,7 @@ static bool copiesPanels(const BlockedContraction &own, const BlockingChoice &ch
   bool readsLines = width * own.rhs.elementBytes <= kCpuLineBytes; // one line from each place
   int64_t rowBlocks = llvm::divideCeil(own.rows(), own.block.rows);
   bool isRead = readsLines ? rowBlocks >= kBlocksToCopyLines : own.blocksK() && rowBlocks >= kBlocksToCopy;
-  return isRead &&
-         own.kBlock * own.copiedStepBytes(choice.vectors) <= kCopiedBlockBytes &&
+  return isRead && own.kBlock * own.copiedStepBytes(choice.vectors) <= kCopiedBlockBytes &&
          stepStride(own.rhs, own.k, 1) != std::max(width, packed % width == 0 ? packed : 1);
 }
 

@@ -58,8 +58,8 @@ std::optional<Loops> loopsOf(linalg::LinalgOp op) {
 class Rewriter {
 public:
   Rewriter(linalg::LinalgOp op, Loops loops, ImageOrder order, ImageOrder windows)
-      : op(op), loops(std::move(loops)), order(order), windows(windows), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()),
-        maps(op.getIndexingMapsArray()) {}
+      : op(op), loops(std::move(loops)), order(order), windows(windows), builder(op), loc(op.getLoc()),
+        sizes(op.getStaticLoopRanges()), maps(op.getIndexingMapsArray()) {}
 
   WindowContraction rewrite() {
     Run inResult = loopsOfResult(), inWeights = loopsOfWeights();

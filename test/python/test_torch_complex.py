@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tilewright
 from tilewright.errors import ModelError
+from torch_cases import module_of
 
 torch = pytest.importorskip("torch")
 
@@ -42,18 +43,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class _Module(torch.nn.Module):  # type: ignore[misc,name-defined]
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
-
-
 def _export(function: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
     x = torch.randn(2, 48, generator=torch.Generator().manual_seed(5))
-    module = _Module(function)
+    module = module_of(function)
     return module, x, torch.export.export(module, (x,))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
+from torch_cases import module_of
 
 torch = pytest.importorskip("torch")
 
@@ -31,21 +32,12 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class _Module(torch.nn.Module):  # type: ignore[misc,name-defined]
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any, places: Any) -> Any:
-        return self.function(x, places)
-
-
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_sorts_and_scatters_are_those_of_pytorch(name: str) -> None:
     generator = torch.Generator().manual_seed(4)
     x = torch.randn(7, 19, generator=generator)
     places = torch.argsort(torch.rand(7, 19, generator=generator), dim=1)[:, :3]  # no place twice in a line
-    module = _Module(_FUNCTIONS[name])
+    module = module_of(_FUNCTIONS[name])
     program = tilewright.compile(torch.export.export(module, (x, places)), threads=1)
     # IREE updates an argument in place where lines are left out.
     assert program.runtime == ("iree" if name == "scatter of some lines" else "direct")
@@ -58,6 +50,6 @@ def test_sorts_and_scatters_are_those_of_pytorch(name: str) -> None:
 
 def test_a_median_of_nan_is_nan() -> None:
     x = torch.tensor([[3.0, float("nan"), 1.0], [3.0, 2.0, 1.0]])
-    module = _Module(lambda x, _: torch.median(x, dim=1)[0])
+    module = module_of(lambda x, _: torch.median(x, dim=1)[0])
     program = tilewright.compile(torch.export.export(module, (x, x)), threads=1)
     np.testing.assert_array_equal(program(x.numpy(), x.numpy()), [np.nan, 2.0])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
+from torch_cases import module_of
 
 torch = pytest.importorskip("torch")
 
@@ -48,18 +49,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class _Module(torch.nn.Module):  # type: ignore[misc,name-defined]
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
-
-
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_results_are_those_of_pytorch(name: str) -> None:
     x = torch.randn(2, 3, 6, 7, generator=torch.Generator().manual_seed(5))
-    module = _Module(_FUNCTIONS[name])
+    module = module_of(_FUNCTIONS[name])
     program = tilewright.compile(torch.export.export(module, (x,)), threads=1)
     np.testing.assert_allclose(program(x.numpy()), module(x).numpy(), rtol=2e-6, atol=2e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,17 @@ def register_by_name() -> None:
     if "tilewright" not in dynamo.list_backends():
         backend = importlib.import_module("tilewright.torch.backend")
         dynamo.register_backend(compiler_fn=backend.tilewright, name="tilewright")
+
+
+def module_of(function: Callable[..., Any]) -> Any:
+    """Returns a module that computes a function of its inputs."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def forward(self, *inputs: Any) -> Any:
+            return function(*inputs)
+
+    return Module()
 
 
 def assert_close(

@@ -83,7 +83,7 @@ void ContractionLoops::emitBlocksAlongM(int64_t count) {
   if (isCut || rest == 0 || size < together || !leavesIdle(rest, count))
     return forBlocks(contraction.m, together, emitRows);
   // The last two blocks share their rows evenly.
-  int64_t whole = size - rest - together, first = llvm::divideCeil(together + rest, 2), second = together + rest - first;
+  int64_t shared = together + rest, whole = size - shared, first = llvm::divideCeil(shared, 2), second = shared - first;
   Value low = offsets[contraction.m];
   forWholeBlocks(low, whole, together, emitRows);
   if (first == second)

@@ -111,7 +111,7 @@ class Blocking:
     panel_k: int
     """Elements of K of a panel of rhs that is copied before all rows use it; 0: rhs is read where it lies."""
     prefetch: int
-    """Bytes of the smallest panel whose last row blocks fetch the next one into the L2; 0: none do."""
+    """Bytes of the smallest panel whose row blocks fetch the next one into the L2; 0: none do."""
 
 
 @dataclass

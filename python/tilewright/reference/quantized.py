@@ -19,8 +19,8 @@ def _quantized(values: Array, scale: Array, zero_point: Array) -> Array:
     return clamped.astype(zero_point.dtype)
 
 
-def _from_zero(values: Array, zero_point: Array) -> Array:
-    return values.astype(np.float64) - zero_point.astype(np.float64)
+def _from_zero(values: Array, zero_point: Array | None) -> Array:
+    return values.astype(np.float64) - (0 if zero_point is None else zero_point.astype(np.float64))
 
 
 def _of_rows(values: Array) -> Array:
@@ -77,17 +77,16 @@ class ConvInteger(Conv):
         w_zero: Array | None = None,
         **_,  # noqa: ANN003
     ) -> tuple[Array]:
-        none = np.zeros((), x.dtype)
-        product = _convolved(
-            self, x, none if x_zero is None else x_zero, w, none if w_zero is None else w_zero, None
-        )
-        return (np.rint(product).astype(np.int32),)
+        return (np.rint(_convolved(self, x, x_zero, w, w_zero, bias=None)).astype(np.int32),)
 
 
-def _convolved(op: Conv, x: Array, x_zero: Array, w: Array, w_zero: Array, bias: Array | None) -> Array:
+def _convolved(
+    op: Conv, x: Array, x_zero: Array | None, w: Array, w_zero: Array | None, bias: Array | None
+) -> Array:
     """Returns the convolution of what x and w stand for, with the op's attributes, in float64."""
     names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-    weights = _from_zero(w, np.reshape(w_zero, [-1] + [1] * (w.ndim - 1)))
+    of_filters = None if w_zero is None else np.reshape(w_zero, [-1] + [1] * (w.ndim - 1))
+    weights = _from_zero(w, of_filters)
     wide = None if bias is None else bias.astype(np.float64)
     settings = [getattr(op, name) for name in names]
     (product,) = Conv._run(op, _from_zero(x, x_zero), weights, wide, *settings)  # type: ignore[no-untyped-call]
