@@ -13,7 +13,7 @@ from tilewright.records.report import LeftOp, LoopReport, Report
 from tilewright.records.targets import Target
 from tilewright.records.threads import checked_threads, choose_threads, predicted_seconds, threads_in_iree
 
-from benchmarks.workloads import stitch
+from benchmarks.workloads import WORKLOADS, stitch
 
 
 def test_small_programs_run_on_the_calling_thread() -> None:
@@ -147,6 +147,13 @@ def test_programs_with_loops_in_iree_are_planned_for_one_thread() -> None:
     assert choose_threads(without, target, (1, 4)) == 4
     assert choose_threads(with_loop, target, (1, 4)) == 1
     assert choose_threads(with_loop, target, (4,)) == 4
+
+
+def test_programs_whose_loops_are_our_kernels_may_take_more_threads() -> None:
+    """The loop is in the list of what is left to IREE, but the program runs without it."""
+    program = tilewright.compile(WORKLOADS["lstm-layer"].build(), "x86-64-avx2", threads=2, deploy=False)
+    assert "scf.for" in [op.op for op in program.metadata.report.left_to_iree]
+    assert program.metadata.threads == 2
 
 
 @pytest.mark.parametrize(("kernel", "threads"), [("", 1), ("all_steps", 4)])

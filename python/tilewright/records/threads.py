@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import index
 
 from tilewright.errors import CompileError
-from tilewright.records.report import Report
+from tilewright.records.report import LeftOp, Report
 from tilewright.records.targets import Target
 
 # Seconds per call from Python with arrays, on one thread and on several: of IREE 3.13 (`local-sync`, `local-task`), and
@@ -53,7 +53,7 @@ def choose_threads(report: Report, target: Target, choices: Sequence[int]) -> in
     is a choice, for programs that IREE runs on one thread."""
     if not report.raw:
         return target.cores
-    if 1 in choices and report.left_to_iree and threads_in_iree(report, max(choices)) == 1:
+    if 1 in choices and _computed_by_iree(report) and threads_in_iree(report, max(choices)) == 1:
         return 1
     return min(choices, key=lambda threads: predicted_seconds(report, target, threads=threads))
 
@@ -64,7 +64,7 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
     Tilewright's kernels take the time that the plan predicts. IREE's kernels take the time of their operations and
     bytes at the target's rates, which is a lower bound.
     """
-    dispatches = sum(op.is_dispatch for op in report.left_to_iree)
+    dispatches = len(_computed_by_iree(report))
     calls, each = (
         (_CALL_SECONDS_IREE, _KERNEL_SECONDS_IREE)
         if dispatches > 0
@@ -76,6 +76,15 @@ def predicted_seconds(report: Report, target: Target, *, threads: int) -> float:
         busy, now_busy = (min(count, max(1, kernel.workgroups)) for count in (target.cores, threads))
         seconds += (dispatch + planned * busy / now_busy) * report.launches_of(kernel)
     return seconds + dispatches * dispatch + seconds_of_iree(report, target) * target.cores / threads
+
+
+def _computed_by_iree(report: Report) -> list[LeftOp]:
+    """Returns the ops for which a program needs IREE's runtime.
+
+    A loop of a known number of steps is none by itself: if the ops of its body are in kernels of ours, it runs without
+    IREE (docs/design/loops.md).
+    """
+    return [op for op in report.left_to_iree if op.is_dispatch and op.op != "scf.for"]
 
 
 def threads_in_iree(report: Report, threads: int) -> int:
@@ -93,6 +102,5 @@ def seconds_of_iree(report: Report, target: Target) -> float:
     bandwidth = target.levels[-1].bandwidth
     return sum(
         max(2 * op.operations / target.flops_per_second, op.bytes / bandwidth)
-        for op in report.left_to_iree
-        if op.is_dispatch
+        for op in _computed_by_iree(report)
     )
