@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import tilewright
 from tilewright.compare.comparison import IREE_CANDIDATES, as_extra_flags, count_kernels
@@ -14,7 +15,7 @@ from tilewright.simulator.traffic import measure_traffic
 from tilewright.system.version import package_version
 from tilewright.worker.process import Worker
 
-from benchmarks.peers import Array, Facts, Settings
+from benchmarks.peers import Array, Facts, Settings, UnsupportedError
 from benchmarks.peers.iree_alone import IreeProgram, quickest
 from benchmarks.peers.iree_source import import_repeated
 
@@ -59,10 +60,18 @@ class Tilewright:
                         seconds,
                         _facts(program, kernels, dump, extra, allowed=self._settings.threads),
                     )
+                    self._check_runtime(program, cache, repetitions)
                     program.save(saved)
                 if kernels == len(program.kernels):
                     break  # the flags only affect ops that stay with IREE
             return facts
+
+    def _check_runtime(self, program: tilewright.Program, cache: Path, repetitions: int) -> None:
+        """Refuses repetitions that IREE runs if it does not run the workload alone: their slope is not its time."""
+        if repetitions > 1 and program.runtime != _of_single(cache)["runtime"]:
+            raise UnsupportedError(
+                f"runtime '{program.runtime}' runs repetitions, and another one the workload"
+            )
 
     def _program(
         self,
@@ -87,10 +96,15 @@ class Tilewright:
 
     def _candidates(self, cache: Path) -> Sequence[Sequence[str]]:
         """Returns the candidate flags; repetitions are compiled with those that were best for the workload itself."""
-        single = cache / "1.facts.json"
-        if single.exists():
-            return [json.loads(single.read_text())["extra"]["iree_flags"]]
+        if single := _of_single(cache):
+            return [single["iree_flags"]]
         return [as_extra_flags(flags) for flags in IREE_CANDIDATES]
+
+
+def _of_single(cache: Path) -> dict[str, Any]:
+    """Returns what is known of the program of a single repetition; {} if it is not compiled yet."""
+    described = cache / "1.facts.json"
+    return dict(json.loads(described.read_text())["extra"]) if described.exists() else {}
 
 
 def _bound(program: tilewright.Program, inputs: Sequence[Array], facts: Facts) -> IreeProgram:
@@ -108,4 +122,5 @@ def _facts(
     if threads != allowed:
         taken += f" (repetitions {allowed})"
     detail = ", ".join([f"{len(program.kernels)} fused, {taken}", *extra])
-    return Facts(kernels=kernels, bytes_moved=moved, detail=detail, extra={"iree_flags": list(extra)})
+    known = {"iree_flags": list(extra), "runtime": program.runtime}
+    return Facts(kernels=kernels, bytes_moved=moved, detail=detail, extra=known)

@@ -20,6 +20,7 @@ from benchmarks.client import Client, PeerError
 from benchmarks.peers import PEERS, Facts
 from benchmarks.repetition import repeat
 from benchmarks.workloads import stitch
+from benchmarks.workloads.recurrent import RecurrentOptions, recurrent
 
 pytestmark = pytest.mark.usefixtures("fake_peers")
 
@@ -72,3 +73,11 @@ def test_peer_is_right_in_bfloat16(peer: str, tmp_path: Path) -> None:
 def test_compilers_keep_repetitions_apart(peer: str, tmp_path: Path) -> None:
     _, facts = _prepared(peer, stitch.gelu_erf_chain((64, 96)), 4, tmp_path)
     assert facts.kernels == 4
+
+
+def test_loops_that_iree_repeats_have_no_slope(tmp_path: Path) -> None:
+    """A program of one LSTM runs without IREE, and one of several with barriers between them in its runtime."""
+    options = RecurrentOptions(layers=1, steps=3, hidden=8)
+    with pytest.raises(PeerError, match="runs repetitions, and another one the workload") as error:
+        _prepared("tilewright", recurrent(options), 4, tmp_path)
+    assert error.value.status == "unsupported"

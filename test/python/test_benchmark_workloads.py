@@ -26,6 +26,7 @@ from benchmarks.flops import contraction_flops
 from benchmarks.repetition import NotRepeatableError, repeat
 from benchmarks.workloads import SwinOptions, VitOptions, contractions, stitch, swin, vit
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
+from benchmarks.workloads.recurrent import RecurrentOptions, recurrent
 
 pytestmark = pytest.mark.usefixtures("fake_peers")
 
@@ -87,6 +88,12 @@ def test_small_input_beside_weights_links_repetitions() -> None:
     repeat(model, 4)
     with pytest.raises(NotRepeatableError):
         repeat(contractions.dense(64, 64, 48), 4)
+
+
+def test_sequences_are_at_least_half_as_long_as_their_steps() -> None:
+    options = RecurrentOptions(layers=1, steps=9, hidden=8, batch=64, has_lengths=True)
+    _, lengths = random_inputs(recurrent(options), 0)
+    assert {4, 9} <= set(lengths) <= set(range(4, 10))
 
 
 # PyTorch must be measured with its own fused attention, and not with its parts.

@@ -19,16 +19,23 @@ def random_inputs(model: ModelProto, seed: int) -> list[Array]:
     """Returns inputs in the order of the graph's: floats standard normal within ±4, integers within ±4, masks 0/1.
 
     A mask is an input whose name contains "mask"; its first entry along the last axis is always 1, so that no softmax
-    row is masked out completely. An input whose name contains "position" gets integers from 0 to 63.
+    row is masked out completely. An input whose name contains "position" gets integers from 0 to 63, and one whose name
+    contains "lengths" gets integers from a half to the whole of the first input's first dim, the steps of sequences.
     """
     rng = np.random.default_rng(seed)
     initialized = {tensor.name for tensor in model.graph.initializer}
-    return [_random_input(value, rng) for value in model.graph.input if value.name not in initialized]
+    given = [value for value in model.graph.input if value.name not in initialized]
+    steps = next(iter(_shape(given[0])), 0) if given else 0
+    return [_random_input(value, rng, steps=steps) for value in given]
 
 
-def _random_input(value: onnx.ValueInfoProto, rng: np.random.Generator) -> Array:
+def _shape(value: onnx.ValueInfoProto) -> list[int]:
+    return [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+
+
+def _random_input(value: onnx.ValueInfoProto, rng: np.random.Generator, *, steps: int) -> Array:
     tensor = value.type.tensor_type
-    shape = [dim.dim_value for dim in tensor.shape.dim]
+    shape = _shape(value)
     if any(dim.HasField("dim_param") for dim in tensor.shape.dim):
         raise DrawingError(
             f"input '{value.name}' has a dynamic shape; give it static sizes before asking for inputs"
@@ -42,6 +49,8 @@ def _random_input(value: onnx.ValueInfoProto, rng: np.random.Generator) -> Array
         return np.asarray(rng.random(shape) < 0.5)
     if "position" in value.name:
         return np.asarray(rng.integers(0, 64, shape)).astype(dtype)
+    if "lengths" in value.name:
+        return np.asarray(rng.integers(steps // 2, steps + 1, shape)).astype(dtype)
     if np.issubdtype(dtype, np.integer):
         low = 0 if np.issubdtype(dtype, np.unsignedinteger) else -4
         return np.asarray(rng.integers(low, 5, shape)).astype(dtype)
