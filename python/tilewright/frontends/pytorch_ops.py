@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
-from tilewright.frontends import pytorch_scatters
+from tilewright.frontends import pytorch_bags, pytorch_scatters
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 
 _aten = torch.ops.aten
@@ -43,6 +43,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_scatters.decompositions(),
+        **pytorch_bags.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten._unsafe_index_put.default: _unsafe_index_put,
