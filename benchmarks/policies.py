@@ -152,16 +152,24 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown policies: {', '.join(sorted(unknown))}; known: {', '.join(get_args(Policy))}")
     try:
-        for target in options.target.split(","):
-            resolve_targets(target, threads=options.threads)
+        backends = {_backend(target, options) for target in options.target.split(",")}
     except TilewrightError as error:
         parser.error(str(error).splitlines()[0])
+    for option, backend in (("measure", "cpu"), ("simulate", "cuda")):
+        if getattr(options, option) and backend not in backends:
+            kind = {"cpu": "a CPU", "cuda": "a GPU"}[backend]
+            parser.error(f"--{option} runs programs for {kind}, and no target is one: {options.target}")
     return options
+
+
+def _backend(target: str, options: argparse.Namespace) -> str:
+    """Returns "cpu" or "cuda"."""
+    return resolve_targets(target, threads=options.threads)[0].backend
 
 
 def _row(name: str, model: onnx.ModelProto, target: str, options: argparse.Namespace) -> Row:
     row = Row(target=target, workload=name, dtype=options.dtype)
-    is_gpu = resolve_targets(target, threads=options.threads)[0].backend == "cuda"
+    is_gpu = _backend(target, options) == "cuda"
     try:
         row = replace(row, plans=compare_policies(model, target, _compile_options(options)))
         planned = {plan.policy for plan in row.plans if plan.declined is None}

@@ -14,7 +14,7 @@ from tilewright.api.policies import PolicyPlan, compare_policies
 from tilewright.cli.main import cli
 from tilewright.records.options import CompileOptions, Policy
 
-from benchmarks.policies import Row, to_markdown
+from benchmarks.policies import Row, main, to_markdown
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.builder import GraphBuilder
 
@@ -121,3 +121,18 @@ def test_other_commands_have_no_policy_all(tmp_path: Path) -> None:
 def test_an_impossible_budget_is_refused() -> None:
     with pytest.raises(tilewright.CompileError, match="plan_seconds=-1 is not possible"):
         CompileOptions(plan_seconds=-1)
+
+
+@pytest.mark.parametrize(
+    ("option", "target"), [(["--measure", "1"], "cuda:h200"), (["--simulate"], "x86-64-avx2")], ids=str
+)
+def test_an_option_that_no_target_has_a_use_for_is_refused(
+    option: list[str], target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--target", target, *option])
+    assert f"{option[0]} runs programs for a" in capsys.readouterr().err
+
+
+def test_an_option_that_one_of_several_targets_has_a_use_for_is_taken() -> None:
+    assert main(["--target", "cuda:h200,x86-64-avx2", "--measure", "1", "--workloads", "none-of-them"]) == 2
