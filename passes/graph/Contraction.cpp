@@ -5,15 +5,10 @@
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "passes/support/SpellType.h"
 
 using namespace mlir;
 using namespace tilewright;
-
-static std::string nameOf(Type type) {
-  std::string name;
-  llvm::raw_string_ostream(name) << type;
-  return name;
-}
 
 /// Stores an operand as it was before it was widened.
 static void setOperand(SumOfProducts &found, unsigned i, Value operand) {
@@ -22,7 +17,7 @@ static void setOperand(SumOfProducts &found, unsigned i, Value operand) {
   found.widening[i] = isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op) ? op : nullptr;
   if (found.widening[i])
     found.operands[i] = op->getOperand(0);
-  std::string type = nameOf(found.operands[i].getType());
+  std::string type = spell(found.operands[i].getType());
   if (isa_and_nonnull<arith::ExtSIOp>(op))
     type = "s" + type;
   if (isa_and_nonnull<arith::ExtUIOp>(op))
@@ -53,7 +48,7 @@ std::optional<SumOfProducts> tilewright::matchSumOfProducts(Value yielded, Value
     Operation *product = sum->getOperand(1 - i).getDefiningOp();
     if (sum->getOperand(i) != accumulator || !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
       continue;
-    SumOfProducts found{sum, product, {}, {}, {}, nameOf(yielded.getType())};
+    SumOfProducts found{sum, product, {}, {}, {}, spell(yielded.getType())};
     setOperand(found, 0, product->getOperand(0));
     setOperand(found, 1, product->getOperand(1));
     if (std::string why = whyNotThese(found); !why.empty())

@@ -11,6 +11,7 @@
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/DescribeMovement.h"
+#include "passes/support/SpellType.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -40,12 +41,6 @@ bool isSupportedMath(Operation *op) {
 bool hasCodeGeneration(Type type) {
   auto integer = dyn_cast<IntegerType>(type);
   return isKnownElement(type) && (!integer || llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth()));
-}
-
-std::string spell(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
 }
 
 std::string whyNotInBody(Operation &op) {

@@ -3,6 +3,7 @@
 #include "passes/target/MicroKernelBody.h"
 
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/support/SpellType.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,12 +44,6 @@ FunctionType signatureOf(const MicroKernel &kernel, MLIRContext *context) {
                            {accumulators});
 }
 
-std::string print(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
-
 /// Returns why an op may not be inlined into a kernel. Allowed are arithmetic on registers, intrinsics and inline
 /// assembly.
 std::string whyNotInStep(Operation &op) {
@@ -70,7 +65,7 @@ std::string whyNoStep(const MicroKernel &kernel, ModuleOp module) {
     return "body: expected one func.func of one block";
   FunctionType wanted = signatureOf(kernel, module.getContext());
   if (functions[0].getFunctionType() != wanted)
-    return "body: expected a function of type " + print(wanted) + ", not " + print(functions[0].getFunctionType());
+    return "body: expected a function of type " + spell(wanted) + ", not " + spell(functions[0].getFunctionType());
   for (Operation &op : functions[0].getBody().front())
     if (std::string why = whyNotInStep(op); !why.empty())
       return why;

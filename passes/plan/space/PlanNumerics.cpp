@@ -8,17 +8,12 @@
 #include "passes/graph/OwnMaximum.h"
 #include "passes/graph/ReducedWalk.h"
 #include "passes/graph/Rounding.h"
+#include "passes/support/SpellType.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
-
-static std::string print(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
 
 SmallVector<StringRef> tilewright::accumulationTypes(const Numerics &numerics) {
   SmallVector<StringRef> types;
@@ -31,7 +26,7 @@ SmallVector<StringRef> tilewright::accumulationTypes(const Numerics &numerics) {
 /// compare.
 static std::string accumulationOf(Type element, std::optional<vector::CombiningKind> kind, NumericsMode mode) {
   bool widens = isNarrowFloat(element) && kind && !(isSumOrProduct(kind) && mode == NumericsMode::strict);
-  return widens ? "f32" : print(element);
+  return widens ? "f32" : spell(element);
 }
 
 static int64_t pointsPerResult(const TensorExpr &expr) {
@@ -51,7 +46,7 @@ static int64_t roundingsRemoved(const TensorExpr &expr, const Numerics &numerics
     return removed;
   for (auto [type, kind, result] :
        llvm::zip(accumulationTypes(numerics), combiningKinds(expr), expr.op->getResultTypes()))
-    if (isSumOrProduct(kind) && type != print(getElementTypeOrSelf(result)))
+    if (isSumOrProduct(kind) && type != spell(getElementTypeOrSelf(result)))
       removed += points - 1;
   return removed;
 }
@@ -86,13 +81,13 @@ static std::string checkReduction(const TensorExpr &expr, const Numerics &numeri
                          numerics.accumulation, expr.op->getNumResults());
   for (auto [type, result, kind] : llvm::zip(types, expr.op->getResultTypes(), combiningKinds(expr))) {
     Type element = getElementTypeOrSelf(result);
-    if (type != print(element) && type != accumulationOf(element, kind, NumericsMode::standard))
-      return llvm::formatv("cannot accumulate {0} in {1}", print(element), type);
+    if (type != spell(element) && type != accumulationOf(element, kind, NumericsMode::standard))
+      return llvm::formatv("cannot accumulate {0} in {1}", spell(element), type);
     if (mode == NumericsMode::strict && isSumOrProduct(kind) && isNarrowFloat(element)) {
-      if (type != print(element))
-        return llvm::formatv("strict numerics accumulate {0} as the graph does, not in {1}", print(element), type);
+      if (type != spell(element))
+        return llvm::formatv("strict numerics accumulate {0} as the graph does, not in {1}", spell(element), type);
       if (numerics.reassociates)
-        return llvm::formatv("strict numerics add {0} in the order of the graph", print(element));
+        return llvm::formatv("strict numerics add {0} in the order of the graph", spell(element));
     }
   }
   return "";
