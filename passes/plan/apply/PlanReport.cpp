@@ -11,15 +11,17 @@
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/support/SpellType.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace tilewright;
 namespace json = llvm::json;
 
-std::string tilewright::locationOf(Operation *op) {
+std::string tilewright::locationOf(Operation *op, AsmState &state) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  op->getLoc().print(os);
+  op->getLoc()->print(os, state);
   return StringRef(text).starts_with("loc(") ? text.substr(4, text.size() - 5) : text;
 }
 
@@ -65,7 +67,7 @@ public:
                                   {"dispatch", isDispatch(op.id)}});
     for (const OpaqueOp &opaque : graph.opaque())
       left.push_back(json::Object{{"op", opaque.op->getName().getStringRef()},
-                                  {"loc", locationOf(opaque.op)},
+                                  {"loc", location(opaque.op)},
                                   {"reason", opaque.reason},
                                   {"bytes", bytesOf(opaque.op)},
                                   {"operations", 0}, // not known
@@ -86,7 +88,12 @@ public:
 private:
   std::string opName(unsigned id) const { return graph.exprs()[id].op->getName().getStringRef().str(); }
 
-  std::string location(unsigned id) const { return locationOf(graph.exprs()[id].op); }
+  std::string location(Operation *op) const {
+    if (!names)
+      names.emplace(op->getContext());
+    return locationOf(op, *names);
+  }
+  std::string location(unsigned id) const { return location(graph.exprs()[id].op); }
 
   /// Returns the bytes that an op moves by itself, with each input and result counted once.
   int64_t bytesOf(unsigned id) const {
@@ -125,11 +132,9 @@ private:
 
   /// Reports the numerics of an op in the words of the plan. `stored` is the type that results are rounded to.
   json::Value numerics(const OpPlan &op) const {
-    std::string stored;
-    llvm::raw_string_ostream os(stored);
-    llvm::interleaveComma(graph.exprs()[op.id].op->getResultTypes(), os,
-                          [&](Type type) { os << getElementTypeOrSelf(type); });
     const TensorExpr &expr = graph.exprs()[op.id];
+    std::string stored = llvm::join(
+        llvm::map_range(expr.op->getResultTypes(), [](Type type) { return spell(getElementTypeOrSelf(type)); }), ", ");
     return json::Object{{"form", tile::stringifyForm(op.form)},
                         {"stored", stored},
                         {"sums", !expr.oneReliesOnOne() && llvm::any_of(combiningKinds(expr), isSumOrProduct)},
@@ -268,6 +273,7 @@ private:
   std::vector<int64_t> folded;
   std::vector<bool> atLoad;
   std::vector<int64_t> kernelOf;
+  mutable std::optional<AsmState> names; ///< prints locations; one for each would take longer than all else
 };
 } // namespace
 

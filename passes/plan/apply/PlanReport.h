@@ -5,14 +5,16 @@
 
 #include "passes/plan/ir/PlanLoops.h"
 
+#include "mlir/IR/AsmState.h"
+
 namespace tilewright {
 
 /// Returns the report on the plan of a function, of whose blocks these are the graphs. It reads the ops of the graphs,
 /// so it must be called before they are rewritten.
 llvm::json::Object reportPlan(llvm::ArrayRef<BlockGraph> blocks, const Plan &plan);
 
-/// Returns an op's name in the model, as far as its location has it.
-std::string locationOf(mlir::Operation *op);
+/// Returns an op's name in the model, as far as its location has it. `state` is the printer's.
+std::string locationOf(mlir::Operation *op, mlir::AsmState &state);
 
 } // namespace tilewright
 

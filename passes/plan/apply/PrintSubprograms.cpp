@@ -265,12 +265,13 @@ private:
   static llvm::json::Object entry(const TensorGraph &graph, const EdgeAlternative &found) {
     const TensorEdge &edge = graph.edges()[found.edge];
     Operation *producer = graph.exprs()[edge.producer].op, *consumer = graph.exprs()[edge.consumer].op;
+    AsmState names(producer->getContext());
     llvm::json::Object entry{{"producer", edge.producer},
                              {"consumer", edge.consumer},
                              {"from", producer->getName().getStringRef()},
                              {"to", consumer->getName().getStringRef()},
-                             {"from_location", locationOf(producer)},
-                             {"to_location", locationOf(consumer)},
+                             {"from_location", locationOf(producer, names)},
+                             {"to_location", locationOf(consumer, names)},
                              {"scope", tile::stringifyScope(found.scope)},
                              {"seconds", found.seconds},
                              {"other", tile::stringifyScope(found.other)},
