@@ -30,10 +30,10 @@ int64_t KernelPlan::threads() const {
 }
 
 const EdgePlan *Plan::edge(unsigned consumer, unsigned input) const {
-  for (const EdgePlan &edge : edges)
-    if (edge.consumer == consumer && edge.input == input)
-      return &edge;
-  return nullptr;
+  std::pair key(consumer, input);
+  auto keyOf = [](const EdgePlan &edge) { return std::pair(edge.consumer, edge.input); };
+  auto at = llvm::partition_point(edges, [&](const EdgePlan &edge) { return keyOf(edge) < key; });
+  return at != edges.end() && keyOf(*at) == key ? &*at : nullptr;
 }
 
 std::string Plan::verifyStreams() const {

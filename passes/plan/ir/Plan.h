@@ -139,7 +139,7 @@ struct Plan {
   NumericsMode numerics = NumericsMode::standard;
   std::vector<KernelPlan> kernels;            ///< in launch order
   std::vector<std::vector<unsigned>> streams; ///< indices into `kernels`; one stream today
-  std::vector<EdgePlan> edges;
+  std::vector<EdgePlan> edges; ///< by consumer, then by input
   std::vector<LeftOp> left;
   std::vector<FormChoice> forms; ///< of the graph's ops, in the order in which passes chose them
   std::vector<LoopPlan> loops;   ///< blocks of loops with kernels of their own (PlanLoops.h)

@@ -374,6 +374,9 @@ Expected<Plan> tilewright::planFromJson(const json::Value &value) {
   Plan plan;
   if (!fromJSON(value, plan, root))
     return root.getError();
+  llvm::stable_sort(plan.edges, [](const EdgePlan &a, const EdgePlan &b) {
+    return std::pair(a.consumer, a.input) < std::pair(b.consumer, b.input);
+  });
   return plan;
 }
 

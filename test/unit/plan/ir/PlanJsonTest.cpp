@@ -24,6 +24,17 @@ TEST_F(PlanTest, json_keeps_what_only_later_policies_fill) {
   EXPECT_EQ(json(plan), json(*again));
 }
 
+TEST_F(PlanTest, json_may_list_edges_in_any_order) {
+  llvm::json::Value listed = toJson(plan);
+  llvm::json::Array &edges = *listed.getAsObject()->getArray("edges");
+  std::reverse(edges.begin(), edges.end());
+  llvm::Expected<Plan> again = planFromJson(listed);
+  ASSERT_TRUE(static_cast<bool>(again)) << llvm::toString(again.takeError());
+  for (const TensorEdge &edge : graph->edges())
+    EXPECT_NE(again->edge(edge.consumer, edge.input), nullptr);
+  EXPECT_EQ(again->edge(div, 7), nullptr);
+}
+
 TEST_F(PlanTest, json_keeps_choices_of_forms) {
   FormChoice split;
   split.form = tile::Form::twoPhaseReduction;
