@@ -147,7 +147,7 @@ AffineMap simplifyInDomain(AffineMap map, ArrayRef<int64_t> extents) {
 }
 
 AffineMap composeInDomain(AffineMap outer, AffineMap inner, ArrayRef<Interval> ranges) {
-  return simplifyInDomain(outer.compose(inner), ranges);
+  return simplifyInDomain(inner.isIdentity() ? outer : outer.compose(inner), ranges);
 }
 
 AffineMap composeInDomain(AffineMap outer, AffineMap inner, ArrayRef<int64_t> extents) {

@@ -143,6 +143,17 @@ Sum Simplifier::flatten(AffineExpr expr) {
   }
 }
 
+AffineExpr Simplifier::simplify(AffineExpr expr) {
+  // Most indices of tensors are dims and constants, which are sums of themselves.
+  if (isa<AffineConstantExpr>(expr))
+    return expr;
+  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    Interval range = ranges[dim.getPosition()];
+    return range.low == range.high ? getAffineConstantExpr(range.low, context) : expr;
+  }
+  return emit(flatten(expr));
+}
+
 /// Returns sum floordiv n. Terms that divide evenly leave the division, and terms that cannot carry into it are
 /// dropped.
 Sum Simplifier::divide(Sum sum, int64_t n) {

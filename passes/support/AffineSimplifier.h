@@ -37,7 +37,7 @@ public:
   mlir::AffineExpr emit(const Sum &sum) {
     return build(forBounds ? restoreDigits(restoreMods(sum)) : restoreMods(sum));
   }
-  mlir::AffineExpr simplify(mlir::AffineExpr expr) { return emit(flatten(expr)); }
+  mlir::AffineExpr simplify(mlir::AffineExpr expr);
   Interval bound(const Sum &sum) { return intervalOf(emit(sum), ranges); }
 
 private:
