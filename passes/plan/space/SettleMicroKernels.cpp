@@ -58,8 +58,8 @@ std::vector<GroupRoot> tilewright::plannedRoots(const TensorGraph &graph, const 
 }
 
 /// Returns true if the same dim of K is innermost in both operands of the contraction, after transposes on the way.
-static bool hasKInnermost(const Plan &plan, const TensorGraph &graph, const GroupPlan &group, unsigned op) {
-  for (const GroupRoot &root : collectRoots(graph, choiceOf(plan, graph, group)))
+static bool hasKInnermost(const TensorGraph &graph, ArrayRef<GroupRoot> roots, unsigned op) {
+  for (const GroupRoot &root : roots)
     if (root.expr == op && root.accesses.size() == 2)
       return lieAlongK(graph.exprs()[op], root.accesses[0].map, root.accesses[1].map);
   return true;
@@ -68,16 +68,19 @@ static bool hasKInnermost(const Plan &plan, const TensorGraph &graph, const Grou
 std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const TensorGraph &graph, const Target &target) {
   std::vector<SettledKernel> settled;
   for (KernelPlan &kernel : plan.kernels)
-    for (GroupPlan &group : kernel.groups)
+    for (GroupPlan &group : kernel.groups) {
+      std::optional<std::vector<GroupRoot>> roots; // of groups with contractions
       for (OpPlan &op : group.ops) {
         const TensorExpr &expr = graph.exprs()[op.id];
         std::optional<ContractionRoles> roles = ownRolesOf(expr);
         if (op.microKernel.empty() || !roles)
           continue;
+        if (!roots)
+          roots = collectRoots(graph, choiceOf(plan, graph, group));
         std::string reason;
         OperandStorage storage{isInBuffer(plan, graph, op.id, roles->lhsInput),
                                isInBuffer(plan, graph, op.id, roles->rhsInput),
-                               hasKInnermost(plan, graph, group, op.id)};
+                               hasKInnermost(graph, *roots, op.id)};
         std::optional<MicroKernel> taken =
             blockMicroKernel(target, productTypes(expr, *roles), op.microKernel, storage, plan.numerics, &reason);
         if (!taken)
@@ -91,5 +94,6 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
         op.microKernel = label;
         op.gemm.reset(); // it was chosen for another micro kernel
       }
+    }
   return settled;
 }

@@ -137,6 +137,14 @@ public:
     return describe(op, *roles);
   }
 
+  /// Returns the tiling that the plan states for an op; none if it has no contraction that a block computes.
+  std::optional<GemmTiling> tilingOf(const OpPlan &op) {
+    if (op.microKernel.empty() || !op.gemm)
+      return std::nullopt;
+    OrDeclined<PlannedGemm> gemm = read(op);
+    return gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm) : std::nullopt;
+  }
+
 private:
   static Declined unreadable(StringRef why) {
     return {"no block of threads can compute it: " + why.str(), "other tiles, or no micro kernel"};
@@ -378,18 +386,17 @@ std::string tilewright::whyNotComputed(const Plan &plan, const TensorGraph &grap
 std::optional<GemmTiling> tilewright::plannedTiling(const Plan &plan, const TensorGraph &graph,
                                                     const KernelPlan &kernel, const GroupPlan &group, const OpPlan &op,
                                                     const Target &target) {
-  if (op.microKernel.empty())
-    return std::nullopt;
-  OrDeclined<PlannedGemm> gemm = GemmReader(plan, graph, kernel, group, target).read(op);
-  return gemm && op.gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm) : std::nullopt;
+  return GemmReader(plan, graph, kernel, group, target).tilingOf(op);
 }
 
 int64_t tilewright::countedRegisters(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
                                      const Target &target) {
   int64_t registers = kUnknownRegisters;
-  for (const GroupPlan &group : kernel.groups)
+  for (const GroupPlan &group : kernel.groups) {
+    GemmReader reader(plan, graph, kernel, group, target);
     for (const OpPlan &op : group.ops)
-      if (std::optional<GemmTiling> tiling = plannedTiling(plan, graph, kernel, group, op, target))
+      if (std::optional<GemmTiling> tiling = reader.tilingOf(op))
         registers = std::max(registers, tiling->registers());
+  }
   return std::min(registers, target.gpu.registersPerThread);
 }
