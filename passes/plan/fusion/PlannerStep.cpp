@@ -19,7 +19,7 @@ std::string tilewright::microseconds(double seconds) {
 PlanDraft tilewright::runSteps(const FusionProblem &problem, PlanDraft plan, ArrayRef<PlanStep> steps) {
   for (const PlanStep &step : steps) {
     plan = step.run(problem, std::move(plan));
-    if (std::string why = plan.verify(problem.graph, problem.block()); !why.empty())
+    if (std::string why = plan.verify(); !why.empty())
       llvm::report_fatal_error(llvm::Twine("the planner's step '") + step.name + "' left an illegal plan: " + why);
   }
   return plan;

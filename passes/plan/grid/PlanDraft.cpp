@@ -45,12 +45,12 @@ static std::string verifyKernels(const Decisions &decisions) {
   return "";
 }
 
-std::string PlanDraft::verify(const TensorGraph &graph, Block &block) const {
+std::string PlanDraft::verify() const {
   if (std::string why = verifyGroups(decisions); !why.empty())
     return why;
   if (std::string why = verifyKernels(decisions); !why.empty())
     return why;
-  Partition fresh(graph, block);
+  Partition fresh = partition.ungrouped();
   auto merge = [&](unsigned a, unsigned b) { fresh.merge(fresh.groupOf(a), fresh.groupOf(b)); };
   for (const std::optional<PlannedGroup> &group : decisions.parts)
     if (group)

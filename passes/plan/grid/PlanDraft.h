@@ -14,7 +14,7 @@ struct PlanDraft {
   /// Returns an empty string if the draft is legal, else the error: an expression is in a group that does not hold it,
   /// or is left without a reason; a kernel has a group that is gone, or a group has two kernels; groups and kernels
   /// depend on each other in a circle.
-  std::string verify(const TensorGraph &graph, mlir::Block &block) const;
+  std::string verify() const;
 
   Decisions decisions;
   Partition partition; ///< of the block's ops, one group for the ops that share a group or a kernel

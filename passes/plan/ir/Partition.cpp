@@ -5,6 +5,7 @@
 #include "mlir/IR/Block.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include <numeric>
 #include <queue>
 
 using namespace mlir;
@@ -31,7 +32,6 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     ops.push_back(&op);
   }
   successors.resize(ops.size());
-  apart.resize(ops.size());
   int64_t lastPinned = -1;
   for (unsigned i = 0; i < ops.size(); ++i) {
     Operation *op = ops[i];
@@ -49,12 +49,26 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     }
     for (unsigned predecessor : predecessors)
       successors[predecessor].push_back(i);
-    group.push_back(i);
-    earlier.push_back(i);
-    members.push_back({i});
   }
   for (const TensorExpr &expr : graph.exprs())
     opOf_.push_back(index[expr.op]);
+  separate();
+}
+
+void Partition::separate() {
+  group.resize(ops.size());
+  std::iota(group.begin(), group.end(), 0);
+  earlier = group;
+  members.assign(ops.size(), {});
+  for (unsigned op : group)
+    members[op].push_back(op);
+  apart.assign(ops.size(), false);
+}
+
+Partition Partition::ungrouped() const {
+  Partition other(*this);
+  other.separate();
+  return other;
 }
 
 unsigned Partition::intervalOf(unsigned op) const {

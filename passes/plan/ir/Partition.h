@@ -14,6 +14,9 @@ public:
   /// Starts with each op in a group of its own.
   Partition(const TensorGraph &graph, mlir::Block &block);
 
+  /// Returns a partition of the same ops with each in a group of its own.
+  Partition ungrouped() const;
+
   unsigned groupOf(unsigned expr) const { return group[opOf_[expr]]; }
   size_t numOps() const { return ops.size(); }
   /// Returns the number of the expression's op in the block.
@@ -36,6 +39,8 @@ public:
   std::optional<std::vector<std::vector<mlir::Operation *>>> order() const;
 
 private:
+  /// Gives each op a group of its own.
+  void separate();
   /// Returns true if a path leads from `from` to `to`; if `indirectly`, it must pass through another group.
   bool search(unsigned from, unsigned to, bool indirectly) const;
   /// Returns the first op of the interval of program order in which an op lies. No group has ops in two intervals, so

@@ -84,3 +84,15 @@ TEST_F(PartitionTest, merges_keep_random_graphs_acyclic) {
     EXPECT_TRUE(partition.order());
   }
 }
+
+TEST_F(PartitionTest, ungrouped_forgets_merges) {
+  std::mt19937 random(3);
+  TensorGraph graph = parse(additions(8, random));
+  Partition partition(graph, *graph.exprs().front().op->getBlock());
+  unsigned merged = partition.merge(partition.groupOf(0), partition.groupOf(1));
+  ASSERT_EQ(partition.groupOf(0), merged);
+  Partition apart = partition.ungrouped();
+  EXPECT_NE(apart.groupOf(0), apart.groupOf(1));
+  EXPECT_EQ(apart.order()->size(), apart.numOps());
+  EXPECT_EQ(partition.groupOf(1), merged);
+}
