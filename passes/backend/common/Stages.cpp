@@ -74,17 +74,18 @@ void tilewright::lowerToLlvm(OpPassManager &kernels, const KernelOptions &option
   emulate.target = options.target;
   kernels.addNestedPass<func::FuncOp>(createEmulateInstructions(emulate));
   kernels.addNestedPass<func::FuncOp>(createCSEPass());
-  kernels.addPass(createSCFToControlFlowPass());
-  kernels.addPass(createConvertVectorToLLVMPass());
+  // Passes on functions compile kernels in parallel.
+  kernels.addNestedPass<func::FuncOp>(createSCFToControlFlowPass());
+  kernels.addNestedPass<func::FuncOp>(createConvertVectorToLLVMPass());
   kernels.addPass(createFinalizeMemRefToLLVMConversionPass());
   kernels.addNestedPass<func::FuncOp>(createConvertMathToLLVMPass());
-  kernels.addPass(createArithToLLVMConversionPass());
+  kernels.addNestedPass<func::FuncOp>(createArithToLLVMConversionPass());
   ConvertFuncToLLVMPassOptions function;
   function.useBarePtrCallConv = true;
   kernels.addPass(createConvertFuncToLLVMPass(function));
   kernels.addPass(createConvertControlFlowToLLVMPass());
-  kernels.addPass(createUBToLLVMConversionPass());
-  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addNestedPass<LLVM::LLVMFuncOp>(createUBToLLVMConversionPass());
+  kernels.addNestedPass<LLVM::LLVMFuncOp>(createReconcileUnrealizedCastsPass());
 }
 
 void tilewright::addLaunchPlan(OpPassManager &manager, const KernelOptions &options) {
