@@ -131,10 +131,10 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
   void runOnOperation() override {
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!kernels)
-      return;
+      return markAllAnalysesPreserved();
     bool isOnDevice = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) != nullptr;
     if (!isOnDevice && !storesPastCaches(kernels))
-      return;
+      return markAllAnalysesPreserved();
     getOperation().walk([&](LaunchOp launch) {
       if (isOnDevice)
         alignInputs(launch, kAccessBytes);

@@ -167,11 +167,12 @@ struct ComputeAtLoad : tilewright::impl::ComputeAtLoadBase<ComputeAtLoad> {
     auto functions = getOperation().getOps<func::FuncOp>();
     auto launching = llvm::find_if(functions, holdsLaunches);
     if (launching == functions.end())
-      return;
+      return markAllAnalysesPreserved();
     llvm::SetVector<Value> values = decideValues(*launching);
     numMoved += values.size();
-    if (!values.empty())
-      Mover(*launching, values.getArrayRef()).move();
+    if (values.empty())
+      return markAllAnalysesPreserved();
+    Mover(*launching, values.getArrayRef()).move();
   }
 };
 } // namespace

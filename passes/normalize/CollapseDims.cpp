@@ -38,7 +38,8 @@ class Collapser {
 public:
   explicit Collapser(const CollapsibleDims &dims) : dims(dims) {}
 
-  void run(func::FuncOp function) {
+  /// Returns true if anything has changed.
+  bool run(func::FuncOp function) {
     SmallVector<Operation *> ops;
     function.walk([&](Operation *op) {
       if (isa<linalg::GenericOp, tensor::ExpandShapeOp>(op) && isChanged(op))
@@ -55,6 +56,7 @@ public:
     if (!ops.empty())
       for (Block &block : function.getBody())
         eraseUnused(block); // the inits of replaced results
+    return !ops.empty();
   }
 
 private:
@@ -284,7 +286,8 @@ struct CollapseDims : tilewright::impl::CollapseDimsBase<CollapseDims> {
     if (failed(known))
       return signalPassFailure();
     CollapsibleDims dims = collapsibleDims(getOperation(), known->vectorBytes / kLaneBytes);
-    Collapser(dims).run(getOperation());
+    if (!Collapser(dims).run(getOperation()))
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

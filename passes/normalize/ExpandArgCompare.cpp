@@ -191,6 +191,8 @@ class ExpandArgCompare : public impl::ExpandArgCompareBase<ExpandArgCompare> {
     });
     for (auto &[op, what] : found)
       Expander(op, what).expand();
+    if (found.empty())
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -150,6 +150,8 @@ struct ExpandQuantization : impl::ExpandQuantizationBase<ExpandQuantization> {
     });
     for (const Quantization &what : found)
       expand(what);
+    if (found.empty())
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -329,7 +329,7 @@ struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmu
   using LowerQuantizedMatmulBase::LowerQuantizedMatmulBase;
 
   void runOnOperation() override {
-    widenAccumulators(getOperation(), numerics == "strict");
+    bool isWider = widenAccumulators(getOperation(), numerics == "strict");
     std::vector<Product> products;
     getOperation().walk([&](linalg::LinalgOp op) {
       if (std::optional<Product> product = matchProduct(op, numerics == "strict"))
@@ -344,6 +344,8 @@ struct LowerQuantizedMatmul : impl::LowerQuantizedMatmulBase<LowerQuantizedMatmu
     if (!products.empty())
       for (Block &block : getOperation().getBody())
         eraseUnused(block);
+    if (products.empty() && !isWider)
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -97,7 +97,7 @@ void apply(const Widening &what) {
 }
 } // namespace
 
-void tilewright::widenAccumulators(func::FuncOp function, bool isStrict) {
+bool tilewright::widenAccumulators(func::FuncOp function, bool isStrict) {
   SmallVector<Widening> found;
   function.walk([&](linalg::LinalgOp op) {
     if (std::optional<Widening> what = decide(op, isStrict))
@@ -105,4 +105,5 @@ void tilewright::widenAccumulators(func::FuncOp function, bool isStrict) {
   });
   for (const Widening &what : found)
     apply(what);
+  return !found.empty();
 }

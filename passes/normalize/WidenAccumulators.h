@@ -10,8 +10,9 @@
 
 namespace tilewright {
 
-/// Rewrites every sum of static shape. With strict numerics, sums in f16 and bf16 stay as they are.
-void widenAccumulators(mlir::func::FuncOp function, bool isStrict);
+/// Rewrites every sum of static shape. With strict numerics, sums in f16 and bf16 stay as they are. Returns true if
+/// there are any.
+bool widenAccumulators(mlir::func::FuncOp function, bool isStrict);
 
 } // namespace tilewright
 

@@ -35,6 +35,8 @@ struct TieResults : tilewright::impl::TieResultsBase<TieResults> {
     });
     for (auto &[program, ties] : inPlace)
       ProgramOp(program).setInPlaceAttr(builder.getArrayAttr(ties.getArrayRef()));
+    if (inPlace.empty())
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -228,6 +228,7 @@ LogicalResult verifyPhase(ArrayRef<ParallelOp> phase) {
 
 struct VerifyPrograms : tilewright::impl::VerifyProgramsBase<VerifyPrograms> {
   void runOnOperation() override {
+    markAllAnalysesPreserved();
     for (auto part : getOperation().getBody().getOps<ParallelOp>())
       if (failed(PartVerifier(getOperation(), part).verify()))
         return signalPassFailure();

@@ -177,6 +177,7 @@ struct EmitObject : tilewright::impl::EmitObjectBase<EmitObject> {
   }
 
   void runOnOperation() override {
+    markAllAnalysesPreserved();
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     if (!kernels)
       return;

@@ -65,7 +65,7 @@ struct MakeVariants : tilewright::impl::MakeVariantsBase<MakeVariants> {
 
   void runOnOperation() override {
     if (targets.size() < 2)
-      return; // there is no choice, so the target may need features that the runtime does not report
+      return markAllAnalysesPreserved(); // without a choice, the runtime need not report the features of the target
     FailureOr<SmallVector<Variant>> variants = lookup();
     if (failed(variants) || failed(checkOrder(*variants)))
       return signalPassFailure();

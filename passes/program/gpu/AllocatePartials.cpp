@@ -130,6 +130,8 @@ struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartial
       part.getPartialsMutable().assign(addOutput(program, *partials, launches));
       ++numShared;
     }
+    if (parts.empty())
+      markAllAnalysesPreserved();
   }
 };
 } // namespace
