@@ -12,11 +12,11 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Threading.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "llvm/IR/LLVMContext.h"
 
 namespace tilewright {
@@ -92,13 +92,24 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     return modules;
   }
 
-  /// Compiles a module to PTX. Each call has a code generator of its own, so several may run at once.
+  /// Lowers ops of NVVM that are inline assembly.
+  static LogicalResult lowerAssembly(gpu::GPUModuleOp module) {
+    ConversionTarget target(*module.getContext());
+    target.addLegalDialect<LLVM::LLVMDialect>();
+    RewritePatternSet patterns(module.getContext());
+    populateNVVMToLLVMConversionPatterns(patterns);
+    return applyPartialConversion(module, target, std::move(patterns));
+  }
+
+  /// Compiles a module to PTX, which changes it. Each call has a code generator of its own, so several may run at once.
   LogicalResult compile(gpu::GPUModuleOp module, const Target &machine, std::string &ptx) {
     auto emitError = [&] { return mlir::emitError(getOperation().getLoc()); };
     std::string reason;
     std::unique_ptr<llvm::TargetMachine> generator = makeMachine(machine, reason);
     if (!generator)
       return emitError() << "no code generator for target '" << machine.name << "': " << reason;
+    if (failed(lowerAssembly(module)))
+      return failure();
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> translated = translateKernels(module, context, *generator);
     if (!translated)
@@ -115,6 +126,7 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
   }
 
   void runOnOperation() override {
+    markAllAnalysesPreserved(); // each kernel is lowered in a copy
     auto kernels = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     auto module = kernels ? kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) : gpu::GPUModuleOp();
     if (!module)
@@ -127,10 +139,6 @@ struct EmitPtx : tilewright::impl::EmitPtxBase<EmitPtx> {
     known->features = llvm::join(without(known->features, ("+" + kWarpgroupFeature).str()), ",");
     if (isOfArchitecture(module))
       known->cpu = kWarpgroupFeature.str();
-    OpPassManager lower(gpu::GPUModuleOp::getOperationName());
-    lower.addPass(createConvertNVVMToLLVMPass());
-    if (failed(runPipeline(lower, module)))
-      return signalPassFailure();
     SmallVector<OwningOpRef<gpu::GPUModuleOp>> modules = splitByKernel(module);
     std::vector<std::string> texts(modules.size());
     auto compileOne = [&](size_t number) { return compile(*modules[number], *known, texts[number]); };
