@@ -76,25 +76,26 @@ TensorGraph TensorGraph::build(Block &block) {
       graph.inEdges_[consumer].push_back(edge);
     }
 
-  // Program order is a topological order, so one pass computes the closure.
+  // Program order is a topological order, so one pass computes the closure. Ops that depend on no expression, such as
+  // constants and parameters, have no entry.
   llvm::DenseMap<Operation *, llvm::BitVector> reach;
   for (Operation &op : block) {
-    llvm::BitVector from(size);
+    llvm::BitVector from;
     forEachUse(op, [&](Value value) {
       Operation *definition = value.getDefiningOp();
       auto known = definition ? reach.find(ancestorIn(block, definition)) : reach.end();
-      if (known == reach.end())
-        return;
-      from |= known->second;
-      if (int64_t index = graph.indexOf(known->first); index >= 0)
-        from.set(index);
+      if (known != reach.end())
+        from |= known->second;
     });
-    if (graph.indexOf(&op) >= 0) {
+    if (int64_t own = graph.indexOf(&op); own >= 0) {
       SmallVector<bool> &all = graph.reach_.emplace_back(size, false);
       for (unsigned index : from.set_bits())
         all[index] = true;
+      from.resize(size);
+      from.set(own);
     }
-    reach[&op] = std::move(from);
+    if (!from.empty())
+      reach[&op] = std::move(from);
   }
   return graph;
 }
