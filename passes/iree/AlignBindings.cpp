@@ -96,26 +96,32 @@ Value behindBarrier(OpBuilder &builder, Value tensor) {
 struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
   using AlignBindingsBase::AlignBindingsBase;
 
-  void alignInputs(LaunchOp launch, int64_t alignment) {
+  /// Returns the number of inputs that are copied.
+  static int64_t alignInputs(LaunchOp launch, int64_t alignment) {
     OpBuilder builder(launch);
+    int64_t copied = 0;
     for (OpOperand &input : launch->getOpOperands())
       if (beginsUnaligned(input.get(), alignment)) {
         input.set(behindBarrier(builder, input.get()));
-        ++numCopied;
+        ++copied;
       }
+    return copied;
   }
 
-  void alignResult(Value result, int64_t alignment) {
+  /// Returns the number of uses for which the result is copied.
+  static int64_t alignResult(Value result, int64_t alignment) {
+    int64_t copied = 0;
     for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
       Operation *reader = use.getOwner();
       if (isReshape(reader)) {
-        alignResult(reader->getResult(0), alignment);
+        copied += alignResult(reader->getResult(0), alignment);
       } else if (endsUnaligned(use, alignment)) {
         OpBuilder builder(reader);
         use.set(behindBarrier(builder, result));
-        ++numCopied;
+        ++copied;
       }
     }
+    return copied;
   }
 
   /// Returns true if any function of the kernel module has non-temporal stores. All functions are searched, because
@@ -135,12 +141,16 @@ struct AlignBindings : tilewright::impl::AlignBindingsBase<AlignBindings> {
     bool isOnDevice = kernels.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) != nullptr;
     if (!isOnDevice && !storesPastCaches(kernels))
       return markAllAnalysesPreserved();
+    int64_t copied = 0;
     getOperation().walk([&](LaunchOp launch) {
       if (isOnDevice)
-        alignInputs(launch, kAccessBytes);
+        copied += alignInputs(launch, kAccessBytes);
       for (Value result : launch.getResults())
-        alignResult(result, isOnDevice ? kAccessBytes : kCpuStreaming);
+        copied += alignResult(result, isOnDevice ? kAccessBytes : kCpuStreaming);
     });
+    numCopied += copied;
+    if (copied == 0)
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -149,18 +149,20 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
       }
     }
     eraseUnused(kernels);
-    answerOthers();
+    bool isAnswered = answerOthers();
+    if (loops.empty() && !isAnswered)
+      markAllAnalysesPreserved();
   }
 
-  /// Has kernels that no loop repeats copy their weights in every launch.
-  void answerOthers() {
+  /// Has kernels that no loop repeats copy their weights in every launch. Returns false if no kernel asks.
+  bool answerOthers() {
     auto module = getOperation().lookupSymbol<ModuleOp>(kKernelModule);
     auto gpuModule = module ? module.lookupSymbol<gpu::GPUModuleOp>(kGpuModule) : gpu::GPUModuleOp();
-    if (!gpuModule)
-      return;
+    if (!gpuModule || !eraseFirstStep(gpuModule))
+      return false;
     for (auto kernel : gpuModule.getOps<LLVM::LLVMFuncOp>())
       answerFirstStep(kernel);
-    eraseFirstStep(gpuModule);
+    return true;
   }
 
   /// Erases kernels that no launch is left of.

@@ -379,6 +379,7 @@ private:
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
+    bool isChanged = false;
     SmallVector<linalg::GenericOp> sums;
     getOperation().walk([&](linalg::GenericOp op) { sums.push_back(op); });
     for (linalg::GenericOp sum : sums) {
@@ -390,9 +391,13 @@ private:
                  [&](const FormChoice &choice) { return whyNotSplit(what->total, choice); });
       if (failed(choice))
         return;
-      if (choice->taken)
-        Shifter(*what, splitOf(*choice)).shift();
+      if (!choice->taken)
+        continue;
+      Shifter(*what, splitOf(*choice)).shift();
+      isChanged = true;
     }
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -41,7 +41,9 @@ void tilewright::answerFirstStep(LLVM::LLVMFuncOp kernel) {
   }
 }
 
-void tilewright::eraseFirstStep(Operation *module) {
-  if (Operation *declared = SymbolTable::lookupSymbolIn(module, kFirstStep))
+bool tilewright::eraseFirstStep(Operation *module) {
+  Operation *declared = SymbolTable::lookupSymbolIn(module, kFirstStep);
+  if (declared)
     declared->erase();
+  return declared != nullptr;
 }

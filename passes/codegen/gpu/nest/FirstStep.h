@@ -17,8 +17,8 @@ void answerFirstStep(mlir::LLVM::LLVMFuncOp kernel, mlir::Value isFirst);
 /// Answers that every launch of the kernel is a first step.
 void answerFirstStep(mlir::LLVM::LLVMFuncOp kernel);
 
-/// Erases the declaration, once no kernel of the module asks.
-void eraseFirstStep(mlir::Operation *module);
+/// Erases the declaration that questions call. Returns false if there is none, because no kernel of the module asks.
+bool eraseFirstStep(mlir::Operation *module);
 
 } // namespace tilewright
 
