@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Threading.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -316,10 +317,12 @@ private:
     return write(getOperation(), blocks, emptyPlan());
   }
 
+  /// Writes the plan and the report, both of which state every op, at once.
   LogicalResult write(Operation *op, ArrayRef<BlockGraph> blocks, const Plan &plan) {
-    if (!planOut.empty() && failed(writeJson(op, planOut, toJson(plan))))
-      return failure();
-    return report.empty() ? success() : writeJson(op, report, reportPlan(blocks, plan));
+    auto writePlan = [&] { return planOut.empty() ? success() : writeJson(op, planOut, toJson(plan)); };
+    auto writeReport = [&] { return report.empty() ? success() : writeJson(op, report, reportPlan(blocks, plan)); };
+    return failableParallelForEachN(&getContext(), 0, 2,
+                                    [&](size_t file) { return file == 0 ? writePlan() : writeReport(); });
   }
 
   void runOnOperation() override {
