@@ -22,7 +22,7 @@ from tilewright.ir.module import Module, write_reproducer
 from tilewright.iree.text import from_iree, to_iree
 from tilewright.pipelines import pass_text, pipeline
 from tilewright.records.options import NumericsMode, Policy, Stage, UserPass
-from tilewright.records.plan import Plan
+from tilewright.records.plan import Plan, plan_of_compiler
 from tilewright.records.report import Report
 from tilewright.records.targets import Target
 from tilewright.runtime.stored import StoredWeights
@@ -354,4 +354,4 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_plan(path: Path) -> Plan | None:
-    return Plan.from_json(_read_json(path)) if path.exists() else None
+    return plan_of_compiler(_read_json(path)) if path.exists() else None

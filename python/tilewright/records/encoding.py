@@ -17,6 +17,9 @@ from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
+# Most values of a record are of these types. The plan of a large model has tens of thousands of them.
+_PLAIN = frozenset({str, int, float, bool, types.NoneType})
+
 
 class RecordError(ValueError):
     """JSON does not fit a record; the message names the member."""
@@ -36,14 +39,22 @@ def to_json(value: Any) -> Any:
 
     Nothing is checked here: the compiler reports values that are wrong.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {camel_case(field.name): to_json(getattr(value, field.name)) for field in fields}
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if dataclasses.is_dataclass(kind):
+        return {member: to_json(getattr(value, name)) for name, member in _members(kind)}
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     if isinstance(value, Mapping):
         return {key: to_json(item) for key, item in value.items()}
     return value
+
+
+@functools.cache
+def _members(kind: type) -> list[tuple[str, str]]:
+    """Returns the fields of a record, each with the name of its member."""
+    return [(field.name, camel_case(field.name)) for field in dataclasses.fields(kind)]
 
 
 def from_json(kind: type[Record], data: Any) -> Record:

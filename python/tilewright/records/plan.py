@@ -301,10 +301,7 @@ class Plan:
         text, problem = native.normalize_plan(json.dumps(data))
         if problem:
             raise PlanError(problem)
-        try:
-            return from_json(Plan, json.loads(text))
-        except RecordError as error:
-            raise PlanError(str(error)) from None
+        return plan_of_compiler(json.loads(text))
 
     def to_json(self) -> dict[str, Any]:
         return to_json(self)  # type: ignore[no-any-return]
@@ -356,3 +353,11 @@ def _lines(plan: Plan) -> list[str]:
                 f"    extents {part.extents}, tiles {part.tiles}, {part.workgroups} workgroups: {ops}"
             )
     return lines
+
+
+def plan_of_compiler(data: dict[str, Any]) -> Plan:
+    """Reads the JSON form as the compiler writes it, with every member. Raises `PlanError`."""
+    try:
+        return from_json(Plan, data)
+    except RecordError as error:
+        raise PlanError(str(error)) from None
