@@ -295,6 +295,18 @@ func.func @main(%x: !torch.vtensor<[65],f32>) -> !torch.vtensor<[65],f32> {
     return Evidence(model=text, inputs=[x], expected=[r.astype(np.float32)], tolerance=2e-6)
 
 
+def slice_from_behind() -> Evidence:
+    x = _f32(1, 2, 3)
+    bounds = {"start": 2**63 - 1, "end": -(2**63) + 1, "axis": 0, "step": -1}
+    return _onnx(
+        [helper.make_node("Slice", ["x", *bounds], ["r"])],
+        {"x": x},
+        {"r": x[::-1]},
+        constants={name: np.array([bound]) for name, bound in bounds.items()},
+        dims={"x": ["n"], "r": ["n"]},
+    )
+
+
 def elu_of_small_numbers() -> Evidence:
     x = _f32(-1e-9, -1e-8)
     return _onnx([helper.make_node("Elu", ["x"], ["r"])], {"x": x}, {"r": x}, tolerance=1e-6)

@@ -172,6 +172,16 @@ FAULTS: Mapping[str, Fault] = {
         where="tilewright.frontends.rewrites.torch_ops:spell_out_torch",
         program="gelu_of_torch",
     ),
+    "starts behind the end": Fault(
+        pattern="Slice with negative steps",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="x[2**63-1::-1] of an open dim has a row that is behind the tensor; of a fixed one, it is refused",
+        instead="a slice of the reversed tensor",
+        where=f"{_OPS}.slice",
+        program="slice_from_behind",
+    ),
     "elu near zero": Fault(
         pattern="Elu, Celu, Selu",
         types="floats",
