@@ -22,6 +22,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 _SCATTERS = ("ScatterND", "ScatterElements", "TensorScatter")
+_MOST = (1 << 63) - 1
 _FIRST_OPSET = 13  # the first with the axes of ReduceSum as an input
 _FIRST_IR_VERSION = 4  # the first in which a constant need not be an input, too
 
@@ -63,12 +64,14 @@ def _is_scatter(node: onnx.NodeProto) -> bool:
 
 
 def _shapes(model: onnx.ModelProto) -> Iterator[tuple[str, Shape]]:
-    """Yields the name and shape of every tensor whose sizes are known."""
+    """Yields the name and shape of every tensor whose sizes are known, and are those of a tensor that can exist."""
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     for value in (*graph.input, *graph.value_info, *graph.output):
         kind = value.type.tensor_type
         if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
-            yield value.name, tuple(dim.dim_value for dim in kind.shape.dim)
+            shape = tuple(dim.dim_value for dim in kind.shape.dim)
+            if all(size >= 0 for size in shape) and math.prod(shape) <= _MOST:
+                yield value.name, shape
     for tensor in graph.initializer:
         yield tensor.name, tuple(tensor.dims)
 
