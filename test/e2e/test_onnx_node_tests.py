@@ -17,8 +17,8 @@ from compiled import ahead
 from onnx_node_cases import operators
 from tilewright.worker.process import Worker, WorkerDied
 
-# A test takes a second; the limit allows for a busy machine.
-_LIMIT_SECONDS = 180.0
+# A test takes a second; the limit allows for a machine that is busy, or stops this process while it measures others.
+_LIMIT_SECONDS = 900.0
 # The tests of these operators land: movement, contraction, windows, reductions, a loop, bytes.
 _LANDING = ("concat", "gemm", "maxpool", "reducemean", "rnn", "slice", "dequantizelinear", "where")
 _PARAMETERS = [pytest.param(name, marks=[] if name in _LANDING else pytest.mark.full) for name in operators()]
