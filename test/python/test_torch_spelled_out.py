@@ -41,6 +41,8 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         torch.tensor([float("inf"), float("nan"), 0.0, -3.0, float("-inf")]),
         torch.tensor([float("nan"), 1.0, 0.0, 4.0, float("inf")]) + 0 * x[0, 0, 0, 0],
     ),
+    "histc": lambda x: torch.histc(x, 7, -1, 2),
+    "histc of the whole range": lambda x: torch.histc(x, 5),
     "index_fill": lambda x: x.index_fill(3, torch.tensor([1, 3]), 2.0),
     "index_copy": lambda x: x.index_copy(2, torch.tensor([4, 1]), x[:, :, :2]),
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),

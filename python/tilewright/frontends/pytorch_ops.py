@@ -11,6 +11,7 @@ from iree.compiler import ir
 
 from tilewright.frontends import pytorch_bags, pytorch_scatters
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
+from tilewright.frontends.pytorch_histogram import histogram
 
 _aten = torch.ops.aten
 
@@ -54,6 +55,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.fmod.Scalar: _fmod,
         _aten.fmod.Tensor: _fmod,
         _aten.hypot.default: _hypot,
+        _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,
         _aten.argmax.default: functools.partial(_first, _aten.max.dim),

@@ -307,6 +307,25 @@ def slice_from_behind() -> Evidence:
     )
 
 
+def weighted_embedding_bag() -> Evidence:
+    text = """
+func.func @main(%table: !torch.vtensor<[2,1],f32>, %rows: !torch.vtensor<[1],si64>, %offsets: !torch.vtensor<[1],si64>,
+                %weights: !torch.vtensor<[1],f32>) -> !torch.vtensor<[1,1],f32> {
+  %false = torch.constant.bool false
+  %sum = torch.constant.int 0
+  %no_padding = torch.constant.none
+  %bags:4 = torch.aten.embedding_bag.padding_idx
+      %table, %rows, %offsets, %false, %sum, %false, %weights, %false, %no_padding
+    : !torch.vtensor<[2,1],f32>, !torch.vtensor<[1],si64>, !torch.vtensor<[1],si64>, !torch.bool, !torch.int,
+      !torch.bool, !torch.vtensor<[1],f32>, !torch.bool, !torch.none
+    -> !torch.vtensor<[1,1],f32>, !torch.vtensor<[0],si64>, !torch.vtensor<[1],si64>, !torch.vtensor<[1],si64>
+  return %bags#0 : !torch.vtensor<[1,1],f32>
+}
+"""
+    inputs = [np.array([[1], [2]], np.float32), np.array([1]), np.array([0]), _f32(0.5)]
+    return Evidence(model=text, inputs=inputs, expected=[np.array([[1]], np.float32)])
+
+
 def elu_of_small_numbers() -> Evidence:
     x = _f32(-1e-9, -1e-8)
     return _onnx([helper.make_node("Elu", ["x"], ["r"])], {"x": x}, {"r": x}, tolerance=1e-6)

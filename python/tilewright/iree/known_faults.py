@@ -182,6 +182,16 @@ FAULTS: Mapping[str, Fault] = {
         where=f"{_OPS}.slice",
         program="slice_from_behind",
     ),
+    "weights of embedding bags": Fault(
+        pattern="torch.aten.embedding_bag.padding_idx that sums",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the weights of the samples are ignored: half of 2 is 2",
+        instead="rows are gathered, weighted and reduced",
+        where="tilewright.frontends.pytorch_bags",
+        program="weighted_embedding_bag",
+    ),
     "elu near zero": Fault(
         pattern="Elu, Celu, Selu",
         types="floats",
