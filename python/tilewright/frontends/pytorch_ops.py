@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
-from tilewright.frontends import pytorch_bags, pytorch_scatters
+from tilewright.frontends import pytorch_bags, pytorch_gamma, pytorch_running, pytorch_scatters
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 from tilewright.frontends.pytorch_histogram import histogram
 
@@ -43,8 +43,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
-        **pytorch_scatters.decompositions(),
         **pytorch_bags.decompositions(),
+        **pytorch_gamma.decompositions(),
+        **pytorch_running.decompositions(),
+        **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten._unsafe_index_put.default: _unsafe_index_put,

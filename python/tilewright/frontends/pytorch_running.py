@@ -1,0 +1,46 @@
+"""ATen's running extremes by log2(n) selections along rows: IREE's importer has no op for them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import torch
+
+_aten = torch.ops.aten
+
+
+def decompositions() -> dict[Any, Any]:
+    """Returns the ops to spell out, with functions that do so."""
+    return {
+        _aten.cummax.default: functools.partial(_running, operator.ge),
+        _aten.cummin.default: functools.partial(_running, operator.le),
+    }
+
+
+def _running(wins: Any, x: Any, dim: int) -> tuple[Any, Any]:
+    """Returns the extremes of the elements up to each one, and their positions: the last one of equal elements.
+
+    Each round doubles the number of elements that a result covers. NaN wins over everything.
+    """
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    values = x.movedim(dim, -1)
+    places = torch.arange(values.shape[-1]).expand(values.shape)
+    covered = 1
+    while covered < values.shape[-1]:
+        later, earlier = values[..., covered:], values[..., :-covered]
+        is_later = wins(later, earlier)
+        if x.is_floating_point():
+            is_later = torch.where(earlier.isnan(), later.isnan(), is_later | later.isnan())
+        values = _joined(values, torch.where(is_later, later, earlier), covered)
+        places = _joined(
+            places, torch.where(is_later, places[..., covered:], places[..., :-covered]), covered
+        )
+        covered *= 2
+    return values.movedim(-1, dim), places.movedim(-1, dim)
+
+
+def _joined(first: Any, rest: Any, length: int) -> Any:
+    return torch.cat([first[..., :length], rest], -1)
