@@ -10,9 +10,8 @@
 #include "passes/Passes.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/FormPass.h"
-#include "passes/graph/OwnMaximum.h"
 #include "passes/graph/Rounding.h"
-#include "passes/graph/StartValue.h"
+#include "passes/graph/SumOfSquares.h"
 #include "passes/normalize/TwoPhaseReduction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -45,43 +44,6 @@ struct SumOfSquares {
   AffineMap bMap; ///< map from the domain of both sums to b
 };
 
-/// Returns the only op of a body besides its yield, if it is an Op, or null.
-template <typename Op> Op onlyOp(linalg::GenericOp generic) {
-  Block &body = *generic.getBody();
-  auto op = llvm::hasNItems(body, 2) ? dyn_cast<Op>(&body.front()) : Op();
-  return op && body.getTerminator()->getOperands() == op->getResults() ? op : Op();
-}
-
-/// Returns the value that a body squares, or null.
-Value squared(linalg::GenericOp generic) {
-  if (auto product = onlyOp<arith::MulFOp>(generic); product && product.getLhs() == product.getRhs())
-    return product.getLhs();
-  APInt exponent;
-  if (auto power = onlyOp<math::FPowIOp>(generic);
-      power && matchPattern(power.getRhs(), m_ConstantInt(&exponent)) && exponent == 2)
-    return power.getLhs();
-  APFloat real(0.0f);
-  if (auto power = onlyOp<math::PowFOp>(generic);
-      power && matchPattern(power.getRhs(), m_ConstantFloat(&real)) && real.isExactlyValue(2.0))
-    return power.getLhs();
-  return {};
-}
-
-/// Returns the tensor that a body's element is read from, if it is read at the result's index, or null.
-Value tensorReadAtItsIndex(linalg::GenericOp generic, Value element) {
-  OpOperand *input = element ? inputOf(generic, element) : nullptr;
-  return input && generic.getMatchingIndexingMap(input).isIdentity() ? input->get() : Value();
-}
-
-/// Returns the tensor whose elements are extended to wider floats to give this one, or the tensor itself. Frontends
-/// extend narrow floats before they sum them.
-Value beforeExtension(Value tensor) {
-  linalg::GenericOp producer = elementwiseOp(tensor);
-  auto extend = producer ? onlyOp<arith::ExtFOp>(producer) : arith::ExtFOp();
-  Value narrow = extend ? tensorReadAtItsIndex(producer, extend.getIn()) : Value();
-  return narrow ? narrow : tensor;
-}
-
 /// Returns the ops that read x or its extension.
 SmallVector<Operation *> readersBehindExtension(Value x) {
   SmallVector<Operation *> readers;
@@ -91,13 +53,6 @@ SmallVector<Operation *> readersBehindExtension(Value x) {
       llvm::append_range(readers, user->getUsers());
   }
   return readers;
-}
-
-/// Returns true if the op only adds up the elements of its only input, from zero.
-bool isPlainSum(linalg::GenericOp sum) {
-  if (sum.getNumResults() != 1 || sum.getNumDpsInputs() != 1 || sum.getNumReductionLoops() == 0)
-    return false;
-  return onlyOp<arith::AddFOp>(sum) && sum.getIndexingMapsArray()[0].isIdentity() && startsFromZero(sum);
 }
 
 /// Returns the sum of x or of its extension, over the same elements as `squares`, that b depends on. Null if there is
@@ -118,25 +73,17 @@ linalg::GenericOp totalBehind(Value b, Value x, linalg::GenericOp squares) {
 }
 
 std::optional<SumOfSquares> match(linalg::GenericOp squares) {
-  if (!isPlainSum(squares))
+  std::optional<SquaredDifference> difference = squaredDifference(squares);
+  if (!difference || !cast<RankedTensorType>(difference->x.getType()).hasStaticShape())
     return std::nullopt;
-  linalg::GenericOp square = elementwiseOp(beforeExtension(squares.getDpsInputs()[0]));
-  Value difference = square ? tensorReadAtItsIndex(square, squared(square)) : Value();
-  linalg::GenericOp subtraction = difference ? elementwiseOp(beforeExtension(difference)) : linalg::GenericOp();
-  auto subtract = subtraction ? onlyOp<arith::SubFOp>(subtraction) : arith::SubFOp();
-  if (!subtract)
-    return std::nullopt;
-  Value x = tensorReadAtItsIndex(subtraction, subtract.getLhs());
-  OpOperand *b = inputOf(subtraction, subtract.getRhs());
-  if (!x || !b || !cast<RankedTensorType>(x.getType()).hasStaticShape())
-    return std::nullopt;
-  AffineMap bMap = subtraction.getMatchingIndexingMap(b);
+  AffineMap bMap = difference->subtraction.getMatchingIndexingMap(difference->b);
   SmallVector<unsigned> reduced;
   squares.getReductionDims(reduced);
   if (llvm::any_of(reduced, [&](unsigned dim) { return bMap.isFunctionOfDim(dim); }))
     return std::nullopt;
-  linalg::GenericOp total = totalBehind(b->get(), x, squares);
-  return total ? std::optional<SumOfSquares>({squares, total, x, b->get(), bMap}) : std::nullopt;
+  Value x = difference->x, b = difference->b->get();
+  linalg::GenericOp total = totalBehind(b, x, squares);
+  return total ? std::optional<SumOfSquares>({squares, total, x, b, bMap}) : std::nullopt;
 }
 
 /// Returns the number of elements that each sum adds up.
