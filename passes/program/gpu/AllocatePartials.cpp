@@ -3,6 +3,7 @@
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
 #include "passes/program/RegisterHandover.h"
+#include "passes/program/gpu/AddOutput.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/target/TargetOrError.h"
@@ -83,28 +84,6 @@ FailureOr<SliceType> partialsFor(ParallelOp part, const Target &machine) {
   return partialsOf(part.getContext(), contraction->tiling, sum, workgroups);
 }
 
-/// Adds an output that nothing reads. Returns its binding.
-Value addOutput(ProgramOp program, SliceType type, ArrayRef<LaunchOp> launches) {
-  program.setOutputs(program.getOutputs() + 1);
-  auto tensor = RankedTensorType::get(type.getShape(), type.getElementType());
-  for (LaunchOp launch : launches) {
-    OpBuilder builder(launch);
-    SmallVector<Type> types(launch.getResultTypes());
-    types.push_back(tensor);
-    DenseI64ArrayAttr tied;
-    if (launch.getTied()) {
-      SmallVector<int64_t> inputs(*launch.getTied());
-      inputs.push_back(-1);
-      tied = builder.getDenseI64ArrayAttr(inputs);
-    }
-    auto with = LaunchOp::create(builder, launch.getLoc(), types, launch.getProgram(), launch.getInputs(), tied);
-    with->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
-    launch.replaceAllUsesWith(with.getResults().drop_back());
-    launch.erase();
-  }
-  return program.getBody().addArgument(type, program.getLoc());
-}
-
 struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartials> {
   using AllocatePartialsBase::AllocatePartialsBase;
 
@@ -119,15 +98,10 @@ struct AllocatePartials : tilewright::impl::AllocatePartialsBase<AllocatePartial
     });
     for (ParallelOp part : parts) {
       auto program = part->getParentOfType<ProgramOp>();
-      SmallVector<LaunchOp> launches;
-      getOperation().walk([&](LaunchOp launch) {
-        if (launch.getProgram().getLeafReference() == program.getSymNameAttr())
-          launches.push_back(launch);
-      });
       FailureOr<SliceType> partials = partialsFor(part, *machine);
       if (failed(partials))
         return signalPassFailure();
-      part.getPartialsMutable().assign(addOutput(program, *partials, launches));
+      part.getPartialsMutable().assign(addOutput(program, *partials, launchesOf(program, getOperation())));
       ++numShared;
     }
     if (parts.empty())
