@@ -24,8 +24,13 @@ int64_t tilewright::tile::workgroupsOf(ArrayRef<ParallelOp> phase) {
   return workgroups;
 }
 
+SmallVector<SyncOp> tilewright::tile::gridSyncsIn(ParallelOp part) {
+  return llvm::filter_to_vector(part.getWalk().getBody().getOps<SyncOp>(),
+                                [](SyncOp sync) { return sync.getScope() == Scope::grid; });
+}
+
 bool tilewright::tile::syncsAtGrid(ProgramOp program) {
-  auto sharesTiles = [](ParallelOp part) { return part.getSteps().has_value(); };
+  auto waits = [](ParallelOp part) { return part.getSteps().has_value() || !gridSyncsIn(part).empty(); };
   return hasGridSync(program) || program->hasAttr(kRepeatedAttr) ||
-         llvm::any_of(program.getBody().getOps<ParallelOp>(), sharesTiles);
+         llvm::any_of(program.getBody().getOps<ParallelOp>(), waits);
 }

@@ -16,7 +16,9 @@ int64_t workgroupsOf(llvm::ArrayRef<ParallelOp> phase);
 /// Returns the grid barriers between the phases.
 inline auto gridSyncsOf(ProgramOp program) { return program.getBody().getOps<SyncOp>(); }
 inline bool hasGridSync(ProgramOp program) { return !gridSyncsOf(program).empty(); }
-/// Returns true if workgroups wait for each other, between phases or because they share tiles.
+/// Returns the grid barriers within a tile of the part, at which workgroups exchange partial results.
+llvm::SmallVector<SyncOp> gridSyncsIn(ParallelOp part);
+/// Returns true if workgroups wait for each other, between phases or because they share tiles or rows.
 bool syncsAtGrid(ProgramOp program);
 
 } // namespace tilewright::tile

@@ -70,9 +70,15 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-/// Checks resident tiles: a workgroup finds in such a buffer the tile that it left there, which is determined by the
-/// workgroup's number.
+/// Checks parts whose workgroups wait for each other within a tile, and resident tiles: a workgroup finds in such a
+/// buffer the tile that it left there, which is determined by the workgroup's number.
 LogicalResult ProgramOp::verifyRegions() {
+  for (ArrayRef<ParallelOp> phase : phasesOf(*this))
+    for (ParallelOp part : phase)
+      if (!gridSyncsIn(part).empty() &&
+          (phase.size() > 1 || part.getNumTiles() != static_cast<int64_t>(part.getWorkgroups())))
+        return part.emitOpError("P6: a part with a grid barrier in its walk is alone in its phase and has one tile for "
+                                "each workgroup");
   DenseMap<int64_t, AllocOp> first;
   WalkResult checked = walk([&](AllocOp alloc) -> WalkResult {
     if (residentTileNumber(alloc) < 0)

@@ -242,6 +242,9 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
     for (StringRef name : {kSwizzledAttr, kBlockingAttr})
       if (Attribute own = ExprOp(nest.roots.front())->getAttr(name))
         compute->setAttr(name, own);
+  for (ExprOp root : nest.roots)
+    if (Attribute form = root->getAttr(kFormAttr))
+      compute->setAttr(kFormAttr, form);
   compute.getBody().push_back(body);
   return compute;
 }

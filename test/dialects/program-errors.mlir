@@ -97,3 +97,34 @@ tile.program @p5_beside_another_part outputs 0 {
     }
   }
 }
+
+// -----
+
+tile.program @p6_several_tiles outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  // expected-error @+1 {{P6: a part with a grid barrier in its walk is alone in its phase and has one tile}}
+  tile.parallel [4] tiles [1] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+      tile.sync <grid>
+    }
+  }
+}
+
+// -----
+
+tile.program @p6_beside_another_part outputs 0 {
+^bb0(%x: !tile.slice<4xf32, global>):
+  // expected-error @+1 {{P6: a part with a grid barrier in its walk is alone in its phase and has one tile}}
+  tile.parallel [1] tiles [1] workgroups 1 {
+    tile.walk {
+    ^bb0(%i: index):
+      tile.sync <grid>
+    }
+  }
+  tile.parallel [4] tiles [2] workgroups 2 {
+    tile.walk {
+    ^bb0(%i: index):
+    }
+  }
+}

@@ -40,6 +40,7 @@ void CudaBackend::populateKernels(OpPassManager &manager, const KernelOptions &o
   RewriteMovementOptions movement;
   movement.target = options.target;
   manager.addPass(createRewriteMovement(movement));
+  manager.addPass(createReduceAcrossBlocks());
   auto &programs = manager.nest<ModuleOp>();
   KeepResidentTilesOptions keep;
   keep.target = options.target;

@@ -89,9 +89,14 @@ void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapp
     Location loc = phase.front().getLoc();
     Value count = arith::ConstantIndexOp::create(builder, loc, own);
     Value takesPart = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, workgroup, count);
-    auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/false);
+    SmallVector<SyncOp> inside = gridSyncsIn(phase.front());
+    auto branch = scf::IfOp::create(builder, loc, takesPart, /*withElseRegion=*/!inside.empty());
     OpBuilder then = OpBuilder::atBlockTerminator(branch.thenBlock());
     convertParts(then, phase, workgroup, values);
+    for (SyncOp sync : inside) {
+      OpBuilder otherwise = OpBuilder::atBlockTerminator(branch.elseBlock());
+      isConverted &= succeeded(emitGridSync(otherwise, sync));
+    }
   }
 }
 

@@ -291,7 +291,9 @@ private:
 
   /// Emits the barrier of the sync's scope. A hand-over within a thread needs none.
   void emitSync(OpBuilder &builder, SyncOp sync) override {
-    if (sync.getScope() == Scope::warp)
+    if (sync.getScope() == Scope::grid)
+      syncAtGrid(builder, sync.getLoc());
+    else if (sync.getScope() == Scope::warp)
       NVVM::SyncWarpOp::create(builder, sync.getLoc(), arith::ConstantIntOp::create(builder, sync.getLoc(), -1, 32));
     else if (sync.getScope() == Scope::cluster)
       NVVM::ClusterWaitOp::create(builder, sync.getLoc(), builder.getUnitAttr());

@@ -20,6 +20,27 @@ def AllocatePartials : Pass<"tile-allocate-partials", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tilewright::tile::TileDialect"];
 }
 
+def ReduceAcrossBlocks : Pass<"tile-reduce-across-blocks", "::mlir::ModuleOp"> {
+  let summary = "Complete reductions of rows that several blocks share, at a grid barrier";
+  let description = [{
+    Input: `tile.program`s next to their launches, whose buffers have no offsets yet. In
+    a part with one tile for each workgroup, a nest may reduce a dim of the grid, so
+    that a block has a part of each row. Output: in front of the first nest that reads
+    the result, each block stores its partial results to one more output of the
+    program, which nothing else reads; behind a `tile.sync <grid>`, each block combines
+    those of its rows. Reductions that do not depend on each other share a barrier. So
+    does a sum of squares of differences from a mean with that mean's own sum, if its
+    nest has the form `two-moment variance`.
+
+    It is an error if a reduction has to be computed in order, is a contraction, or
+    leaves the kernel, and if a block has several tiles.
+    See test/passes/program/gpu/reduce-across-blocks.mlir and
+    reduce-across-blocks-errors.mlir.
+  }];
+  let statistics = [Statistic<"numExchanges", "exchanges", "grid barriers at which blocks exchange partial results">];
+  let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def StageTiles : Pass<"tile-stage-tiles", "::tilewright::tile::ProgramOp"> {
   let summary = "Let a block copy tiles as a whole that its threads would access in small pieces";
   let description = [{
