@@ -85,6 +85,9 @@ std::string tilewright::shareOut(GridKernel &kernel, ArrayRef<GridStage> stages,
   for (std::vector<GridShare> &phase : kernel.phases) {
     int64_t wanted = 0, given = 0;
     for (const GridShare &share : phase)
+      if (stages[share.stage].waits && phase.size() > 1)
+        return stages[share.stage].name + " has grid barriers of its own, so no other op runs beside it";
+    for (const GridShare &share : phase)
       wanted += stages[share.stage].work.blocks;
     int64_t turns = turnsOf(phase, stages, slots);
     for (GridShare &share : phase) {

@@ -19,6 +19,7 @@ struct GridStage {
   std::string name;
   BlockWork work;                             ///< its grid, threads, shared memory and registers, among others
   bool walks = true;                          ///< true if a block can process several of the stage's tiles in turn
+  bool waits = false; ///< true if blocks wait for each other within a tile, so that no other stage runs beside this one
   llvm::SmallVector<unsigned> producers = {}; ///< stages whose results this one reads
   /// Predicts the seconds in which `blocks` of its blocks compute all tiles, with `together` blocks of the kernel per
   /// SM. If null, blockLatency of `work` predicts it.

@@ -3,6 +3,7 @@
 #include "passes/plan/apply/CarryOut.h"
 
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/graph/Form.h"
 #include "passes/graph/Rounding.h"
 #include "passes/normalize/Roundings.h"
 #include "passes/plan/apply/ExprRewriter.h"
@@ -185,6 +186,8 @@ private:
       (*raised)->setAttr(kBlockingAttr, attrOf(*op.blocking, builder.getContext()));
     if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
       (*raised)->setAttr(kSwizzledAttr, layout);
+    if (op.form == tile::Form::twoMomentVariance && formOf(expr) != op.form)
+      setForm(*raised, op.form); // blocks share its rows
     if (op.root)
       raised->setDims(llvm::to_vector(llvm::make_filter_range(op.dims, [](int64_t place) { return place >= 0; })));
     for (auto [before, after] : llvm::zip(expr.op->getResults(), raised->getResults()))

@@ -11,6 +11,7 @@
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/space/IterationSpace.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/support/SpellType.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -200,6 +201,7 @@ private:
                                    {"steps", part.steps},
                                    {"phase", llvm::find_if(phases, holds) - phases.begin()},
                                    {"resident_bytes", resident},
+                                   {"row_blocks", blocksPerRow(graph, part)},
                                    {"order", orderOf(part)},
                                    {"movement", movementOf(part)}});
     }

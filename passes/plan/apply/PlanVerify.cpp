@@ -5,8 +5,10 @@
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/ir/Partition.h"
+#include "passes/plan/space/AssignNests.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/SettleMicroKernels.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -282,6 +284,10 @@ private:
     for (const GroupRoot &root : roots)
       if (std::string why = checkTileLocal(part, root); !why.empty())
         return op(root.expr) + ": " + why;
+    IterationSpace space = spaceOf(part);
+    assignNests(graph, choice, space);
+    if (std::string why = whyNotShared(graph, choice, space, part, plan.numerics); !why.empty())
+      return why;
     return checkWalk(part, choice, roots);
   }
 
@@ -364,7 +370,10 @@ private:
       if (!levels.insert(tiling.level).second)
         return "has two tilings at level " + tile::stringifyScope(tiling.level).str();
     }
-    if (std::string why = checkNumerics(expr, entry, plan.numerics); !why.empty())
+    OpPlan inGraph = entry; // whyNotShared checks the form of sums that share a barrier
+    if (hasOwnMoments(entry))
+      inGraph.form = formOf(expr);
+    if (std::string why = checkNumerics(expr, inGraph, plan.numerics); !why.empty())
       return why;
     if (entry.gemm)
       if (std::string why = whyNoGemm(*entry.gemm); !why.empty())
@@ -375,6 +384,12 @@ private:
     if (!root)
       return "";
     return checkDims(part, expr, entry.dims, mayLackGridDims(choice, entry.id));
+  }
+
+  /// Returns true if the op adds up squares with its mean's sum because blocks share its rows, and not in the graph.
+  bool hasOwnMoments(const OpPlan &entry) const {
+    return entry.form == tile::Form::twoMomentVariance && entry.root &&
+           formOf(graph.exprs()[entry.id]) == tile::Form::asIs && plan.numerics != NumericsMode::strict;
   }
 
   static std::string checkTiling(const TensorExpr &expr, const LevelTiling &tiling) {
@@ -420,8 +435,6 @@ private:
       auto own = llvm::find(dims, dim);
       if (own == dims.end() && !mayLackGrid)
         return "lacks grid dim " + std::to_string(dim);
-      if (own != dims.end() && llvm::is_contained(expr.reductions, own - dims.begin()))
-        return "reduces grid dim " + std::to_string(dim);
     }
     return "";
   }

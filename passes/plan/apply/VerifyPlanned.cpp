@@ -88,13 +88,24 @@ private:
     return !root.isReduction() && llvm::none_of(root->getUsers(), llvm::IsaPred<tile::YieldOp>);
   }
 
+  /// Returns true if blocks of a GPU can exchange their parts of a reduction: each has one tile, and only expressions
+  /// of the subprogram read the result.
+  bool mayShareRows(tile::ExprOp root) {
+    if (llvm::any_of(root->getUsers(), llvm::IsaPred<tile::YieldOp>))
+      return false;
+    int64_t tiles = 1;
+    for (int64_t dim : subprogram.getGrid())
+      tiles *= llvm::divideCeil(subprogram.getExtents()[dim], subprogram.getTiles()[dim]);
+    return subprogram->hasAttr(kThreadsAttr) && tiles == static_cast<int64_t>(subprogram.getWorkgroups());
+  }
+
   LogicalResult verifyGrid(tile::ExprOp root) {
     ArrayRef<int64_t> dims = *root.getDims();
     for (int64_t place : subprogram.getGrid()) {
       auto own = llvm::find(dims, place);
       if (own == dims.end() && !mayLackGridDims(root))
         return root.emitOpError("G4: lacks grid dim ") << place;
-      if (own != dims.end() && llvm::is_contained(root.getReductions(), own - dims.begin()))
+      if (own != dims.end() && llvm::is_contained(root.getReductions(), own - dims.begin()) && !mayShareRows(root))
         return root.emitOpError("G4: reduces grid dim ") << place;
     }
     return success();

@@ -2,6 +2,7 @@
 
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/KernelSignature.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -60,6 +61,8 @@ std::optional<GridStage> tilewright::stageOf(const GridContext &context, unsigne
   for (auto [i, other] : llvm::enumerate(parts))
     if (other != own && readsResultsOf(context.graph, choice, context.part(other).choice))
       stage.producers.push_back(i);
+  stage.waits = rowExchanges(context.graph, space) > 0;
+  stage.walks = !stage.waits;
   if (context.contracts(own) && !describeContraction(context, space, threads, stage))
     return std::nullopt;
   return stage;

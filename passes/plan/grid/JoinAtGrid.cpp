@@ -5,6 +5,7 @@
 #include "passes/plan/grid/GridReasons.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/ResidentAtGrid.h"
+#include "passes/plan/grid/ShareRows.h"
 #include "passes/plan/grid/StreamK.h"
 #include "passes/plan/grid/TrialGroups.h"
 #include "passes/plan/grid/ViewsBetween.h"
@@ -25,8 +26,10 @@ public:
     if (context.allowed)
       cutKernels();
     joinKernels();
-    if (context.allowed)
+    if (context.allowed) {
+      shareRowsOfKernels();
       keepTilesOfKernels();
+    }
     shareTilesOfLone();
     countPartials(context, decisions);
   }
@@ -46,6 +49,12 @@ private:
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
       while (std::optional<size_t> reader = joinOneTo(kernel))
         kernel = std::min(kernel, *reader); // where the joined kernel is
+  }
+
+  void shareRowsOfKernels() {
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      while (shareRows(context, kernel, decisions))
+        ;
   }
 
   void keepTilesOfKernels() {

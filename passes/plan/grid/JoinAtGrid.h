@@ -1,5 +1,5 @@
 // Uses grid barriers instead of launches, and instead of blocks that are too few. It cuts the kernels that the planner
-// has packed (CutAtGrid), joins them, lets their blocks keep tiles (ResidentAtGrid) and lets workgroups share tiles
+// has packed (CutAtGrid), joins them, lets blocks share rows (ShareRows), keep tiles (ResidentAtGrid) and share tiles
 // (StreamK), wherever the evaluator predicts a gain.
 #ifndef TILEWRIGHT_PLAN_GRID_JOINATGRID_H
 #define TILEWRIGHT_PLAN_GRID_JOINATGRID_H

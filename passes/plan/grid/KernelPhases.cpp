@@ -1,6 +1,7 @@
 #include "passes/plan/grid/KernelPhases.h"
 
 #include "passes/cost/GridPartition.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -17,10 +18,15 @@ bool tilewright::readsResultsOf(const TensorGraph &graph, const GroupChoice &rea
 std::string tilewright::whyNotCoResident(const Plan &plan, const TensorGraph &graph, const Target &target,
                                          bool allowed) {
   for (const KernelPlan &kernel : plan.kernels) {
-    bool shares = llvm::any_of(kernel.groups, [](const GroupPlan &part) { return part.steps > 0; });
+    bool sharesTiles = llvm::any_of(kernel.groups, [](const GroupPlan &part) { return part.steps > 0; });
+    bool shares = sharesTiles || llvm::any_of(kernel.groups, [&](const GroupPlan &part) {
+                    return blocksPerRow(graph, part) > 1;
+                  });
     if (phasesOf(plan, kernel).size() == 1 && !shares)
       continue;
-    std::string subject = "kernel '" + kernel.name + (shares ? "' shares tiles" : "' has edges at scope grid");
+    std::string subject = "kernel '" + kernel.name + (sharesTiles ? "' shares tiles"
+                                                      : shares    ? "' shares rows"
+                                                                  : "' has edges at scope grid");
     if (!allowed)
       return subject + ", which " + (shares ? "takes a barrier of the grid: that " : "") + "is forbidden";
     if (target.gpu.guaranteedSms == 0)

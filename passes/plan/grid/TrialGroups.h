@@ -17,6 +17,8 @@ public:
 
   /// Replaces a group and assigns the new group's expressions to it. An index past the end adds a group.
   void place(unsigned index, PlannedGroup part);
+  /// Removes a group whose expressions another group has taken.
+  void remove(unsigned index) { replaced.push_back({index, std::exchange(decisions.parts[index], std::nullopt)}); }
   void keep() { isKept = true; }
 
 private:

@@ -10,6 +10,7 @@
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/PlanNumerics.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/target/KBlocking.h"
@@ -167,6 +168,8 @@ private:
       plan.form = formOfBlocks(part.space);
     auto root = llvm::find_if(part.space.roots, [&](const GroupRoot &root) { return root.expr == id; });
     plan.root = root != part.space.roots.end();
+    if (plan.root && sharesBarrierOfMean(graph, part.space, *root))
+      plan.form = tile::Form::twoMomentVariance;
     std::optional<MicroKernel> kernel = plan.root ? kernelOf(part, *root) : std::nullopt;
     bool regrouped = kernel ? !kernel->strict : plan.root && regroups(part, expr, root->dims);
     plan.numerics =

@@ -398,7 +398,7 @@ static std::optional<Declined> whyNoRegisterBlock(const TensorGraph &graph, cons
 }
 
 OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, ArrayRef<unsigned> exprs,
-                                                   llvm::DenseMap<unsigned, EdgeChoice> edges) {
+                                                   llvm::DenseMap<unsigned, EdgeChoice> edges, RowPlacement rows) {
   const TensorGraph &graph = problem.graph;
   const Target &target = problem.target;
   noteWork(graph.exprs()[exprs.back()].op);
@@ -409,7 +409,7 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, 
   part.edges = std::move(edges);
   for (auto &[edge, choice] : part.edges)
     part.choice.scopes[edge] = choice.scope;
-  OrDeclined<IterationSpace> space = findIterationSpace(graph, part.choice, target, problem.numerics);
+  OrDeclined<IterationSpace> space = findIterationSpace(graph, part.choice, target, problem.numerics, rows);
   if (!space)
     return space.why();
   part.space = std::move(*space);
@@ -425,32 +425,34 @@ OrDeclined<PlannedGroup> tilewright::planGroupWith(const GroupProblem &problem, 
 }
 
 /// Returns the group with repeated values in buffers, if it is then predicted to take clearly less time.
-static std::optional<PlannedGroup> keepRepeated(const GroupProblem &problem, const PlannedGroup &part) {
+static std::optional<PlannedGroup> keepRepeated(const GroupProblem &problem, const PlannedGroup &part,
+                                                RowPlacement rows) {
   std::optional<llvm::DenseMap<unsigned, EdgeChoice>> edges =
       RepeatedValues(problem.graph, part, problem.target).kept();
   if (!edges)
     return std::nullopt;
-  OrDeclined<PlannedGroup> kept = planGroupWith(problem, part.choice.exprs, *edges);
+  OrDeclined<PlannedGroup> kept = planGroupWith(problem, part.choice.exprs, *edges, rows);
   if (!kept || !isFaster(kept->predicted.seconds, part.predicted.seconds, problem.target.costs.confidence.forms))
     return std::nullopt;
   return std::move(*kept);
 }
 
-OrDeclined<PlannedGroup> tilewright::planGroupAnew(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+OrDeclined<PlannedGroup> tilewright::planGroupAnew(const GroupProblem &problem, ArrayRef<unsigned> exprs,
+                                                   RowPlacement rows) {
   const TensorGraph &graph = problem.graph;
   OrDeclined<PlannedGroup> part =
-      planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/false));
+      planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/false), rows);
   bool keepsElementwise = !part || llvm::any_of(part->choice.scopes, [&](auto &entry) {
     return entry.second == tile::Scope::block && graph.exprs()[graph.edges()[entry.first].producer].oneReliesOnOne();
   });
   if (keepsElementwise) {
     OrDeclined<PlannedGroup> other =
-        planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/true));
+        planGroupWith(problem, exprs, scopesOn(problem.target, graph, exprs, /*threadOnly=*/true), rows);
     if (!part || (other && other->predicted.seconds < part->predicted.seconds))
       part = std::move(other);
   }
   if (part)
-    if (std::optional<PlannedGroup> kept = keepRepeated(problem, *part))
+    if (std::optional<PlannedGroup> kept = keepRepeated(problem, *part, rows))
       return std::move(*kept);
   return part;
 }

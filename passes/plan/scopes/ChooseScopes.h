@@ -13,11 +13,13 @@ llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm
 
 /// Plans the expressions, which are in program order, as one group with the better of both scope choices. planGroup
 /// (PlanGroup.h) does so once for all equal groups.
-OrDeclined<PlannedGroup> planGroupAnew(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
+OrDeclined<PlannedGroup> planGroupAnew(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs,
+                                       RowPlacement rows = RowPlacement::whole);
 
 /// Plans the expressions as one group with the given scopes for all edges between them.
 OrDeclined<PlannedGroup> planGroupWith(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs,
-                                       llvm::DenseMap<unsigned, EdgeChoice> edges);
+                                       llvm::DenseMap<unsigned, EdgeChoice> edges,
+                                       RowPlacement rows = RowPlacement::whole);
 
 } // namespace tilewright
 

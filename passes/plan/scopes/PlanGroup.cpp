@@ -27,22 +27,32 @@ struct FirstPlan {
 } // namespace
 
 static const FirstPlan &firstPlan(const GroupProblem &problem, ArrayRef<unsigned> exprs, const MemoKey &signature,
-                                  const GroupFrame &frame) {
+                                  const GroupFrame &frame, RowPlacement rows) {
   const FirstPlan *first = problem.memo().find<FirstPlan>(signature);
-  return first ? *first : problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem, exprs)});
+  return first ? *first : problem.memo().keep<FirstPlan>(signature, {frame, planGroupAnew(problem, exprs, rows)});
 }
 
-OrDeclined<PlannedGroup> tilewright::planGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
-  GroupFrame frame;
-  MemoKey signature = problem.signatureOf(exprs, frame);
-  const FirstPlan &first = firstPlan(problem, exprs, signature, frame);
+static OrDeclined<PlannedGroup> plannedFor(const FirstPlan &first, const GroupFrame &frame) {
   if (!first.planned)
     return first.planned.why();
   return rebase(*first.planned, first.frame, frame);
 }
 
+OrDeclined<PlannedGroup> tilewright::planGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+  GroupFrame frame;
+  MemoKey signature = problem.signatureOf(exprs, frame);
+  return plannedFor(firstPlan(problem, exprs, signature, frame, RowPlacement::whole), frame);
+}
+
+OrDeclined<PlannedGroup> tilewright::planGroupSharingRows(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
+  GroupFrame frame;
+  MemoKey signature = problem.signatureOf(exprs, frame);
+  signature.push_back(static_cast<int64_t>(RowPlacement::shared)); // the group has another plan with whole rows
+  return plannedFor(firstPlan(problem, exprs, signature, frame, RowPlacement::shared), frame);
+}
+
 EqualGroup tilewright::planEqualGroup(const GroupProblem &problem, ArrayRef<unsigned> exprs) {
   GroupFrame frame;
   MemoKey signature = problem.signatureOf(exprs, frame);
-  return {firstPlan(problem, exprs, signature, frame).planned, problem.memo().numberOf(signature)};
+  return {firstPlan(problem, exprs, signature, frame, RowPlacement::whole).planned, problem.memo().numberOf(signature)};
 }

@@ -33,6 +33,9 @@ private:
 /// (planGroupAnew). Declines if no group is possible.
 OrDeclined<PlannedGroup> planGroup(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
 
+/// Plans the expressions as one group whose blocks may have parts of rows (SharedRows.h).
+OrDeclined<PlannedGroup> planGroupSharingRows(const GroupProblem &problem, llvm::ArrayRef<unsigned> exprs);
+
 /// The plan of the first group that equals another one, with the expressions and tensors of the first group, and a
 /// number that equal groups share.
 struct EqualGroup {

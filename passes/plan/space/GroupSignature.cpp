@@ -199,6 +199,7 @@ void tilewright::appendChoices(MemoKey &key, const GroupFrame &frame, const Plan
     key.push_back(static_cast<int64_t>(group.choice.scopes.find(edge)->second));
   const IterationSpace &space = group.space;
   append(key, space.tiles);
+  append(key, space.grid);
   key.append({space.vector, space.lanes, space.rowsInLanes, space.workgroups, space.steps, space.threads, space.group,
               space.kSlices, static_cast<int64_t>(space.numerics), bits(space.latencySeconds), space.block.rows,
               space.block.vectors,

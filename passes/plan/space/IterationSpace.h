@@ -22,6 +22,9 @@
 
 namespace tilewright {
 
+/// Where the rows of reductions are: each in one block, or in parts in several blocks, if that can be (SharedRows.h).
+enum class RowPlacement { whole, shared };
+
 /// A set of expressions, with the scope chosen for each edge between two of them.
 struct GroupChoice {
   llvm::SmallVector<unsigned> exprs;            ///< in program order
@@ -156,7 +159,8 @@ bool preparesOperand(const TensorGraph &graph, const GroupChoice &group, llvm::A
 /// along which elements are contiguous. There is none if the group falls into components that share neither edges nor
 /// inputs. Tiles are chosen later (FindIterationSpace.h). `lanes` is the number of lanes of a vector register, and 1 on
 /// GPUs.
-std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group, int64_t lanes);
+std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group, int64_t lanes,
+                                                 RowPlacement rows = RowPlacement::whole);
 
 /// Returns the roles of a contraction root's dims and accesses, if it reads two tensors as a register block can.
 std::optional<ContractionRoles> rolesOf(const TensorGraph &graph, const GroupRoot &root);

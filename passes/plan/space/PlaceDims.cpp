@@ -59,8 +59,8 @@ public:
 /// Builds iteration spaces from the roots, up to the choice of tiles.
 class SpaceFinder {
 public:
-  SpaceFinder(const TensorGraph &graph, const GroupChoice &group)
-      : graph(graph), group(group), roots(collectRoots(graph, group)), classes(graph, roots) {
+  SpaceFinder(const TensorGraph &graph, const GroupChoice &group, RowPlacement rows)
+      : graph(graph), group(group), rows(rows), roots(collectRoots(graph, group)), classes(graph, roots) {
     for (auto [r, root] : llvm::enumerate(roots))
       rootIndex[root.expr] = r;
     uniteAlongEdges();
@@ -202,8 +202,26 @@ private:
 
   bool hasAllRoots(int64_t dimClass) const { return classes.members[dimClass].size() == roots.size(); }
 
+  /// Returns true if blocks can have parts of rows along this dim: it is the N dim of a contraction, and results of
+  /// reductions along it stay in the group.
+  bool mayBeShared(int64_t dimClass) const {
+    bool isN = false, stays = true;
+    for (auto [r, dim] : classes.members[dimClass]) {
+      const TensorExpr &expr = graph.exprs()[roots[r].expr];
+      bool reduces = llvm::is_contained(expr.reductions, static_cast<int64_t>(dim));
+      std::optional<ContractionRoles> roles = rolesOf(graph, roots[r]);
+      isN |= expr.kind == ExprKind::contraction && roles && roles->n == static_cast<int64_t>(dim);
+      stays &= !reduces || (expr.kind == ExprKind::reduction &&
+                            llvm::none_of(expr.op->getResults(), [&](Value result) {
+                              return leavesGroup(graph, group, result);
+                            }));
+    }
+    return rows == RowPlacement::shared && isN && stays;
+  }
+
   bool mayBeGrid(int64_t dimClass) const {
-    if (classes.extents[dimClass] <= 1 || classes.resident[dimClass] || isReduced(dimClass))
+    if (classes.extents[dimClass] <= 1 || classes.resident[dimClass] ||
+        (isReduced(dimClass) && !mayBeShared(dimClass)))
       return false;
     return llvm::all_of(llvm::seq<unsigned>(0, roots.size()), [&](unsigned r) {
       return classes.has(dimClass, r) || preparesOperand(graph, group, roots, roots[r].expr);
@@ -275,6 +293,7 @@ private:
 
   const TensorGraph &graph;
   const GroupChoice &group;
+  RowPlacement rows;
   std::vector<GroupRoot> roots;
   DimClasses classes;
   llvm::DenseMap<unsigned, unsigned> rootIndex;
@@ -282,8 +301,8 @@ private:
 } // namespace
 
 std::vector<IterationSpace> tilewright::placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group,
-                                                             int64_t lanes) {
-  SpaceFinder finder(graph, group);
+                                                             int64_t lanes, RowPlacement rows) {
+  SpaceFinder finder(graph, group, rows);
   std::vector<IterationSpace> spaces;
   if (!finder.isConnected())
     return spaces;

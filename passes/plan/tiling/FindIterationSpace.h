@@ -13,7 +13,7 @@ inline constexpr llvm::StringLiteral kRoomierTarget = "a target with more memory
 
 /// Declines if the expressions share no space or no tiles fit the target.
 OrDeclined<IterationSpace> findIterationSpace(const TensorGraph &graph, const GroupChoice &group, const Target &target,
-                                              NumericsMode numerics);
+                                              NumericsMode numerics, RowPlacement rows = RowPlacement::whole);
 
 } // namespace tilewright
 

@@ -116,6 +116,9 @@ class GroupReport:
     """Loop order of the dims, outermost first."""
     movement: tuple[MovementReport, ...] = ()
     """Movement by cache, innermost first; empty unless the contractions form a chain."""
+    row_blocks: int = 1
+    """Blocks that share a row and exchange the results of its reductions at grid barriers; 1: each row is in one
+    block."""
 
     def __str__(self) -> str:
         blocks = f" of {self.threads} threads{_scheme(self.group)}" if self.threads else ""
@@ -124,8 +127,9 @@ class GroupReport:
             f", with {self.resident_bytes} bytes of resident tiles per block" if self.resident_bytes else ""
         )
         shared = f", which share the {self.steps} steps of each tile" if self.steps else ""
+        rows = f", {self.row_blocks} of which share a row" if self.row_blocks > 1 else ""
         space = f"dims {_by(self.dims)}, tiles {_by(self.tiles)}"
-        return f"{space}, {self.workgroups} workgroups{blocks}{shared}{behind}{kept}"
+        return f"{space}, {self.workgroups} workgroups{blocks}{rows}{shared}{behind}{kept}"
 
 
 @dataclass(frozen=True)
@@ -381,6 +385,7 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
                 p.get("steps", 0),
                 tuple(p.get("order", ())),
                 tuple(MovementReport(**level) for level in p.get("movement", ())),
+                p.get("row_blocks", 1),
             )
             for p in raw["groups"]
         ),

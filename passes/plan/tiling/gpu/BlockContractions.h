@@ -126,6 +126,9 @@ private:
   /// Returns the seconds DRAM takes to deliver rhs for all tiles, if blocks stream it, else 0.
   double rhsStreamSeconds(const BlockContraction &contraction, const GemmTiling &tiling, double tiles,
                           double blocks) const;
+  /// Returns the seconds in which blocks exchange the results of rows that they share: at each grid barrier, partial
+  /// results go to the L2 and come back.
+  double exchangeSeconds() const;
   /// Returns the bytes of operands that one block requests from the L2.
   double bytesOfBlock(const BlockContraction &contraction) const;
   /// Returns the seconds an SM spends on a block besides its contractions: shared memory traffic, special functions,

@@ -1,6 +1,7 @@
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 
 #include "passes/cost/Confidence.h"
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/space/TileGrowth.h"
 #include "passes/plan/tiling/gpu/BlockContractions.h"
 
@@ -20,7 +21,8 @@ class BlockChooser {
 public:
   BlockChooser(const TensorGraph &graph, const Target &target, IterationSpace &space, int64_t walked,
                llvm::function_ref<int64_t()> footprint)
-      : target(target), space(space), walked(walked), contractions(graph, target, space, walked, footprint) {}
+      : graph(graph), target(target), space(space), walked(walked),
+        contractions(graph, target, space, walked, footprint) {}
 
   std::vector<BlockCandidate> search(std::string &why) {
     if (why = contractions.collect(); !why.empty())
@@ -134,7 +136,8 @@ private:
     if (!block)
       return;
     int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
-    if (resident == 0)
+    bool waits = rowExchanges(graph, space) > 0; // blocks then have one tile each and are resident together
+    if (resident == 0 || (waits && block->work.blocks > coResidentBlocks(target, resident)))
       return;
     double blocks = static_cast<double>(block->work.blocks), slots = static_cast<double>(resident * target.cores);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
@@ -188,6 +191,7 @@ private:
     return std::move(found);
   }
 
+  const TensorGraph &graph;
   const Target &target;
   IterationSpace &space;
   int64_t walked;

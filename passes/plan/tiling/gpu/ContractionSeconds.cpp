@@ -1,4 +1,5 @@
 // Predicts the time of blocks with contractions, if they compute one tile after another and if workgroups share tiles.
+#include "passes/plan/space/SharedRows.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/space/Work.h"
 #include "passes/plan/tiling/gpu/BlockContractions.h"
@@ -57,6 +58,13 @@ double BlockContractions::fillCycles(double threads) const {
   return turns * target.gpu.l2Cycles;
 }
 
+double BlockContractions::exchangeSeconds() const {
+  if (!reduces)
+    return 0;
+  double latency = 2 * target.gpu.l2Cycles / target.gpu.clockHz;
+  return static_cast<double>(rowExchanges(graph, space)) * (target.gpu.gridBarrierSeconds + latency);
+}
+
 double BlockContractions::secondsOf(const Candidate &block, double blocks, double together) const {
   double tiles = static_cast<double>(block.work.blocks), seconds = target.costs.gpu.blockSeconds, stream = 0;
   for (auto [contraction, tiling] : llvm::zip(contractions, block.tilings)) {
@@ -67,7 +75,7 @@ double BlockContractions::secondsOf(const Candidate &block, double blocks, doubl
   }
   // If K is sliced, only the units that hold the final accumulators run the epilogue.
   seconds += together * otherSeconds(together * static_cast<double>(block.tilings.back().accumulatorThreads));
-  seconds *= std::ceil(tiles / blocks);
+  seconds = seconds * std::ceil(tiles / blocks) + exchangeSeconds();
   return std::max(seconds, stream) + target.costs.gpu.notOverlapped * std::min(seconds, stream);
 }
 

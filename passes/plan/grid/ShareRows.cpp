@@ -1,0 +1,103 @@
+#include "passes/plan/grid/ShareRows.h"
+
+#include "passes/cost/Confidence.h"
+#include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/grid/PlannedKernel.h"
+#include "passes/plan/grid/TrialGroups.h"
+#include "passes/plan/space/SharedRows.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace tilewright;
+
+namespace {
+/// Two groups of a kernel as one group, and the kernel with it.
+struct SharingKernel {
+  unsigned writer, reader; ///< indices among all groups; the new group takes the place of the reader
+  PlannedGroup group;
+  PlannedKernel kernel;
+};
+} // namespace
+
+/// Returns true if a third group of the kernel reads results of the writer, and the reader depends on it.
+static bool standsBetween(const GridContext &context, unsigned other, unsigned writer, unsigned reader) {
+  auto depends = [&](unsigned later, unsigned earlier) {
+    return llvm::any_of(context.part(later).choice.exprs, [&](unsigned to) {
+      return llvm::any_of(context.part(earlier).choice.exprs,
+                          [&](unsigned from) { return context.graph.dependsOn(to, from); });
+    });
+  };
+  return other != writer && other != reader && depends(other, writer) && depends(reader, other);
+}
+
+/// Returns true if the groups are a contraction and ops without one that read its result.
+static bool mayShare(const GridContext &context, ArrayRef<unsigned> parts, unsigned writer, unsigned reader) {
+  return writer != reader && context.contracts(writer) && !context.contracts(reader) &&
+         readsResultsOf(context.graph, context.part(reader).choice, context.part(writer).choice) &&
+         llvm::none_of(parts, [&](unsigned other) { return standsBetween(context, other, writer, reader); });
+}
+
+/// Plans both groups as one whose blocks share rows. Returns nothing if its blocks would have whole rows.
+static std::optional<PlannedGroup> planSharing(const GridContext &context, unsigned writer, unsigned reader) {
+  SmallVector<unsigned> exprs(context.part(writer).choice.exprs);
+  llvm::append_range(exprs, context.part(reader).choice.exprs);
+  llvm::sort(exprs);
+  OrDeclined<PlannedGroup> group = planGroupSharingRows(context.groups, exprs);
+  if (!group || rowExchanges(context.graph, group->space) == 0)
+    return std::nullopt;
+  return std::move(*group);
+}
+
+/// Returns the kernel with both groups as one, or nothing if it is not predicted to take less than `bound` seconds.
+static std::optional<SharingKernel> kernelThatShares(const GridContext &context, ArrayRef<unsigned> parts,
+                                                     unsigned writer, unsigned reader, double bound,
+                                                     Decisions &decisions) {
+  std::optional<PlannedGroup> group = planSharing(context, writer, reader);
+  if (!group)
+    return std::nullopt;
+  SmallVector<unsigned> with(parts);
+  llvm::erase(with, writer);
+  TrialGroups trial(decisions);
+  trial.place(reader, *group);
+  trial.remove(writer);
+  if (countBindings(context.graph, decisions, with, context.target) > context.target.maxBindings)
+    return std::nullopt;
+  OrDeclined<PlannedKernel> kernel = planKernel(context, with, bound);
+  if (!kernel || kernel->seconds >= bound)
+    return std::nullopt;
+  return SharingKernel{writer, reader, std::move(*group), std::move(*kernel)};
+}
+
+/// Says at the edges out of reductions why their rows are shared.
+static void giveReason(const TensorGraph &graph, PlannedGroup &group, double seconds, double whole) {
+  std::string reason = llvm::formatv("blocks that share its rows exchange their results: one kernel is predicted to "
+                                     "take {0:f2} us, and {1:f2} us with whole rows behind a barrier",
+                                     seconds * 1e6, whole * 1e6);
+  for (auto &[edge, choice] : group.edges)
+    for (const GroupRoot &root : group.space.roots)
+      if (root.expr == graph.edges()[edge].producer && reducesSharedRows(graph, group.space, root))
+        choice.reason = reason;
+}
+
+bool tilewright::shareRows(const GridContext &context, size_t kernel, Decisions &decisions) {
+  SmallVector<unsigned> parts = decisions.kernels[kernel];
+  double whole = predictedSeconds(context, parts);
+  double bound = leastFaster(whole, context.target.costs.confidence.tilings);
+  std::optional<SharingKernel> best;
+  for (unsigned writer : parts)
+    for (unsigned reader : parts)
+      if (context.groups.numerics != NumericsMode::strict && mayShare(context, parts, writer, reader))
+        if (auto found = kernelThatShares(context, parts, writer, reader, bound, decisions)) {
+          bound = found->kernel.seconds;
+          best = std::move(found);
+        }
+  if (!best)
+    return false;
+  TrialGroups trial(decisions);
+  trial.place(best->reader, best->group);
+  trial.remove(best->writer);
+  trial.keep();
+  carryOut(best->kernel, kernel, decisions);
+  giveReason(context.graph, *decisions.parts[best->reader], best->kernel.seconds, whole);
+  return true;
+}

@@ -1,0 +1,17 @@
+// Lets blocks share the rows that a reduction after a contraction needs (a norm of a projection, a softmax of scores),
+// as in Souffle, figure 1c. Each block keeps its tile of the contraction's result on chip and exchanges partial
+// results of the rows with other blocks, instead of storing the tile and reading whole rows behind the barrier.
+#ifndef TILEWRIGHT_PLAN_GRID_SHAREROWS_H
+#define TILEWRIGHT_PLAN_GRID_SHAREROWS_H
+
+#include "passes/plan/grid/GridContext.h"
+
+namespace tilewright {
+
+/// Makes one group of two groups of the kernel with this index, a contraction and one that reduces rows of its result,
+/// if the kernel is then predicted to be clearly faster. Takes the fastest such kernel. Returns false if there is none.
+bool shareRows(const GridContext &context, size_t kernel, Decisions &decisions);
+
+} // namespace tilewright
+
+#endif
