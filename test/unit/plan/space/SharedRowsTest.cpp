@@ -20,13 +20,13 @@ func.func @norm(%x: tensor<37x64xf16>, %w: tensor<64x160xf16>) -> tensor<37x160x
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<37x160xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<37x160xf32>) -> tensor<37x160xf32>
-  %r = tensor.empty() : tensor<37xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%r : tensor<37xf32>) -> tensor<37xf32>
+  %rows = tensor.empty() : tensor<37xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%rows : tensor<37xf32>) -> tensor<37xf32>
   %p = linalg.matmul ins(%x, %w : tensor<37x64xf16>, tensor<64x160xf16>)
                      outs(%f : tensor<37x160xf32>) -> tensor<37x160xf32>
   %s = )" + reduce + "%p : tensor<37x160xf32>)" + sum + R"(
   %m = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-      ins(%s : tensor<37xf32>) outs(%r : tensor<37xf32>) {
+      ins(%s : tensor<37xf32>) outs(%rows : tensor<37xf32>) {
   ^bb0(%in: f32, %out: f32):
     %c = arith.constant 0.00625 : f32
     %v = arith.mulf %in, %c : f32
@@ -68,7 +68,9 @@ protected:
 
   /// Returns the space of all ops as one group whose blocks may share rows, with tiles of `columns` columns.
   IterationSpace spaceWith(const TensorGraph &graph, int64_t columns, RowPlacement rows = RowPlacement::shared) {
-    OrDeclined<PlannedGroup> group = planGroup(GroupProblem(graph, target, NumericsMode::standard), allOf(graph), rows);
+    GroupProblem problem(graph, target, NumericsMode::standard);
+    OrDeclined<PlannedGroup> group = rows == RowPlacement::shared ? planGroupSharingRows(problem, allOf(graph))
+                                                                  : planGroup(problem, allOf(graph));
     EXPECT_TRUE(static_cast<bool>(group)) << group.why().reason;
     IterationSpace space = group->space;
     space.tiles[space.root(0).dims[1]] = columns;
