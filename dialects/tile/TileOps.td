@@ -184,13 +184,15 @@ def Tile_ProgramOp : Tile_Op<"program", [IsolatedFromAbove, Symbol, NoTerminator
     which launches let outputs take the memory of inputs; an input and an output
     then share their binding. Buffers with the same `tile.resident_tile` number, each in
     the walk of another phase, share their memory: they hold a resident tile,
-    which a workgroup keeps from phase to phase.
+    which a workgroup keeps from phase to phase. At a `tile.sync <grid>` in the walk
+    of a part, the workgroups that share a row exchange partial results of it.
     Constraints: (P1) arguments are dense global slices; (P2) outputs is at most
     their number; (P3) the body holds `tile.parallel`s, and `tile.sync <grid>`
     between them; (P4) each entry of `in_place` satisfies H2, as `tied` does; (P5)
     buffers with the same `tile.resident_tile` number have the same size and are in the
     first parts of their phases, which have one tile for each workgroup and the
-    same number of tiles.
+    same number of tiles; (P6) a part with a grid barrier in its walk is alone in its
+    phase and has one tile for each workgroup.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$outputs, OptionalAttr<Tile_TargetAttr>:$target,
     OptionalAttr<TypedArrayAttrBase<DenseI64ArrayAttr, "ties of outputs to inputs">>:$in_place);
