@@ -21,6 +21,8 @@ _SHOWN = {name: fault for name, fault in FAULTS.items() if fault.program}
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
 def test_the_workaround_is_where_the_table_says(fault: Fault) -> None:
     module, _, function = fault.where.partition(":")
+    if module.startswith("tilewright.frontends.pytorch"):
+        pytest.importorskip("torch")
     held = importlib.import_module(module)
     assert not function or callable(getattr(held, function))
 
