@@ -1,4 +1,7 @@
-"""ATen's bags of embeddings (`torch.nn.EmbeddingBag`) by a gather and a reduction, which IREE's importer lacks."""
+"""ATen's bags of embeddings (`torch.nn.EmbeddingBag`) by a gather and a reduction.
+
+IREE's importer takes sums only, and ignores the weights of the samples.
+"""
 
 from __future__ import annotations
 
