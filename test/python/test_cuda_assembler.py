@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 import tilewright
 from cuda_cases import on_h200 as on_h200
+from tilewright.api.assemble import _make_image
 from tilewright.errors import CompileError
+from tilewright.records.targets import resolve_targets
+from tilewright.system.deadline import Deadline
 from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, read_resources
 
 _FATBIN = (0xBA55ED50).to_bytes(4, "little")
@@ -54,6 +57,41 @@ def test_without_ptxas_the_module_has_ptx_alone(model_path: Path, monkeypatch: p
     assert _FATBIN not in code
     assert b".target sm_90" in code
     assert any("ptxas is not installed" in note for note in program.metadata.notes)
+
+
+_BOUND_PTX = """.visible .entry first(
+\t.param .u64 first_param_0
+)
+.maxntid 256, 1, 1
+.minnctapersm 2
+{
+.visible .entry second(
+)
+.maxntid 128, 1, 1
+.minnctapersm 1
+{
+"""
+
+
+@pytest.mark.parametrize(("registers", "spilled"), [(128, 0), (136, 8)])
+def test_a_kernel_that_spills_is_assembled_without_bounds_if_it_keeps_them(
+    registers: int, spilled: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ptx = tmp_path / "kernels.ptx"
+    ptx.write_text(_BOUND_PTX)
+
+    def fake_assemble(ptx: Path, *, cubin: Path, **_: object) -> dict[str, KernelResources]:
+        cubin.write_text(text := ptx.read_text())
+        is_bound = ".minnctapersm 2" in text
+        assert ".minnctapersm 1" in text  # the other kernel's
+        first = KernelResources(128, 8, 0) if is_bound else KernelResources(registers, 0, 0)
+        return {"first": first, "second": KernelResources(40, 0, 0)}
+
+    monkeypatch.setattr("tilewright.api.assemble.assemble", fake_assemble)
+    monkeypatch.setattr("tilewright.api.assemble.join", lambda *_, **__: True)
+    resources = _make_image(ptx, resolve_targets("cuda:h200", threads=1)[0], "ptxas", Deadline(None))
+    assert resources["first"].spill_bytes == spilled
+    assert (".minnctapersm 2" in ptx.with_suffix(".cubin").read_text()) == (spilled > 0)
 
 
 def test_ptx_that_ptxas_refuses_is_an_error(tmp_path: Path) -> None:

@@ -18,7 +18,15 @@ from tilewright.api.stitch import image_file, kernel_files
 from tilewright.errors import CompileError
 from tilewright.records.targets import Target
 from tilewright.system.deadline import Deadline
-from tilewright.system.ptxas import KernelResources, assemble, find_ptxas, join, needed_capability
+from tilewright.system.ptxas import (
+    KernelResources,
+    assemble,
+    find_ptxas,
+    join,
+    launch_bounds,
+    needed_capability,
+    without_bounds,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +86,36 @@ def _make_image(ptx: Path, target: Target, ptxas: str, deadline: Deadline) -> Ma
     """Makes the code that the module embeds, of machine code and PTX, and returns what the assembler reports."""
     capability = needed_capability(ptx) or target.cpu
     cubin, image = ptx.with_suffix(".cubin"), image_file(ptx)
+    resources: Mapping[str, KernelResources]
     resources = assemble(ptx, capability=capability, ptxas=ptxas, cubin=cubin, deadline=deadline)
+    if any(kernel.spill_bytes for kernel in resources.values()):
+        resources = _without_spills(ptx, cubin, resources, target, ptxas, deadline)
     if not join(ptx, cubin, capability=capability, ptxas=ptxas, image=image, deadline=deadline):
         shutil.copyfile(ptx, image)
     return resources
+
+
+def _without_spills(
+    ptx: Path,
+    cubin: Path,
+    resources: Mapping[str, KernelResources],
+    target: Target,
+    ptxas: str,
+    deadline: Deadline,
+) -> Mapping[str, KernelResources]:
+    """Assembles a file again without bounds on the registers of kernels that spill, and takes that if they keep within
+    these bounds by themselves: ptxas uses all registers that it is left, and may then spill although fewer are enough.
+    """
+    text = ptx.read_text()
+    bounds = launch_bounds(text)
+    spilling = [name for name, kernel in resources.items() if kernel.spill_bytes and name in bounds]
+    freed, other = ptx.with_suffix(".freed.ptx"), cubin.with_suffix(".freed.cubin")
+    freed.write_text(without_bounds(text, spilling))
+    capability = needed_capability(ptx) or target.cpu
+    again = assemble(freed, capability=capability, ptxas=ptxas, cubin=other, deadline=deadline)
+    for name in spilling:
+        most = bounds[name].registers(target.gpu.registers_per_sm)
+        if again[name].spill_bytes or again[name].registers > most:
+            return resources
+    other.replace(cubin)
+    return again

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,13 @@ _ENTRY = re.compile(r"Compiling entry function '(?P<name>[^']+)'")
 _SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
 _USED = re.compile(r"Used (?P<registers>\d+) registers")
 _SHARED = re.compile(r"(?P<bytes>\d+) bytes smem")
+_BOUNDS = re.compile(
+    r"^\.visible \.entry (?P<name>\w+)\([^)]*\)\n"
+    r"\.maxntid (?P<threads>\d+), 1, 1\n(?P<line>\.minnctapersm (?P<blocks>\d+)\n)",
+    re.MULTILINE,
+)
+_REGISTER_UNIT = 8
+"""Registers that a thread gets at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,18 @@ class KernelResources:
         )
 
 
+@dataclass(frozen=True)
+class LaunchBounds:
+    """What PTX says of the launches of a kernel: the threads of a block, and the blocks that an SM must hold."""
+
+    threads: int
+    blocks: int
+
+    def registers(self, per_sm: int) -> int:
+        """Returns the most registers of a thread, on an SM with so many."""
+        return per_sm // (self.threads * self.blocks) // _REGISTER_UNIT * _REGISTER_UNIT
+
+
 def find_ptxas() -> str | None:
     """Returns the path of the assembler, or None."""
     return shutil.which("ptxas") or next(_in_wheels(), None)
@@ -61,6 +80,21 @@ def needed_capability(ptx: Path) -> str | None:
         found = _TARGET.search(ptx.read_text(errors="replace"))
         return found["name"] if found else None
     return None
+
+
+def launch_bounds(ptx: str) -> dict[str, LaunchBounds]:
+    """Returns the launch bounds of each kernel that has them."""
+    return {
+        found["name"]: LaunchBounds(int(found["threads"]), int(found["blocks"]))
+        for found in _BOUNDS.finditer(ptx)
+    }
+
+
+def without_bounds(ptx: str, kernels: Collection[str]) -> str:
+    """Returns the PTX without the number of blocks that an SM must hold, for these kernels."""
+    return _BOUNDS.sub(
+        lambda found: found[0].removesuffix(found["line"]) if found["name"] in kernels else found[0], ptx
+    )
 
 
 def assemble(
