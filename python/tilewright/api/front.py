@@ -24,7 +24,7 @@ class Preprocessed:
 
 
 def import_user_model(job: Job, model: Model) -> ImportedModel:
-    """Imports a model of any kind and writes its weights to an archive in the job's folder."""
+    """Imports a model of any kind; its weights will be written to an archive in the job's folder."""
     with job.step("import", "importing the model"):
         imported = import_model(
             model,
@@ -43,7 +43,13 @@ def import_user_model(job: Job, model: Model) -> ImportedModel:
 def preprocess(job: Job, imported: ImportedModel) -> Preprocessed:
     """Runs IREE on the imported model up to its preprocessing phase."""
     with job.step("iree_front", "IREE: to the preprocessing phase"):
-        text = job.iree.compile_to(imported.source, "preprocessing", flags=job.iree_flags, name=imported.name)
+        text = job.iree.compile_to(
+            imported.source,
+            "preprocessing",
+            flags=job.iree_flags,
+            name=imported.name,
+            meanwhile=imported.archives.write,
+        )
     check_calls(text)
     parameters = {**imported.parameters, **job.options.parameters}
     text = mark_triangles(text, parameters)

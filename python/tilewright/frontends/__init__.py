@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ModelError
+from tilewright.frontends.weights import PendingArchives
 from tilewright.records.calling import Calling
 from tilewright.records.dims import Dim, Sizes
 from tilewright.records.signature import Signature
@@ -36,7 +37,7 @@ class ImportedModel:
     """None if the signature is known only after IREE has compiled the module."""
     entry: str | None = None
     """Name of the function that is the program; None if the module has only one."""
-    parameters: dict[str, Path] = field(default_factory=dict)
+    archives: PendingArchives = field(default_factory=PendingArchives)
     listing: str | None = None
     """The module as text for people to read, if the source is bytecode."""
     calling: Calling | None = None
@@ -47,6 +48,11 @@ class ImportedModel:
     """Sizes that the model itself allows for its open dims."""
     again: Reimport | None = None
     """Imports the same model with sizes for its open dims, if it has such; None if that is not possible."""
+
+    @property
+    def parameters(self) -> dict[str, Path]:
+        """The parameter archives by scope, written."""
+        return self.archives.paths()
 
     @property
     def is_dynamic(self) -> bool:
@@ -69,7 +75,7 @@ def import_model(
     dims: Mapping[str, Dim] | None = None,
     entry: str | None = None,
 ) -> ImportedModel:
-    """Imports a model of any kind and writes its weights to `directory`.
+    """Imports a model of any kind; its weights will be written to `directory`.
 
     `examples` are the inputs to export a module of PyTorch with, and `dims` what the caller says of dims, of which
     those of one size are fixed. `entry` is the function that `dims` is about, for MLIR with several. Raises

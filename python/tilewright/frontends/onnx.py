@@ -22,7 +22,7 @@ from tilewright.frontends import ImportedModel, service
 from tilewright.frontends.defaults import open_inputs, overridable
 from tilewright.frontends.fixed_dims import fix_onnx_dims
 from tilewright.frontends.rewrites.scatters import flatten_scatters
-from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, write_archive
+from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, PendingArchives
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.dims import Sizes
 from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec
@@ -83,28 +83,30 @@ def import_onnx(
         notes.append(f"no initializer can be overridden by an input, because that is refused: {error}")
         given = []
     large = [tensor for tensor in large if tensor.name not in given]
-    parameters = {}
+    archives = PendingArchives()
     if given:
         notes.append(_note_on_defaults(given))
         tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-        parameters[DEFAULTS_SCOPE] = directory / "defaults.irpa"
-        write_archive(
-            parameters[DEFAULTS_SCOPE],
+        archives.add(
+            DEFAULTS_SCOPE,
+            directory / "defaults.irpa",
             ((each, _weights(tensors[each], base=base, name=name)) for each in given),
         )
     if large:
-        archive = directory / "model.irpa"
-        write_archive(archive, ((keys[t.name], _weights(t, base=base, name=name)) for t in large))
-        parameters[PARAMETER_SCOPE] = archive
+        archives.add(
+            PARAMETER_SCOPE,
+            directory / "model.irpa",
+            ((keys[t.name], _weights(t, base=base, name=name)) for t in large),
+        )
 
     def again(sizes: Sizes, compiler: IreeCompiler) -> ImportedModel:
         all_sizes = {**fixed, **sizes}
         static, others = _import_stripped(stripped, given, all_sizes, name=name, compiler=compiler)
         if not others.items() <= keys.items():
             raise ModelError("its weights have other names once its dims are fixed", where=name)
-        return replace(static, parameters=parameters, notes=tuple(notes))
+        return replace(static, archives=archives, notes=tuple(notes))
 
-    return replace(imported, parameters=parameters, notes=tuple(notes), again=again)
+    return replace(imported, archives=archives, notes=tuple(notes), again=again)
 
 
 def _import_stripped(

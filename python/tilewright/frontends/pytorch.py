@@ -18,7 +18,7 @@ from tilewright.errors import ModelError
 from tilewright.frontends import ImportedModel
 from tilewright.frontends.archives import check_archive, only_tensors
 from tilewright.frontends.service import spell_out_torch
-from tilewright.frontends.weights import write_archive
+from tilewright.frontends.weights import PendingArchives
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.calling import Calling, Leaf
 from tilewright.records.dims import Dim, Sizes, settle_names, signature_inputs
@@ -217,7 +217,7 @@ def _import_exported(
         static, others = run({**fixed, **sizes}, compiler, None)
         if not others.items() <= weights.items():
             raise ModelError("its weights have other names once its dims are fixed", where=name)
-        return replace(static, parameters=first.parameters)
+        return replace(static, archives=first.archives)
 
     return replace(first, dims=symbols.bounds if has_bounds else {}, again=again)
 
@@ -259,17 +259,15 @@ def _run_importer(
         imported = import_fx(run)
     except Exception as error:  # the importer raises what Python raises
         raise ModelError(f"not importable: {_first_line(error)}", where=name) from error
-    parameters = {}
+    archives = PendingArchives()
     if imported.weights and directory is not None:
-        archive = directory / "model.irpa"
-        write_archive(archive, imported.arrays())
-        parameters[imported.scope] = archive
+        archives.add(imported.scope, directory / "model.irpa", imported.arrays())
     model = ImportedModel(
         source=spell_out_torch(compiler, imported.bytecode),
         name=name,
         signature=signature,
         entry=_ENTRY,
-        parameters=parameters,
+        archives=archives,
         listing=imported.listing,
         calling=calling,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,9 +35,20 @@ class IreeCompiler:
         self._worker = worker
         self._process_flags = list(process_flags)
 
-    def compile_to(self, source: bytes, phase: Phase, *, flags: Sequence[str], name: str = "model") -> str:
-        """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text."""
-        return self._compile(source, start=None, stop=phase, flags=flags, name=name).decode()
+    def compile_to(
+        self,
+        source: bytes,
+        phase: Phase,
+        *,
+        flags: Sequence[str],
+        name: str = "model",
+        meanwhile: Callable[[], None] | None = None,
+    ) -> str:
+        """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text. `meanwhile` is called
+        while the compiler works."""
+        return self._compile(
+            source, start=None, stop=phase, flags=flags, name=name, meanwhile=meanwhile
+        ).decode()
 
     def resume(
         self,
@@ -84,7 +95,14 @@ class IreeCompiler:
         return answer.get("functions", {})  # type: ignore[no-any-return]
 
     def _compile(
-        self, source: bytes, *, start: Phase | None, stop: Phase | None, flags: Sequence[str], name: str
+        self,
+        source: bytes,
+        *,
+        start: Phase | None,
+        stop: Phase | None,
+        flags: Sequence[str],
+        name: str,
+        meanwhile: Callable[[], None] | None = None,
     ) -> bytes:
         header = {
             "request": "tilewright.iree.service:compile_between_phases",
@@ -95,7 +113,7 @@ class IreeCompiler:
             "from": start,
             "to": stop,
         }
-        answer, result, log = self.ask(header, source)
+        answer, result, log = self.ask(header, source, meanwhile=meanwhile)
         if answer["ok"]:
             return result
         if "error" in answer:
@@ -104,10 +122,12 @@ class IreeCompiler:
             raise IreeError(f"IREE: {message}", details=answer.get("trace", "") + log)
         raise _error_from(answer["diagnostics"], log)
 
-    def ask(self, header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes, str]:
+    def ask(
+        self, header: dict[str, Any], blob: bytes, *, meanwhile: Callable[[], None] | None = None
+    ) -> tuple[dict[str, Any], bytes, str]:
         """Sends a request to the worker, like `Worker.ask`; raises `IreeError` if the worker dies."""
         try:
-            return self._worker.ask(header, blob)
+            return self._worker.ask(header, blob, meanwhile=meanwhile)
         except WorkerDied as death:
             raise _died(death) from None
 

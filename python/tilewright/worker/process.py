@@ -96,12 +96,17 @@ class Worker:
         return read_doing(self._doing.fileno())
 
     def ask(
-        self, header: dict[str, Any], blob: bytes = b"", *, on_call: OnCall | None = None
+        self,
+        header: dict[str, Any],
+        blob: bytes = b"",
+        *,
+        on_call: OnCall | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> tuple[dict[str, Any], bytes, str]:
         """Sends a request; returns the answer, its bytes, and the text printed meanwhile.
 
-        `on_call` answers calls that the worker makes before it has its own answer (`tilewright.worker.calls`). If it
-        raises an exception, the process is ended.
+        `on_call` answers calls that the worker makes before it has its own answer (`tilewright.worker.calls`), and
+        `meanwhile` is called once the worker has the request. If one of them raises an exception, the process is ended.
 
         The header's "request" names the function that answers, as "module:function"; its "step" says what that
         function does, for the message if it takes too long.
@@ -121,6 +126,8 @@ class Worker:
         try:
             with limit, self.deadline.if_cancelled(limit.cancel):
                 write_message(process.stdin, header, blob)
+                if meanwhile is not None:
+                    meanwhile()
                 message = read_message(process.stdout)
                 while message is not None and "call" in message[0]:
                     assert on_call is not None, "only a request with stages makes calls"
