@@ -38,6 +38,20 @@ nb::list runArrays(DirectProgram &program, const nb::args &arrays, Span *spans) 
 
 nb::list run(DirectProgram &program, const nb::args &arrays) { return runArrays(program, arrays, nullptr); }
 
+/// The forms of a program's inputs.
+struct InputForms {
+  std::vector<Form> forms;
+};
+
+/// Runs the program and returns the memory of its results, or None if the objects do not lend arrays of these forms.
+nb::object runLent(DirectProgram &program, const InputForms &inputs, const nb::args &arrays) {
+  HostCall call(program.description(), program.blocks(), arrays, inputs.forms);
+  if (!call.fits)
+    return nb::none();
+  runAt(program, call.inputs, call.outputs);
+  return call.results;
+}
+
 /// Runs the program and returns, for each launch and each thread, when the thread began and ended its part.
 std::vector<std::vector<std::pair<double, double>>> trace(DirectProgram &program, const nb::args &arrays) {
   const ProgramDescription &described = program.description();
@@ -82,6 +96,14 @@ NB_MODULE(_runtime, m) {
       .def_static("load", &load, nb::arg("elf"))
       .def("has", [](const Library &library, const std::string &kernel) { return library.find(kernel) != nullptr; },
            nb::arg("kernel"));
+  nb::class_<InputForms>(m, "InputForms")
+      .def("__init__",
+           [](InputForms *self, const std::vector<std::pair<std::string, std::vector<Py_ssize_t>>> &given) {
+             new (self) InputForms();
+             for (const auto &[format, shape] : given)
+               self->forms.push_back({format, shape});
+           },
+           nb::arg("forms"));
   nb::class_<DirectProgram>(m, "DirectProgram")
       .def("__init__",
            [](DirectProgram *self, std::shared_ptr<Library> library, const Launches &launches, const Loops &loops,
@@ -96,6 +118,7 @@ NB_MODULE(_runtime, m) {
            nb::arg("output_bytes"), nb::arg("constants"), nb::arg("offsets"), nb::arg("own_bytes"),
            nb::arg("local_bytes"), nb::arg("processor"), nb::arg("threads"))
       .def("run", &run, nb::sig("def run(self, *arrays: object) -> list[Memory]"))
+      .def("run_lent", &runLent, nb::sig("def run_lent(self, forms: InputForms, *arrays: object) -> list[Memory] | None"))
       .def("trace", &trace, nb::sig("def trace(self, *arrays: object) -> list[list[tuple[float, float]]]"))
       .def("run_addresses", &runAddresses, nb::arg("inputs"), nb::arg("outputs"));
   bindCuda(m);

@@ -11,24 +11,54 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 namespace tilewright::runtime {
 namespace nb = nanobind;
 
 /// The memory of a contiguous array, held for as long as the object lives.
 class Bytes {
 public:
-  explicit Bytes(nb::handle array) {
-    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) != 0)
+  explicit Bytes(nb::handle array) : isHeld(PyObject_GetBuffer(array.ptr(), &view, PyBUF_SIMPLE) == 0) {
+    if (!isHeld)
       throw nb::python_error();
   }
   Bytes(const Bytes &) = delete;
   Bytes &operator=(const Bytes &) = delete;
-  ~Bytes() { PyBuffer_Release(&view); }
+  ~Bytes() {
+    if (isHeld)
+      PyBuffer_Release(&view);
+  }
   const void *data() const { return view.buf; }
   size_t size() const { return static_cast<size_t>(view.len); }
 
-private:
+protected:
+  Bytes(nb::handle array, int flags) : isHeld(PyObject_GetBuffer(array.ptr(), &view, flags) == 0) {
+    if (!isHeld)
+      PyErr_Clear();
+  }
+
   Py_buffer view;
+  bool isHeld;
+};
+
+/// The element type of arrays, in the notation of Python's module `struct`, and their shape.
+struct Form {
+  std::string format;
+  std::vector<Py_ssize_t> shape;
+};
+
+/// An object that may lend its memory as a contiguous array.
+class LentArray : public Bytes {
+public:
+  explicit LentArray(nb::handle array) : Bytes(array, PyBUF_FORMAT | PyBUF_ND) {}
+
+  /// Returns true if it lends an array of this form, aligned as its elements are.
+  bool has(const Form &form) const {
+    return isHeld && view.format && form.format == view.format &&
+           std::equal(form.shape.begin(), form.shape.end(), view.shape, view.shape + view.ndim) &&
+           reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;
+  }
 };
 
 /// The contiguous arrays that a program is called with, and memory for its results.
@@ -38,12 +68,38 @@ public:
   HostCall(const ProgramDescription &described, const std::shared_ptr<KeptBlocks> &blocks, const nb::args &arrays) {
     if (arrays.size() != described.inputBytes.size())
       throw nb::value_error("another number of arrays than the program has inputs");
-    for (nb::handle array : arrays) {
-      held.push_back(std::make_unique<Bytes>(array));
-      if (held.back()->size() != described.inputBytes[inputs.size()])
+    for (nb::handle array : arrays)
+      if (take(std::make_unique<Bytes>(array)).size() != described.inputBytes[inputs.size() - 1])
         throw nb::value_error("an array of another size than the input has");
-      inputs.push_back(held.back()->data());
+    addResults(described, blocks);
+  }
+
+  /// Makes a call if the objects lend arrays of the forms of the program's inputs; else `fits` is false.
+  HostCall(const ProgramDescription &described, const std::shared_ptr<KeptBlocks> &blocks, const nb::args &arrays,
+           const std::vector<Form> &forms) {
+    fits = arrays.size() == forms.size();
+    for (size_t number = 0; fits && number < forms.size(); ++number) {
+      auto array = std::make_unique<LentArray>(arrays[number]);
+      fits = array->has(forms[number]) && array->size() == described.inputBytes[number];
+      take(std::move(array));
     }
+    if (fits)
+      addResults(described, blocks);
+  }
+
+  std::vector<const void *> inputs;
+  std::vector<void *> outputs;
+  nb::list results; ///< the memory of the outputs
+  bool fits = true;
+
+private:
+  const Bytes &take(std::unique_ptr<Bytes> array) {
+    inputs.push_back(array->data());
+    held.push_back(std::move(array));
+    return *held.back();
+  }
+
+  void addResults(const ProgramDescription &described, const std::shared_ptr<KeptBlocks> &blocks) {
     for (size_t bytes : described.outputBytes) {
       auto memory = std::make_unique<AlignedMemory>(bytes, blocks);
       outputs.push_back(memory->data());
@@ -51,11 +107,6 @@ public:
     }
   }
 
-  std::vector<const void *> inputs;
-  std::vector<void *> outputs;
-  nb::list results; ///< the memory of the outputs
-
-private:
   std::vector<std::unique_ptr<Bytes>> held;
 };
 

@@ -93,6 +93,18 @@ def test_inputs_may_have_any_strides(program: tilewright.Program) -> None:
     assert _same_bits(program(np.asfortranarray(x)), program(x))
 
 
+def test_elements_may_be_unaligned(program: tilewright.Program) -> None:
+    x = _input()
+    shifted = np.empty(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    shifted[...] = x
+    assert _same_bits(program(shifted), program(x))
+
+
+def test_a_buffer_of_another_library_is_read(program: tilewright.Program) -> None:
+    x = _input()
+    assert _same_bits(program(memoryview(x)), program(x))
+
+
 def test_results_are_the_callers(program: tilewright.Program) -> None:
     x = _input()
     first = program(x)

@@ -125,6 +125,10 @@ class CudaSession:
         placed, stream = self._staged[1], self._stream.handle
         return self._arrays.results(self._run(self._program.run_on_host, placed, stream, *lent))
 
+    def run_fitting(self, arrays: Sequence[Any]) -> list[Any] | None:
+        """Runs the program on arrays or tensors that `takes` accepts; returns None for others."""
+        return self(arrays) if self.takes(arrays) else None
+
     def enqueue(self, inputs: Sequence[int], outputs: Sequence[int], stream: int) -> None:
         """Launches the kernels on a stream of the driver and returns. `inputs` and `outputs` are addresses of tensors
         that fit, multiples of 16. Nothing is allocated and nothing waits for the GPU."""

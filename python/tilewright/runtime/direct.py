@@ -19,7 +19,7 @@ from tilewright.runtime.slots import SlottedPlan, assign_slots
 from tilewright.runtime.trace import Span
 
 if TYPE_CHECKING:
-    from tilewright._runtime import DirectProgram, Library
+    from tilewright._runtime import DirectProgram, InputForms, Library
 
 _ELF_LIBRARY = b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0"
 """The first bytes of a library for x86-64."""
@@ -54,7 +54,8 @@ class DirectSession:
         self._constants = [aligned(constants.get(number)) for number in slotted.constants]
         self._arrays = HostArrays(signature, weights, entry=entry)
         self.defaults = self._arrays.defaults
-        self.takes, self.checked = self._arrays.takes, self._arrays.checked
+        self.checked = self._arrays.checked
+        self._forms = make_forms(self._arrays)
         try:
             library = find_library(module, plan)[1]
             self._program = make_program(library, plan, slotted, constants=self._constants, threads=threads)
@@ -64,6 +65,14 @@ class DirectSession:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on arrays that the signature has accepted."""
         return self._arrays.results(self._run(self._program.run, *self._arrays.lent(arrays)))
+
+    def run_fitting(self, arrays: Sequence[Any]) -> list[Array] | None:
+        """Runs the program if these are its inputs, as contiguous arrays of their types and shapes; else returns
+        None."""
+        if self._forms is None:
+            return self(arrays) if self._arrays.takes(arrays) else None
+        memories = self._run(self._program.run_lent, self._forms, *arrays)
+        return None if memories is None else self._arrays.results(memories)
 
     def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Runs the program on inputs and outputs at these addresses; those of inputs must be
@@ -116,6 +125,14 @@ class DirectCall:
 
     def __repr__(self) -> str:
         return "<tilewright call of a program with its inputs in place: call it, then .outputs()>"
+
+
+def make_forms(arrays: HostArrays) -> InputForms | None:
+    """Returns the forms of inputs for `DirectProgram.run_lent`; None if there is a type that it does not know."""
+    from tilewright import _runtime
+
+    forms = arrays.forms()
+    return None if forms is None else _runtime.InputForms(forms)
 
 
 def make_program(

@@ -46,6 +46,13 @@ class HostArrays:
                 return False
         return True
 
+    def forms(self) -> list[tuple[str, tuple[int, ...]]] | None:
+        """Returns the type of each input, as the module `struct` spells it, and its shape; None if there is a type that
+        cannot lend its memory as what it is."""
+        if not self._are_plain:
+            return None
+        return [(np.empty(1, dtype).data.format, shape) for dtype, shape in self._inputs]
+
     def checked(self, arrays: Sequence[Array]) -> list[Array]:
         """Returns arrays that the signature has accepted where kernels can read them."""
         return [np.require(array, requirements=["C", "A"]) for array in arrays]

@@ -68,6 +68,9 @@ class Program:
         self._metadata = metadata
         self._session: Session | None = None
         self._direct: DirectSession | CudaSession | None = None
+        self._quick: Callable[[Sequence[Any]], list[Any] | None] | None = None
+        """Runs arrays that fit as they are, once the program is loaded, if it takes no nested arguments and has no
+        kernels for other shapes."""
         self._caller: NestedCaller | JaxCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
@@ -93,6 +96,8 @@ class Program:
 
         A program of a dynamic model runs kernels for the shapes of the arrays if it has such; see docs/guide/shapes.md.
         """
+        if self._quick is not None and not named and (results := self._quick(arrays)) is not None:
+            return results
         if self._metadata.calling is not None:
             caller = self._nested()
             values = caller.flatten(arrays, named)
@@ -110,7 +115,8 @@ class Program:
     def _run(self, arrays: Sequence[Any]) -> list[Array]:
         direct = self._direct_session()
         if direct is not None:
-            return direct(arrays if direct.takes(arrays) else direct.checked(self._check(arrays)))
+            results = direct.run_fitting(arrays)
+            return direct(direct.checked(self._check(arrays))) if results is None else results
         call = self._bind(arrays)
         call()
         return call.outputs()
@@ -312,6 +318,8 @@ class Program:
         with self._loading:
             if self._direct is None:
                 self._direct = self._load_direct()
+                if self._metadata.calling is None and not self._axes:
+                    self._quick = self._direct.run_fitting
             return self._direct
 
     def _load_direct(self) -> DirectSession | CudaSession:
