@@ -71,7 +71,13 @@ class DirectSession:
         None."""
         if self._forms is None:
             return self(arrays) if self._arrays.takes(arrays) else None
-        memories = self._run(self._program.run_lent, self._forms, *arrays)
+        if self._mapped:
+            memories = self._run(self._program.run_lent, self._forms, *arrays)
+        else:
+            try:
+                memories = self._program.run_lent(self._forms, *arrays)
+            except RuntimeError as error:
+                raise self._failed(error) from None
         return None if memories is None else self._arrays.results(memories)
 
     def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
@@ -95,9 +101,12 @@ class DirectSession:
         try:
             results = function(*arguments)
         except RuntimeError as error:
-            raise ProgramError(f"failed while running: {error}", where=self._entry) from None
+            raise self._failed(error) from None
         self._check_files()  # a file that changed during the call may have affected its results
         return results
+
+    def _failed(self, error: RuntimeError) -> ProgramError:
+        return ProgramError(f"failed while running: {error}", where=self._entry)
 
     def bind(self, arrays: Sequence[Array]) -> DirectCall:
         """Returns a call on copies of arrays that the signature has accepted."""

@@ -25,7 +25,8 @@ class HostArrays:
     def __init__(self, signature: Signature, weights: Mapping[str, HeldFile], *, entry: str) -> None:
         """Takes the parameter files of the program, of which one may have the defaults of inputs."""
         self._inputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.inputs]
-        self._outputs = [(spec.numpy_dtype, shape_of(spec)) for spec in signature.outputs]
+        self._output_shapes = [shape_of(spec) for spec in signature.outputs]
+        self._output_dtypes = [spec.numpy_dtype for spec in signature.outputs]
         self._exports = [_plain(dtype) for dtype, _ in self._inputs]
         self._are_plain = not any(self._exports)
         values = held_parameters(weights[DEFAULTS_SCOPE]) if DEFAULTS_SCOPE in weights else {}
@@ -70,10 +71,9 @@ class HostArrays:
 
     def results(self, memories: Sequence[Any]) -> list[Array]:
         """Returns the outputs, whose memory the runtime has returned."""
-        return [
-            np.ndarray(shape, dtype, memory)
-            for memory, (dtype, shape) in zip(memories, self._outputs, strict=True)
-        ]
+        make: Any = np.ndarray
+        # This is a map and not a comprehension, because it is a part of every call.
+        return list(map(make, self._output_shapes, self._output_dtypes, memories))
 
 
 def aligned(array: Array) -> Array:
