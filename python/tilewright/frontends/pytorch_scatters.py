@@ -7,6 +7,8 @@ are (`frontends.rewrites.ops.scatter`).
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -31,12 +33,37 @@ def decompositions() -> dict[Any, Any]:
     }
 
 
+def _in_updated_lines(scatter: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a scatter leave lines without updates as they are. The dim that it gets is not negative."""
+
+    @functools.wraps(scatter)
+    def run(x: Any, dim: int, index: Any, *arguments: Any, **options: Any) -> Any:
+        if x.dim() == 0 or index.numel() == 0:
+            return NotImplemented
+        dim %= x.dim()
+        sizes = [x.shape[axis] if axis == dim else size for axis, size in enumerate(index.shape)]
+        result = scatter(_corner(x, sizes), dim, index, *arguments, **options)
+        if result is NotImplemented:
+            return result
+        for axis in reversed(range(x.dim())):
+            if sizes[axis] < x.shape[axis]:
+                behind = _corner(x, [*sizes[:axis], *x.shape[axis:]]).narrow(
+                    axis, sizes[axis], x.shape[axis] - sizes[axis]
+                )
+                result = torch.cat([result, behind], axis)
+        return result
+
+    return run
+
+
+def _corner(x: Any, sizes: Sequence[int]) -> Any:
+    return x[tuple(slice(0, size) for size in sizes)]
+
+
 def _hits(x: Any, dim: int, index: Any) -> Any | None:
     """Returns whether an update hits an element, [..., size of the dim, updates of the line], with the dim last; or
-    None if that is too much, or if lines without updates are among those with some."""
-    lines = [size for axis, size in enumerate(x.shape) if axis != dim]
-    updated = [size for axis, size in enumerate(index.shape) if axis != dim]
-    if lines != updated or x.numel() * index.shape[dim] > MOST_PAIRS:
+    None if that is too much."""
+    if x.numel() * index.shape[dim] > MOST_PAIRS:
         return None
     places = torch.arange(x.shape[dim], device=index.device)
     return index.movedim(dim, -1).unsqueeze(-2) == places.unsqueeze(-1)
@@ -44,8 +71,7 @@ def _hits(x: Any, dim: int, index: Any) -> Any | None:
 
 def _updates(source: Any, dim: int, index: Any) -> Any:
     """Returns the elements of the source that are used, [..., 1, updates of the line]."""
-    used = source[tuple(slice(0, size) for size in index.shape)]
-    return used.movedim(dim, -1).unsqueeze(-2)
+    return _corner(source, index.shape).movedim(dim, -1).unsqueeze(-2)
 
 
 def _put(x: Any, dim: int, index: Any, source: Any, *, accumulate: bool) -> Any:
@@ -55,14 +81,11 @@ def _put(x: Any, dim: int, index: Any, source: Any, *, accumulate: bool) -> Any:
         shape = [size if other == axis else 1 for other in range(index.dim())]
         own = torch.arange(size, device=index.device).reshape(shape).expand(index.shape)
         coordinates.append(index if axis == dim else own)
-    used = source[tuple(slice(0, size) for size in index.shape)]
-    return _aten._unsafe_index_put(x, coordinates, used, accumulate)
+    return _aten._unsafe_index_put(x, coordinates, _corner(source, index.shape), accumulate)
 
 
+@_in_updated_lines
 def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
-    if x.dim() == 0 or index.numel() == 0:
-        return NotImplemented
-    dim %= x.dim()
     hits = _hits(x, dim, index)
     if hits is None:
         return _put(x, dim, index, source, accumulate=False)
@@ -73,20 +96,16 @@ def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
     return torch.where(last >= 0, taken, x)
 
 
+@_in_updated_lines
 def _scatter_value(x: Any, dim: int, index: Any, value: Any) -> Any:
-    if x.dim() == 0 or index.numel() == 0:
-        return NotImplemented
-    dim %= x.dim()
     hits = _hits(x, dim, index)
     if hits is None:
         return _put(x, dim, index, torch.full(index.shape, value, dtype=x.dtype), accumulate=False)
     return torch.where(hits.any(-1).movedim(-1, dim), value, x)
 
 
+@_in_updated_lines
 def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
-    if x.dim() == 0 or index.numel() == 0:
-        return NotImplemented
-    dim %= x.dim()
     hits = _hits(x, dim, index)
     if hits is None:
         return _put(x, dim, index, source, accumulate=True)
@@ -94,6 +113,7 @@ def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     return x + total.movedim(-1, dim)
 
 
+@_in_updated_lines
 def _scatter_reduce(
     x: Any,
     dim: int,
@@ -103,26 +123,36 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Any:
-    if x.dim() == 0 or index.numel() == 0 or reduce not in ("sum", "amax", "amin"):
-        return NotImplemented
-    dim %= x.dim()
     hits = _hits(x, dim, index)
     if hits is None:
         return NotImplemented
-    updates = _updates(source, dim, index)
+    updates, is_hit = _updates(source, dim, index), hits.any(-1).movedim(-1, dim)
+    if reduce == "mean":
+        count = hits.sum(-1).movedim(-1, dim) + (1 if include_self else 0)
+        total = torch.where(hits, updates, 0).sum(-1, dtype=x.dtype).movedim(-1, dim)
+        total = total + x if include_self else total
+        rounding = None if x.is_floating_point() else "floor"
+        return torch.where(
+            is_hit, torch.div(total, count.clamp(min=1), rounding_mode=rounding).to(x.dtype), x
+        )
+    total, combined = _reduced(reduce, x, hits, updates, dim)
+    return combined if include_self else torch.where(is_hit, total, x)
+
+
+def _reduced(reduce: str, x: Any, hits: Any, updates: Any, dim: int) -> tuple[Any, Any]:
+    """Returns the updates of each element, reduced, and that combined with the element."""
     if reduce == "sum":
         total = torch.where(hits, updates, 0).sum(-1, dtype=x.dtype).movedim(-1, dim)
-        combined = x + total
-    else:
-        bounds = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
-        edge = bounds.min if reduce == "amax" else bounds.max
-        nothing = float("-inf" if reduce == "amax" else "inf") if x.is_floating_point() else edge
-        chosen = torch.where(hits, updates, nothing)
-        total = (chosen.amax(-1) if reduce == "amax" else chosen.amin(-1)).movedim(-1, dim)
-        combined = torch.maximum(x, total) if reduce == "amax" else torch.minimum(x, total)
-    if include_self:
-        return combined
-    return torch.where(hits.any(-1).movedim(-1, dim), total, x)
+        return total, x + total
+    if reduce == "prod":
+        total = torch.where(hits, updates, 1).prod(-1, dtype=x.dtype).movedim(-1, dim)
+        return total, x * total
+    bounds = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+    edge = bounds.min if reduce == "amax" else bounds.max
+    nothing = float("-inf" if reduce == "amax" else "inf") if x.is_floating_point() else edge
+    chosen = torch.where(hits, updates, nothing)
+    total = (chosen.amax(-1) if reduce == "amax" else chosen.amin(-1)).movedim(-1, dim)
+    return total, torch.maximum(x, total) if reduce == "amax" else torch.minimum(x, total)
 
 
 def _sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
