@@ -43,11 +43,22 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "cummax of equal elements and NaN": lambda x: torch.cummax(x.round().masked_fill(x > 2, float("nan")), 3),
     "cummin along a dim in the middle": lambda x: torch.cummin(x.round(), 2),
+    "logcumsumexp of large and infinite numbers": lambda x: torch.logcumsumexp(
+        (x * 300).masked_fill(x > 1.5, float("inf")).masked_fill(x < -1, float("-inf")), -1
+    ),
+    "cumprod of a number": lambda x: torch.cumprod(x[0, 0, 0, 0], 0),
+    "max_pool2d of one image": lambda x: torch.nn.functional.max_pool2d(x[0], 3, 2, 1, return_indices=True),
+    "max_pool3d of one image": lambda x: torch.nn.functional.max_pool3d(x, 2, 2, 1),
+    "avg_pool2d of one image": lambda x: torch.nn.functional.avg_pool2d(x[0], 3, 2, 1),
+    "adaptive_max_pool2d of one image": lambda x: torch.nn.functional.adaptive_max_pool2d(x[0], (3, 2)),
     "histc": lambda x: torch.histc(x, 7, -1, 2),
     "histc of the whole range": lambda x: torch.histc(x, 5),
     "lgamma": lambda x: torch.lgamma(x * torch.tensor([0.2, 1, 4, 9, 30, 1e-3, 1e-30])),
     "lgamma of special numbers": lambda x: torch.lgamma(
         torch.tensor([0.0, -2.0, float("inf"), float("-inf"), float("nan"), 1.0, 2.0]) + 0 * x
+    ),
+    "scatter_reduce of a number": lambda x: x[0, 0, 0, 0].scatter_reduce(
+        0, torch.tensor(0), x[0, 0, 0, 1], "mean"
     ),
     "index_fill": lambda x: x.index_fill(3, torch.tensor([1, 3]), 2.0),
     "index_copy": lambda x: x.index_copy(2, torch.tensor([4, 1]), x[:, :, :2]),

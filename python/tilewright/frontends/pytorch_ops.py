@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
-from tilewright.frontends import pytorch_bags, pytorch_gamma, pytorch_running, pytorch_scatters
+from tilewright.frontends import pytorch_bags, pytorch_gamma, pytorch_pools, pytorch_running, pytorch_scatters
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 from tilewright.frontends.pytorch_histogram import histogram
 
@@ -45,6 +45,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_bags.decompositions(),
         **pytorch_gamma.decompositions(),
+        **pytorch_pools.decompositions(),
         **pytorch_running.decompositions(),
         **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,

@@ -1,4 +1,7 @@
-"""ATen's running extremes by log2(n) selections along rows: IREE's importer has no op for them."""
+"""ATen's running extremes and running logarithms of sums, by log2(n) steps along rows.
+
+IREE's importer has no op for the extremes. It computes the logarithms of sums of exponentials as these, which overflow.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,31 @@ def decompositions() -> dict[Any, Any]:
     return {
         _aten.cummax.default: functools.partial(_running, operator.ge),
         _aten.cummin.default: functools.partial(_running, operator.le),
+        _aten.logcumsumexp.default: _running_log_sum,
+        _aten.cumprod.default: _running_product,
     }
+
+
+def _running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """IREE's importer takes tensors with dims only."""
+    return NotImplemented if x.dim() else x.to(dtype or x.dtype)
+
+
+def _running_log_sum(x: Any, dim: int) -> Any:
+    if x.dim() == 0 or not x.is_floating_point():
+        return x.clone() if x.dim() == 0 else NotImplemented
+    values = x.movedim(dim, -1)
+    covered = 1
+    while covered < values.shape[-1]:
+        values = _joined(values, _log_add(values[..., covered:], values[..., :-covered]), covered)
+        covered *= 2
+    return values.movedim(-1, dim)
+
+
+def _log_add(x: Any, y: Any) -> Any:
+    """Returns log(exp(x) + exp(y)). The difference of infinities counts nowhere."""
+    large = torch.maximum(x, y)
+    return torch.where(large.isinf(), large, large + torch.log1p(torch.exp(-(x - y).abs())))
 
 
 def _running(wins: Any, x: Any, dim: int) -> tuple[Any, Any]:

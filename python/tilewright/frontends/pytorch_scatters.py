@@ -25,6 +25,7 @@ def decompositions() -> dict[Any, Any]:
         _aten.scatter.value: _scatter_value,
         _aten.scatter_add.default: _scatter_add,
         _aten.scatter_reduce.two: _scatter_reduce,
+        _aten.index_reduce.default: _index_reduce,
         _aten.sort.stable: _sort,
         _aten.kthvalue.default: _kth_value,
         _aten.median.dim: _median,
@@ -38,8 +39,11 @@ def _in_updated_lines(scatter: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(scatter)
     def run(x: Any, dim: int, index: Any, *arguments: Any, **options: Any) -> Any:
-        if x.dim() == 0 or index.numel() == 0:
-            return NotImplemented
+        if index.numel() == 0:
+            return x.clone()
+        if x.dim() == 0:
+            one_long = [one.reshape(1) if isinstance(one, torch.Tensor) else one for one in arguments]
+            return run(x.reshape(1), 0, index.reshape(1), *one_long, **options).reshape([])
         dim %= x.dim()
         sizes = [x.shape[axis] if axis == dim else size for axis, size in enumerate(index.shape)]
         result = scatter(_corner(x, sizes), dim, index, *arguments, **options)
@@ -137,6 +141,15 @@ def _scatter_reduce(
         )
     total, combined = _reduced(reduce, x, hits, updates, dim)
     return combined if include_self else torch.where(is_hit, total, x)
+
+
+def _index_reduce(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    if x.dim() > 0:
+        shape = [-1 if axis == dim % x.dim() else 1 for axis in range(x.dim())]
+        index = index.reshape(shape).expand(source.shape)
+    return _scatter_reduce(x, dim, index, source, reduce, include_self=include_self)
 
 
 def _reduced(reduce: str, x: Any, hits: Any, updates: Any, dim: int) -> tuple[Any, Any]:
