@@ -9,7 +9,15 @@ from typing import Any
 import torch
 from iree.compiler import ir
 
-from tilewright.frontends import pytorch_bags, pytorch_gamma, pytorch_pools, pytorch_running, pytorch_scatters
+from tilewright.frontends import (
+    pytorch_bags,
+    pytorch_elementwise,
+    pytorch_gamma,
+    pytorch_pools,
+    pytorch_powers,
+    pytorch_running,
+    pytorch_scatters,
+)
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 from tilewright.frontends.pytorch_histogram import histogram
 
@@ -44,24 +52,20 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_bags.decompositions(),
+        **pytorch_elementwise.decompositions(),
         **pytorch_gamma.decompositions(),
         **pytorch_pools.decompositions(),
+        **pytorch_powers.decompositions(),
         **pytorch_running.decompositions(),
         **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten._unsafe_index_put.default: _unsafe_index_put,
-        _aten.maximum.default: _maximum,
-        _aten.minimum.default: _minimum,
-        _aten.clamp.default: _clamp,
-        _aten.hardtanh.default: _hardtanh,
-        _aten.fmod.Scalar: _fmod,
-        _aten.fmod.Tensor: _fmod,
-        _aten.hypot.default: _hypot,
         _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,
         _aten.argmax.default: functools.partial(_first, _aten.max.dim),
+        # These pass over NaN in IREE, which is the largest and the smallest number to PyTorch.
         _aten.argmin.default: functools.partial(_first, _aten.min.dim),
         _aten._native_multi_head_attention.default: attention,
         _aten._transformer_encoder_layer_fwd.default: encoder_layer,
@@ -111,51 +115,6 @@ def _unsafe_index_put(
     return put.permute([order.index(axis) for axis in range(x.dim())])
 
 
-# IREE's maximum, minimum, clamp and hardtanh return the other operand for NaN, where PyTorch returns NaN; its argmax
-# and argmin pass over NaN, which is the largest and the smallest number to PyTorch.
-
-
-def _maximum(x: Any, y: Any) -> Any:
-    if not _are_floats(x, y):
-        return NotImplemented
-    return torch.where((x > y) | x.isnan(), x, y)
-
-
-def _minimum(x: Any, y: Any) -> Any:
-    if not _are_floats(x, y):
-        return NotImplemented
-    return torch.where((x < y) | x.isnan(), x, y)
-
-
-def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
-    if not x.is_floating_point():
-        return NotImplemented
-    # No comparison with NaN holds, so it stays.
-    raised = x if low is None else torch.where(x < low, low, x)
-    return raised if high is None else torch.where(raised > high, high, raised)
-
-
-def _hardtanh(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
-    return _clamp(x, low, high)
-
-
-def _fmod(x: Any, y: Any) -> Any:
-    """The remainder of the magnitudes, with the sign of x."""
-    kind = torch.result_type(x, y)
-    x, size = x.to(kind), abs(y) if isinstance(y, int | float) else y.to(kind).abs()
-    rest = torch.remainder(x.abs(), size)
-    return torch.where(x == 0, x, torch.where(x < 0, -rest, rest))
-
-
-def _hypot(x: Any, y: Any) -> Any:
-    """Scales by the larger one, so that squares do not overflow. Infinity wins over NaN."""
-    x, y = x.abs(), y.abs()
-    large, small = torch.maximum(x, y), torch.minimum(x, y)
-    ratio = torch.where(large == small, torch.where(large == 0, 0.0, 1.0).to(x.dtype), small / large)
-    length = large * torch.sqrt(1 + ratio * ratio)
-    return torch.where(x.isinf() | y.isinf(), float("inf"), length)
-
-
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:
     """Returns the distances of the rows of x from those of y in the p-norm."""
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
@@ -195,10 +154,6 @@ def _first(
         return reduce(x, dim, keepdim)[1]
     position = reduce(x.reshape(-1), 0, False)[1]
     return position.reshape([1] * x.dim()) if keepdim else position
-
-
-def _are_floats(x: Any, y: Any) -> bool:
-    return bool(x.is_floating_point() and x.dtype == y.dtype)
 
 
 @functools.cache
