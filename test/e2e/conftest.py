@@ -1,19 +1,49 @@
-"""Every call of a program that runs without IREE is made in IREE's runtime as well, and must give the same bits."""
+"""Tests of IREE's part of programs that run without IREE: each call is made in IREE's runtime as well, and must give
+the same bits.
+
+IREE's back end takes half of the time of a compilation. Therefore, of the tests that land, one in `_ONE_IN` does this,
+and the others compile with `deploy=False`; `--all` does it for every test.
+"""
 
 from __future__ import annotations
 
 import weakref
+import zlib
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+import tilewright
+from tilewright.api import compilation
+from tilewright.records.options import CompileOptions
 from tilewright.records.signature import Array
 from tilewright.runtime.direct import DirectSession
 from tilewright.runtime.program import Program
 
+_ONE_IN = 4
+
 
 @pytest.fixture(autouse=True)
-def both_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+def runtimes(request: pytest.FixtureRequest, cpu_target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = zlib.crc32(request.node.nodeid.encode()) % _ONE_IN == 0
+    if drawn or request.config.getoption("--all"):
+        _call_both(monkeypatch)
+    else:
+        _leave_out_iree(monkeypatch)
+
+
+def _leave_out_iree(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_with = compilation.compile_with
+
+    def compile_for_here(options: CompileOptions, *arguments: Any, **named: Any) -> tilewright.Program:
+        return compile_with(replace(options, deploy=False), *arguments, **named)
+
+    monkeypatch.setattr(compilation, "compile_with", compile_for_here)
+
+
+def _call_both(monkeypatch: pytest.MonkeyPatch) -> None:
     owners: weakref.WeakKeyDictionary[DirectSession, weakref.ref[Program]] = weakref.WeakKeyDictionary()
     find, call = Program._direct_session, DirectSession.__call__
 
