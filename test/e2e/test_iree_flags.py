@@ -32,7 +32,8 @@ from fuzz.merge import merge
 from fuzz.op_table import OpCase, op_table
 from fuzz.symbols import changeable_sizes, resized, with_symbols
 
-_CASES_PER_MODEL = 32
+_CASES_PER_MODEL = 8
+"""Cases that share a model. If IREE refuses one of them, the others are compiled again, so these are few."""
 _BEYOND = 61
 """Number that is added to sizes. It is odd, so even sizes become odd and odd ones even. The largest changeable size of
 every case is at least 5, so it becomes one above 64."""
@@ -49,16 +50,36 @@ class _Batch:
     is_dynamic: bool
 
 
-def _batches(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
+_MakeBatches = Callable[[Sequence[OpCase], str], dict[str, _Batch]]
+
+
+def _may_be_dynamic(case: OpCase) -> bool:
     # IREE does not import a ReduceProd of a dynamic shape.
-    dynamic = [case for case in cases if changeable_sizes(case) and not case.id.startswith("reduceprod")]
+    return bool(changeable_sizes(case)) and not case.id.startswith("reduceprod")
+
+
+def _batches(static: Sequence[OpCase], dynamic: Sequence[OpCase], name: str) -> dict[str, _Batch]:
     return {
         f"{name}-{kind}-{start // _CASES_PER_MODEL}": _Batch(
             tuple(chosen[start : start + _CASES_PER_MODEL]), is_dynamic=kind == "dynamic"
         )
-        for kind, chosen in (("static", list(cases)), ("dynamic", dynamic))
+        for kind, chosen in (("static", static), ("dynamic", dynamic))
         for start in range(0, len(chosen), _CASES_PER_MODEL)
     }
+
+
+def _every(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
+    """Returns batches with all cases, as they are and with symbols."""
+    return _batches(cases, [case for case in cases if _may_be_dynamic(case)], name)
+
+
+def _in_turns(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
+    """Returns batches with each case once: as it is and with symbols by turns.
+
+    Argmax and argmin are taken as they are, because IREE refuses them with symbols, and with them their batches.
+    """
+    dynamic = [case for case in cases if _may_be_dynamic(case) and not case.id.startswith("arg")][::2]
+    return _batches([case for case in cases if case not in dynamic], dynamic, name)
 
 
 def _sample_of_ops() -> list[OpCase]:
@@ -72,24 +93,25 @@ def _sample_of_ops() -> list[OpCase]:
 
 
 def _sample_of_contractions() -> list[OpCase]:
-    """Returns the first case of each kind in each type."""
-    first: dict[tuple[str, ...], OpCase] = {}
+    """Returns the first case of each kind in one type; the kinds take the types by turns."""
+    first: dict[str, dict[str, OpCase]] = {}
     for case in contraction_table():
-        first.setdefault(tuple(case.id.split("-")[:2]), case)
-    return list(first.values())
+        kind, dtype = case.id.split("-")[:2]
+        first.setdefault(kind, {}).setdefault(dtype, case)
+    return [list(of_kind.values())[place % len(of_kind)] for place, of_kind in enumerate(first.values())]
 
 
-def _by_type(cases: Sequence[OpCase], name: str) -> dict[str, _Batch]:
+def _by_type(cases: Sequence[OpCase], name: str, batches: _MakeBatches) -> dict[str, _Batch]:
     """Returns batches with one type each: with data tiling, IREE fails on bf16 batches if the processor has bf16
     products."""
-    batches: dict[str, _Batch] = {}
+    made: dict[str, _Batch] = {}
     for dtype in ("f32", "f16", "bf16", "f64"):
-        batches |= _batches([case for case in cases if case.id.split("-")[1] == dtype], f"{name}-{dtype}")
-    return batches
+        made |= batches([case for case in cases if case.id.split("-")[1] == dtype], f"{name}-{dtype}")
+    return made
 
 
-_SAMPLE = _batches(_sample_of_ops(), "ops") | _by_type(_sample_of_contractions(), "contractions")
-_ALL = _batches(op_table(), "all-ops") | _by_type(contraction_table(), "all-contractions")
+_SAMPLE = _in_turns(_sample_of_ops(), "ops") | _by_type(_sample_of_contractions(), "contractions", _every)
+_ALL = _every(op_table(), "all-ops") | _by_type(contraction_table(), "all-contractions", _every)
 
 
 def _mistakes(name: str) -> list[str]:
