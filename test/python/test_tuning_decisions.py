@@ -15,6 +15,8 @@ from tilewright.tuning.database import Database
 from tilewright.tuning.timer import Build, ProcessTimer, TimingError
 from tuning_cases import TARGET, StubTimer, compile_rows, cut, halves, tune
 
+from benchmarks.workloads.builder import GraphBuilder
+
 
 # A compilation after tuning takes the tuned plan, and explain says what was measured.
 def test_decision_changes_the_plan_and_is_shown(rows_path: Path, tuned: Path, tmp_path: Path) -> None:
@@ -54,21 +56,32 @@ def test_unmeasured_plan_stays_where_nothing_is_faster(rows_path: Path, tmp_path
     assert "the unmeasured plan won" in program.explain()
 
 
+def _layers_and_rows() -> onnx.ModelProto:
+    """Two equal layers, and two softmaxes of their own that share a kernel."""
+    g = GraphBuilder("layers")
+    x = g.input("x", (8, 32))
+    for _ in range(2):
+        x = g.op("Softmax", g.op("Add", x, g.op("MatMul", x, g.weight((32, 32), fan_in=32))))
+    g.output(x, (8, 32))
+    for name, columns in (("u", 24), ("v", 40)):
+        g.output(g.op("Softmax", g.input(name, (4, columns))), (4, columns))
+    return g.build()
+
+
 def test_subprogram_may_be_cut_and_repeated_layers_are_tuned_once(tmp_path: Path) -> None:
     """Every kernel is cut into several, in a model with packed kernels, whose groups stay together; results stay
     right."""
     from tilewright.reference.oracle import float64_reference, random_inputs, relative_error
 
-    from benchmarks.workloads import BertOptions, bert
-
-    model = bert(BertOptions(layers=3, hidden=32, heads=2, sequence=8, intermediate=64))
-    onnx.save(model, tmp_path / "bert.onnx")
-    tuning = tune(tmp_path / "bert.onnx", tmp_path / "db", StubTimer(cut), candidates=2)
+    model = _layers_and_rows()
+    onnx.save(model, tmp_path / "model.onnx")
+    tuning = tune(tmp_path / "model.onnx", tmp_path / "db", StubTimer(cut), candidates=2)
     assert max(one.count for one in tuning.subprograms) >= 2
     assert len({one.decision.key for one in tuning.subprograms}) == len(tuning.subprograms)
     plain, program = (
-        compile_rows(tmp_path / "bert.onnx", database=database) for database in (False, tmp_path / "db")
+        compile_rows(tmp_path / "model.onnx", database=database) for database in (False, tmp_path / "db")
     )
+    assert plain.plan is not None and max(len(kernel.groups) for kernel in plain.plan.kernels) > 1
     assert len(program.kernels) > len(plain.kernels)
     assert program.metadata.notes == ()
     inputs = random_inputs(model, 0)
