@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import tilewright
 from cli_cases import invoke, tilewright_process
 from conftest import HIDDEN, ROWS
 from onnx import TensorProto, helper
+from tilewright.compare import comparison
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +45,22 @@ def test_run_takes_an_npz_by_name(program: tilewright.Program, tmp_path: Path, x
     assert result.exit_code == 0, result.output
 
 
+@pytest.fixture(scope="module")
+def _compared_once() -> Iterator[None]:
+    """Compares each model once, however many tests show the result."""
+    compare, kept = comparison.compare, dict[str, comparison.Comparison]()
+
+    def compare_once(model: str, *arguments: Any, **named: Any) -> comparison.Comparison:
+        if model not in kept:
+            kept[model] = compare(model, *arguments, **named)
+        return kept[model]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "compare", compare_once)
+        yield
+
+
+@pytest.mark.usefixtures("_compared_once")
 def test_run_compares_with_its_peers(model_path: Path) -> None:
     result = invoke("run", model_path, "--compare", "--seconds", "0.1", "--threads", "1", "--json")
     assert result.exit_code == 0, result.output
@@ -74,6 +92,7 @@ def test_the_comparison_leaves_out_a_peer_that_cannot_return_its_results(tmp_pat
     assert [row["name"] for row in json.loads(result.stdout)["rows"]] == ["Tilewright", "IREE alone"]
 
 
+@pytest.mark.usefixtures("_compared_once")
 def test_the_comparison_is_a_table(model_path: Path) -> None:
     result = invoke("run", model_path, "--compare", "--seconds", "0.1", "--threads", "1")
     assert result.exit_code == 0, result.output
