@@ -26,7 +26,7 @@ _SCREEN = 40
 
 @cache
 def _program(workload: str) -> tilewright.Program:
-    return tilewright.compile(build(workload), "x86-64-avx2", threads=1)
+    return tilewright.compile(build(workload), "x86-64-avx2", threads=1, deploy=False)
 
 
 # Every boundary between two kernels stands in the first screen, with the reason, the bytes and what would change it.
