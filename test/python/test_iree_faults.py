@@ -90,9 +90,11 @@ def test_iree_does_not_narrow_them_again(element: int, tmp_path: Path) -> None:
     assert products and not [arguments for arguments in products if "f16" in arguments]
 
 
-def test_widened_convolutions_compute_the_same(tmp_path: Path) -> None:
-    """The sample has every form and narrow type; it runs on a CPU, which runs the same module."""
-    cases = convolutions("f16", "bf16")
+@pytest.mark.lands(one_in=2)
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_widened_convolutions_compute_the_same(dtype: str, tmp_path: Path) -> None:
+    """The sample has every form; it runs on a CPU, which runs the same module."""
+    cases = convolutions(dtype)
     model = merge({case.id: case.model for case in cases})
     flags = iree_flags(resolve_targets("cpu", threads=1)[-1], host=True)
     with lend_worker(tmp_path) as worker:
