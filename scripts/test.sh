@@ -6,4 +6,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test docs # with mkdocs, because a test builds the site
 ninja -C build tilewright-opt tilewright-unit-tests
-.venv/bin/python -m pytest test --numprocesses auto --maxprocesses 4 --dist loadfile "$@"
+.venv/bin/python -m pytest test --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+  "$@"

@@ -8,6 +8,7 @@ from typing import Any
 
 import cpu_levels
 import pytest
+import schedule
 import tiers
 import tilewright
 from tilewright.api import stitch
@@ -30,12 +31,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers.mark_full(items)
-    if config.getoption("--all"):
-        return
-    left = [item for item in items if item.get_closest_marker("full")]
+    left = [] if config.getoption("--all") else [item for item in items if item.get_closest_marker("full")]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist
+        schedule.slow_files_first(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
