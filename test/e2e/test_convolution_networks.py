@@ -13,7 +13,7 @@ from tilewright.runtime.inputs import random_inputs
 from benchmarks.workloads.builder import GraphBuilder
 from benchmarks.workloads.narrow import to_narrow
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=6)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=8)]
 
 
 class _Network:

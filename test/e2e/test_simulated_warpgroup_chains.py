@@ -24,6 +24,8 @@ from tilewright.simulator.programs import describe_launches, simulate_program
 from benchmarks.workloads import Workload, contractions
 from benchmarks.workloads.contractions import AttentionOptions, ChainOptions
 
+pytestmark = pytest.mark.lands(one_in=3)
+
 _WHOLE = ChainOptions(batch=2, m=256, n=64, k=64, l=512)
 _CUT = ChainOptions(batch=2, m=232, n=72, k=56, l=400)
 _CAUSAL = AttentionOptions(heads=4, key_value_heads=4, sequence=256, head_size=64, is_causal=True)
