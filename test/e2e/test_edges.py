@@ -62,6 +62,7 @@ def _pads(dtype: str) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("dtype", _TYPES)
 @pytest.mark.parametrize("target", _TARGETS)
 def test_pads_have_what_they_are_filled_with(target: str, dtype: str) -> None:
@@ -76,6 +77,7 @@ def test_pads_have_what_they_are_filled_with(target: str, dtype: str) -> None:
             np.testing.assert_array_equal(next(results).astype(np.float64), -expected.astype(np.float64))
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("first", [0, GRAPHS_PER_MODULE])
 @pytest.mark.parametrize("target", _TARGETS)
 def test_random_pads_windows_and_masks_are_right(target: str, first: int) -> None:
