@@ -204,7 +204,7 @@ class SimulatedKernels(BareKernels):
 
     def prepare(self, case: Case) -> BareProgram:
         with tempfile.TemporaryDirectory() as folder:
-            tilewright.compile(case.model, TARGET, tuning=False, dump_dir=folder)
+            tilewright.compile(case.model, TARGET, tuning=False, dump_dir=folder, deploy=False)
             self.library.code = describe_launches(Path(folder))["kernels"]
         return super().prepare(case)
 
