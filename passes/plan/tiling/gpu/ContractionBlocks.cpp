@@ -63,15 +63,18 @@ private:
         });
   }
 
+  /// Returns true if blocks exchange results of rows with the present tiles, and so wait for each other.
+  bool waits() const { return rowExchanges(graph, space) > 0; }
+
   /// Returns the largest number of K slices. K is sliced only if the contractions have no other nests that would wait
-  /// for the result, and if they have few accumulators. With many, warps have enough work each, and the epilogue of the
-  /// accumulators would run on one slice's warps only.
+  /// for the result, unless blocks wait for each other anyway, and if they have few accumulators. With many, warps have
+  /// enough work each, and the epilogue of the accumulators would run on one slice's warps only.
   int64_t mostKSlices() const {
     auto mayShare = [&](const BlockContraction &contraction) {
       int64_t m = contraction.m < 0 ? 1 : space.extents[contraction.m], n = space.extents[contraction.n];
       return !contraction.inOrder && (m <= kFewM || m * n <= static_cast<int64_t>(target.cores) * kMostThreads);
     };
-    return contractions.readsBufferedResults() || isOfWarpgroup(space.block) ||
+    return (contractions.readsBufferedResults() && !waits()) || isOfWarpgroup(space.block) ||
                    !llvm::all_of(contractions.all(), mayShare)
                ? 1
                : kMostKSlices;
@@ -119,28 +122,30 @@ private:
   /// memory.
   VisitedTile considerTile() {
     VisitedTile tile{false, std::numeric_limits<double>::infinity()};
+    int64_t slices = mostKSlices();
     for (int64_t threads : kThreads)
-      for (int64_t kSlices = 1; kSlices <= mostKSlices(); kSlices *= 2) {
-        size_t before = found.size();
+      for (int64_t kSlices = 1; kSlices <= slices; kSlices *= 2)
         if (threads <= kMostThreads ||
             contractions.readsBufferedResults()) // with fewer threads, a smaller tile takes the place of this one
-          consider(threads, kSlices);
-        for (const BlockCandidate &block : ArrayRef(found).drop_front(before))
-          tile = {true, std::min(tile.seconds, block.latency.seconds)};
-      }
+          if (std::optional<double> seconds = consider(threads, kSlices))
+            tile = {true, std::min(tile.seconds, *seconds)};
     return tile;
   }
 
-  void consider(int64_t threads, int64_t kSlices) {
+  /// Returns the seconds of blocks with the present tiles, or nothing if no block has room for one. Blocks that wait
+  /// for each other have one tile each and have to be resident together; if they are too many, larger tiles may do.
+  std::optional<double> consider(int64_t threads, int64_t kSlices) {
     std::optional<BlockContractions::Candidate> block = contractions.candidate(threads, kSlices);
     if (!block)
-      return;
+      return std::nullopt;
     int64_t resident = residentBlocks(target.gpu, threads, block->work.sharedBytes, block->work.registers);
-    bool waits = rowExchanges(graph, space) > 0; // blocks then have one tile each and are resident together
-    if (resident == 0 || (waits && block->work.blocks > coResidentBlocks(target, resident)))
-      return;
+    if (resident == 0)
+      return std::nullopt;
     double blocks = static_cast<double>(block->work.blocks), slots = static_cast<double>(resident * target.cores);
     double together = std::min<double>(resident, std::ceil(blocks / static_cast<double>(target.cores)));
+    double seconds = contractions.secondsOf(*block, std::min(blocks, slots), together);
+    if (waits() && block->work.blocks > coResidentBlocks(target, resident))
+      return seconds;
     BlockCandidate &considered = found.emplace_back();
     considered.composition = Composition::contraction;
     considered.threads = threads;
@@ -150,7 +155,8 @@ private:
     considered.work = block->work;
     considered.latency.residentBlocks = resident;
     considered.latency.waves = std::ceil(blocks / slots);
-    considered.latency.seconds = contractions.secondsOf(*block, std::min(blocks, slots), together);
+    considered.latency.seconds = seconds;
+    return seconds;
   }
 
   /// Returns the fastest candidate. A later one must be clearly faster, or equally fast with less traffic. Blocks of
