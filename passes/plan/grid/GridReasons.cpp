@@ -85,3 +85,8 @@ void tilewright::sayCut(ArrayRef<unsigned> pieces, double seconds, double whole,
                       "both ends {1:f2} us",
                       seconds * 1e6, whole * 1e6);
 }
+
+void tilewright::sayRowsWhole(std::pair<unsigned, unsigned> edge, const Declined &why, Decisions &decisions) {
+  auto [barrier, isNew] = decisions.barriers.try_emplace(edge, "a barrier of the grid");
+  barrier->second += "; with rows that blocks share instead: " + why.reason;
+}

@@ -1,6 +1,7 @@
 #include "passes/plan/grid/ShareRows.h"
 
 #include "passes/cost/Confidence.h"
+#include "passes/plan/grid/GridReasons.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/PlannedKernel.h"
 #include "passes/plan/grid/TrialGroups.h"
@@ -37,35 +38,38 @@ static bool mayShare(const GridContext &context, ArrayRef<unsigned> parts, unsig
          llvm::none_of(parts, [&](unsigned other) { return standsBetween(context, other, writer, reader); });
 }
 
-/// Plans both groups as one whose blocks share rows. Returns nothing if its blocks would have whole rows.
-static std::optional<PlannedGroup> planSharing(const GridContext &context, unsigned writer, unsigned reader) {
+/// Plans both groups as one whose blocks share rows, or says why its blocks would have whole rows.
+static OrDeclined<PlannedGroup> planSharing(const GridContext &context, unsigned writer, unsigned reader) {
   SmallVector<unsigned> exprs(context.part(writer).choice.exprs);
   llvm::append_range(exprs, context.part(reader).choice.exprs);
   llvm::sort(exprs);
   OrDeclined<PlannedGroup> group = planGroupSharingRows(context.groups, exprs);
-  if (!group || rowExchanges(context.graph, group->space) == 0)
-    return std::nullopt;
-  return std::move(*group);
+  if (group && rowExchanges(context.graph, group->space) == 0)
+    return Declined{"no dim of the product may be cut into parts that blocks exchange results of", ""};
+  return group;
 }
 
-/// Returns the kernel with both groups as one, or nothing if it is not predicted to take less than `bound` seconds.
-static std::optional<SharingKernel> kernelThatShares(const GridContext &context, ArrayRef<unsigned> parts,
-                                                     unsigned writer, unsigned reader, double bound,
-                                                     Decisions &decisions) {
-  std::optional<PlannedGroup> group = planSharing(context, writer, reader);
+/// Returns the kernel with both groups as one, or why it is not predicted to take less than `bound` seconds.
+static OrDeclined<SharingKernel> kernelThatShares(const GridContext &context, ArrayRef<unsigned> parts, unsigned writer,
+                                                  unsigned reader, double bound, Decisions &decisions) {
+  OrDeclined<PlannedGroup> group = planSharing(context, writer, reader);
   if (!group)
-    return std::nullopt;
+    return group.why();
   SmallVector<unsigned> with(parts);
   llvm::erase(with, writer);
   TrialGroups trial(decisions);
   trial.place(reader, *group);
   trial.remove(writer);
-  if (countBindings(context.graph, decisions, with, context.target) > context.target.maxBindings)
-    return std::nullopt;
+  if (int64_t bindings = countBindings(context.graph, decisions, with, context.target);
+      bindings > context.target.maxBindings)
+    return tooManyBindings(bindings, context.target);
   OrDeclined<PlannedKernel> kernel = planKernel(context, with, bound);
-  if (!kernel || kernel->seconds >= bound)
-    return std::nullopt;
-  return SharingKernel{writer, reader, std::move(*group), std::move(*kernel)};
+  if (kernel && kernel->seconds < bound)
+    return SharingKernel{writer, reader, std::move(*group), std::move(*kernel)};
+  if (!kernel && !kernel.why().reason.empty())
+    return kernel.why();
+  double seconds = kernel ? kernel->seconds : predictedSeconds(context, with);
+  return Declined{llvm::formatv("predicted to take {0:f2} us", seconds * 1e6), ""};
 }
 
 /// Says at the edges out of reductions why their rows are shared.
@@ -84,15 +88,23 @@ bool tilewright::shareRows(const GridContext &context, size_t kernel, Decisions 
   double whole = predictedSeconds(context, parts);
   double bound = leastFaster(whole, context.target.costs.confidence.tilings);
   std::optional<SharingKernel> best;
+  std::map<std::pair<unsigned, unsigned>, Declined> declined;
   for (unsigned writer : parts)
     for (unsigned reader : parts)
-      if (context.groups.numerics != NumericsMode::strict && mayShare(context, parts, writer, reader))
-        if (auto found = kernelThatShares(context, parts, writer, reader, bound, decisions)) {
-          bound = found->kernel.seconds;
-          best = std::move(found);
+      if (context.groups.numerics != NumericsMode::strict && mayShare(context, parts, writer, reader)) {
+        OrDeclined<SharingKernel> found = kernelThatShares(context, parts, writer, reader, bound, decisions);
+        if (!found) {
+          declined[{writer, reader}] = found.why();
+          continue;
         }
-  if (!best)
+        bound = found->kernel.seconds;
+        best = std::move(*found);
+      }
+  if (!best) {
+    for (const auto &[edge, why] : declined)
+      sayRowsWhole(edge, why, decisions);
     return false;
+  }
   TrialGroups trial(decisions);
   trial.place(best->reader, best->group);
   trial.remove(best->writer);

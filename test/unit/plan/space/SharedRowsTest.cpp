@@ -1,62 +1,12 @@
 // Rows that several blocks share: which dims may be cut, and how many barriers the blocks wait at.
 #include "passes/plan/space/SharedRows.h"
 #include "test/unit/PlanFixture.h"
+#include "test/unit/plan/space/NormalisedProduct.h"
 
 using namespace mlir;
 using namespace tilewright;
 
 namespace {
-
-/// A product, and its rows divided by a sum behind their mean: ops 0 (product), 1 (sum), 2 (mean), 3
-/// (difference), 4 (square), 5 (sum of `summed`), 6 (quotient).
-std::string normSource(const std::string &summed) {
-  std::string at = "affine_map<(i, j) -> (i, j)>", row = "affine_map<(i, j) -> (i)>",
-              sum = " outs(%z : tensor<37xf32>) { ^bb0(%in: f32, %acc: f32): %r = arith.addf %in, %acc : f32 "
-                    "linalg.yield %r : f32 } -> tensor<37xf32>\n",
-              reduce = "linalg.generic {indexing_maps = [" + at + ", " + row +
-                       R"(], iterator_types = ["parallel", "reduction"]} ins()";
-  return R"(
-func.func @norm(%x: tensor<37x64xf16>, %w: tensor<64x160xf16>) -> tensor<37x160xf32> {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<37x160xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<37x160xf32>) -> tensor<37x160xf32>
-  %rows = tensor.empty() : tensor<37xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%rows : tensor<37xf32>) -> tensor<37xf32>
-  %p = linalg.matmul ins(%x, %w : tensor<37x64xf16>, tensor<64x160xf16>)
-                     outs(%f : tensor<37x160xf32>) -> tensor<37x160xf32>
-  %s = )" + reduce + "%p : tensor<37x160xf32>)" + sum + R"(
-  %m = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
-      ins(%s : tensor<37xf32>) outs(%rows : tensor<37xf32>) {
-  ^bb0(%in: f32, %out: f32):
-    %c = arith.constant 0.00625 : f32
-    %v = arith.mulf %in, %c : f32
-    linalg.yield %v : f32
-  } -> tensor<37xf32>
-  %d = linalg.generic {indexing_maps = [)" + at + ", " + row + ", " + at + R"(],
-                       iterator_types = ["parallel", "parallel"]}
-      ins(%p, %m : tensor<37x160xf32>, tensor<37xf32>) outs(%e : tensor<37x160xf32>) {
-  ^bb0(%a: f32, %b: f32, %out: f32):
-    %v = arith.subf %a, %b : f32
-    linalg.yield %v : f32
-  } -> tensor<37x160xf32>
-  %q = linalg.generic {indexing_maps = [)" + at + ", " + at + R"(],
-                       iterator_types = ["parallel", "parallel"]}
-      ins(%d : tensor<37x160xf32>) outs(%e : tensor<37x160xf32>) {
-  ^bb0(%a: f32, %out: f32):
-    %v = arith.mulf %a, %a : f32
-    linalg.yield %v : f32
-  } -> tensor<37x160xf32>
-  %t = )" + reduce + summed + " : tensor<37x160xf32>)" + sum + R"(
-  %y = linalg.generic {indexing_maps = [)" + at + ", " + row + ", " + at + R"(],
-                       iterator_types = ["parallel", "parallel"]}
-      ins(%d, %t : tensor<37x160xf32>, tensor<37xf32>) outs(%e : tensor<37x160xf32>) {
-  ^bb0(%a: f32, %b: f32, %out: f32):
-    %v = arith.divf %a, %b : f32
-    linalg.yield %v : f32
-  } -> tensor<37x160xf32>
-  return %y : tensor<37x160xf32>
-})";
-}
 
 class SharedRowsTest : public PlanFixture {
 protected:
@@ -99,6 +49,12 @@ TEST_F(SharedRowsTest, a_variance_shares_the_barrier_of_its_mean_if_all_parts_ar
 TEST_F(SharedRowsTest, a_sum_of_other_values_behind_a_sum_has_a_barrier_of_its_own) {
   TensorGraph graph = parse(normSource("%d"));
   EXPECT_EQ(rowExchanges(graph, spaceWith(graph, 40)), 2);
+}
+
+TEST_F(SharedRowsTest, rows_whose_sum_is_a_result_stay_whole) {
+  TensorGraph graph = parse(returningSum(normSource("%q")));
+  IterationSpace space = spaceWith(graph, 160);
+  EXPECT_FALSE(llvm::is_contained(space.grid, space.root(0).dims[1]));
 }
 
 TEST_F(SharedRowsTest, whole_tiles_of_rows_need_no_barrier) {
