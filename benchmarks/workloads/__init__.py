@@ -13,7 +13,7 @@ from benchmarks.workloads.neural_fields import NerfOptions, nerf
 from benchmarks.workloads.random_stitches import random_stitch
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
 from benchmarks.workloads.recurrent import RecurrentOptions, ScanOptions, recurrent, selective_scan
-from benchmarks.workloads.speech import ConformerOptions, conformer_block
+from benchmarks.workloads.speech import ConformerOptions, RecogniserOptions, conformer_block, recogniser
 from benchmarks.workloads.suites import convolutions, models, operators, patterns, products
 from benchmarks.workloads.transformers import (
     BertOptions,
@@ -41,6 +41,7 @@ __all__ = [
     "LlamaOptions",
     "MmoeOptions",
     "NerfOptions",
+    "RecogniserOptions",
     "RecurrentOptions",
     "ScanOptions",
     "SwinOptions",
@@ -59,6 +60,7 @@ __all__ = [
     "mmoe",
     "nerf",
     "random_stitch",
+    "recogniser",
     "recurrent",
     "selective_scan",
     "state_of",

@@ -6,6 +6,7 @@ time.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -32,14 +33,19 @@ class GraphBuilder:
         self._initializers: list[TensorProto] = []
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
-        self._count = 0
+        self._numbers = itertools.count(1)
 
     def __repr__(self) -> str:
         return f"GraphBuilder({self.name!r}, nodes={len(self._nodes)}, outputs={len(self._outputs)})"
 
     def _fresh(self, hint: str) -> str:
-        self._count += 1
-        return f"{hint}_{self._count}"
+        return f"{hint}_{next(self._numbers)}"
+
+    def body(self, name: str) -> GraphBuilder:
+        """Returns a builder for the body of a loop, which may also read the values of this graph."""
+        inner = GraphBuilder(name, opset=self.opset)
+        inner.rng, inner._numbers = self.rng, self._numbers
+        return inner
 
     def input(self, name: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT) -> str:
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
@@ -85,10 +91,12 @@ class GraphBuilder:
         self._nodes.append(node)
         return names
 
+    def graph(self) -> onnx.GraphProto:
+        return helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, self._initializers)
+
     def build(self) -> onnx.ModelProto:
-        graph = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, self._initializers)
         return helper.make_model(
-            graph,
+            self.graph(),
             producer_name="tilewright-workloads",
             opset_imports=[helper.make_opsetid("", self.opset)],
             ir_version=IR_VERSION,

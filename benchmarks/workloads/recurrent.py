@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from benchmarks.workloads.builder import GraphBuilder, linear, silu
 
@@ -43,9 +43,19 @@ def recurrent(options: RecurrentOptions = RecurrentOptions()) -> onnx.ModelProto
     """Builds layers that read the outputs of the layer before, [steps, batch, directions * hidden]."""
     o = options
     g = GraphBuilder(o.op.lower(), seed=o.seed)
-    directions = 2 if o.is_bidirectional else 1
-    x, width = g.input("sequence", (o.steps, o.batch, o.hidden)), o.hidden
+    x = g.input("sequence", (o.steps, o.batch, o.hidden))
     lengths = g.input("lengths", (o.batch,), TensorProto.INT32) if o.has_lengths else ""
+    x, width = recurrent_layers(g, x, o.hidden, o, lengths=lengths)
+    g.output(x, (o.steps, o.batch, width))
+    return g.build()
+
+
+def recurrent_layers(
+    g: GraphBuilder, x: str, width: int, options: RecurrentOptions, *, lengths: str = ""
+) -> tuple[str, int]:
+    """Adds the layers to a sequence [steps, batch, width]; returns the last one's output and its width."""
+    o = options
+    directions = 2 if o.is_bidirectional else 1
     rows = _GATES[o.op] * o.hidden
     for _ in range(o.layers):
         weights = g.weight((directions, rows, width), fan_in=width)
@@ -59,8 +69,7 @@ def recurrent(options: RecurrentOptions = RecurrentOptions()) -> onnx.ModelProto
         if o.is_bidirectional:
             x = g.op("Transpose", x, perm=[0, 2, 1, 3])
         x = g.op("Reshape", x, g.ints([o.steps, o.batch, width]))
-    g.output(x, (o.steps, o.batch, width))
-    return g.build()
+    return x, width
 
 
 def selective_scan(options: ScanOptions = ScanOptions()) -> onnx.ModelProto:
@@ -75,24 +84,25 @@ def selective_scan(options: ScanOptions = ScanOptions()) -> onnx.ModelProto:
     decays = g.op("Exp", g.op("Mul", delta, decay))
     added = g.op("Mul", g.op("Mul", delta, g.op("Unsqueeze", x, g.ints([2]))), written)
     zero = g.constant(np.zeros((o.channels, o.state), np.float32), "state")
-    _, y = g.ops("Scan", zero, decays, added, read, results=2, body=_scan_body(), num_scan_inputs=3)
+    _, y = g.ops("Scan", zero, decays, added, read, results=2, body=_scan_body(g, o), num_scan_inputs=3)
     g.output(
         g.op("Mul", g.op("Reshape", y, g.ints([o.steps, o.channels])), silu(g, x)), (o.steps, o.channels)
     )
     return g.build()
 
 
-def _scan_body() -> onnx.GraphProto:
+def _scan_body(g: GraphBuilder, o: ScanOptions) -> onnx.GraphProto:
     """Makes a step on the state [channels, state]."""
-    nodes = [
-        helper.make_node("Mul", ["decay", "state"], ["decayed"]),
-        helper.make_node("Add", ["decayed", "added"], ["next"]),
-        helper.make_node("Mul", ["next", "read"], ["products"]),
-        helper.make_node("Constant", [], ["axis"], value_ints=[1]),
-        helper.make_node("ReduceSum", ["products", "axis"], ["y"], keepdims=0),
-    ]
-    inputs, outputs = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
-        for names in (["state", "decay", "added", "read"], ["next", "y"])
-    )
-    return helper.make_graph(nodes, "step", inputs, outputs)
+    body = g.body("step")
+    shapes = {
+        "last": (o.channels, o.state),
+        "decay": (o.channels, o.state),
+        "added": (o.channels, o.state),
+        "read": (1, o.state),
+    }
+    last, decay, added, read = (body.input(name, shape) for name, shape in shapes.items())
+    state = body.op("Add", body.op("Mul", decay, last), added)
+    body.output(state, (o.channels, o.state))
+    y = body.op("ReduceSum", body.op("Mul", state, read), body.ints([1]), keepdims=0)
+    body.output(y, (o.channels,))
+    return body.graph()

@@ -1,4 +1,5 @@
-"""A Conformer block: two half feed-forward layers around self-attention and a convolution module."""
+"""Speech models: a Conformer block, which is two half feed-forward layers around self-attention and a convolution
+module, and a recogniser with LSTM layers."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import onnx
 
 from benchmarks.workloads.attention import self_attention
 from benchmarks.workloads.builder import GraphBuilder, layer_norm, linear, silu
+from benchmarks.workloads.recurrent import RecurrentOptions, recurrent_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,19 @@ class ConformerOptions:
     sequence: int = 256
     kernel: int = 31
     has_convolution: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecogniserOptions:
+    """Sizes of a small Deep Speech 2: frames of a spectrogram to log-probabilities of letters."""
+
+    bands: int = 80
+    frames: int = 200
+    kernel: int = 11
+    layers: int = 3
+    hidden: int = 256
+    letters: int = 29
     seed: int = 0
 
 
@@ -56,3 +71,27 @@ def _convolution(g: GraphBuilder, x: str, o: ConformerOptions) -> str:
     frames = g.op("Transpose", mixed, perm=[0, 2, 1])
     scaled = g.op("Add", g.op("Mul", frames, g.vector(o.hidden, mean=1.0, hint="gain")), g.vector(o.hidden))
     return linear(g, silu(g, scaled), o.hidden, o.hidden)
+
+
+def recogniser(options: RecogniserOptions = RecogniserOptions()) -> onnx.ModelProto:
+    """Builds a convolution over time that takes every second frame, LSTM layers in both directions, and a classifier
+    of each step."""
+    o = options
+    g = GraphBuilder("recogniser", seed=o.seed)
+    frames = g.input("frames", (1, o.bands, o.frames))
+    weight = g.weight((o.hidden, o.bands, o.kernel), fan_in=o.bands * o.kernel)
+    mixed = g.op(
+        "Conv",
+        frames,
+        weight,
+        g.vector(o.hidden),
+        kernel_shape=[o.kernel],
+        pads=[o.kernel // 2] * 2,
+        strides=[2],
+    )
+    clipped = g.op("Clip", mixed, g.scalar(0.0), g.scalar(20.0))
+    steps = (o.frames + 1) // 2
+    layers = RecurrentOptions(layers=o.layers, steps=steps, hidden=o.hidden, is_bidirectional=True)
+    x, width = recurrent_layers(g, g.op("Transpose", clipped, perm=[2, 0, 1]), o.hidden, layers)
+    g.output(g.op("LogSoftmax", linear(g, x, width, o.letters), axis=-1), (steps, 1, o.letters))
+    return g.build()

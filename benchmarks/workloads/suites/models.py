@@ -10,9 +10,9 @@ import onnx
 
 from benchmarks.workloads.convolutional import CnnOptions, cnn
 from benchmarks.workloads.neural_fields import nerf
-from benchmarks.workloads.recommendation import MmoeOptions, dien, mmoe
+from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
 from benchmarks.workloads.recurrent import RecurrentOptions, recurrent, selective_scan
-from benchmarks.workloads.speech import ConformerOptions, conformer_block
+from benchmarks.workloads.speech import ConformerOptions, conformer_block, recogniser
 from benchmarks.workloads.transformers import (
     BertOptions,
     DecodeOptions,
@@ -80,6 +80,8 @@ def recurrent_models() -> list[Workload]:
         ("lstm-small", partial(recurrent, small), "LSTM, 2 layers, 7 steps, hidden 32"),
         ("lstm-lengths", partial(recurrent, both), "LSTM in both directions over sequences of 4 lengths"),
         ("gru", partial(recurrent, gru), "GRU, 2 layers, 100 steps, hidden 256, batch 8"),
+        ("dien-loop", partial(dien, DienOptions(is_loop=True)), "dien with its recurrence as a loop"),
+        ("recogniser", recogniser, "small Deep Speech 2: a convolution, 3 layers of LSTM in both directions"),
         ("selective-scan", selective_scan, "scan of Mamba, 64 steps, 128 channels with states of 16"),
     ]
     return [
