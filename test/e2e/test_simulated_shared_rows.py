@@ -20,8 +20,8 @@ from benchmarks.workloads.builder import GraphBuilder
 
 pytestmark = pytest.mark.lands(one_in=6)
 
-# The error of a normalised element, relative to the mean size of all. In f16, it is a few units in the last place at the
-# largest elements, which are about four times the mean; in f32, some ten such units, of sums of up to 768 products.
+# The error of a normalised element, relative to the mean size of all. In f16, it is a few units in the last place at
+# the largest elements, which are about four times the mean; in f32, some ten such units, of sums of up to 768 products.
 _STEPS = {TensorProto.FLOAT16: 6e-3, TensorProto.FLOAT: 2e-5}
 
 

@@ -87,6 +87,9 @@ void tilewright::sayCut(ArrayRef<unsigned> pieces, double seconds, double whole,
 }
 
 void tilewright::sayRowsWhole(std::pair<unsigned, unsigned> edge, const Declined &why, Decisions &decisions) {
-  auto [barrier, isNew] = decisions.barriers.try_emplace(edge, "a barrier of the grid");
-  barrier->second += "; with rows that blocks share instead: " + why.reason;
+  bool inOneKernel = llvm::any_of(decisions.kernels, [&](ArrayRef<unsigned> parts) {
+    return llvm::is_contained(parts, edge.first) && llvm::is_contained(parts, edge.second);
+  });
+  std::string &reason = inOneKernel ? decisions.barriers[edge] : decisions.declined[edge].reason;
+  reason += (reason.empty() ? "" : "; ") + ("with rows that blocks share instead: " + why.reason);
 }

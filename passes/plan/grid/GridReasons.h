@@ -30,7 +30,7 @@ void sayJoined(const GridContext &context, const KernelPair &pair, double second
 /// `seconds`; it took `whole` before.
 void sayCut(llvm::ArrayRef<unsigned> pieces, double seconds, double whole, Decisions &decisions);
 
-/// Records why blocks do not share rows across the barrier between a contraction and its reader, two groups of a kernel.
+/// Records why blocks do not share the rows of a contraction's result with the group that reads it.
 void sayRowsWhole(std::pair<unsigned, unsigned> edge, const Declined &why, Decisions &decisions);
 
 } // namespace tilewright

@@ -53,8 +53,26 @@ private:
 
   void shareRowsOfKernels() {
     for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
-      while (shareRows(context, kernel, decisions))
+      while (shareRows(context, kernel, kernel, decisions))
         ;
+    for (size_t kernel = 0; kernel < decisions.kernels.size(); ++kernel)
+      while (std::optional<size_t> reader = shareRowsWithOne(kernel))
+        kernel = std::min(kernel, *reader);
+  }
+
+  /// Joins a kernel with one that reads what it writes, if their blocks then share rows, and returns the place of that
+  /// one.
+  std::optional<size_t> shareRowsWithOne(size_t kernel) {
+    for (size_t reader = 0; reader < decisions.kernels.size(); ++reader) {
+      if (reader == kernel || !reads(decisions.kernels[reader], decisions.kernels[kernel]))
+        continue;
+      unsigned writing = groupOf(decisions.kernels[kernel]), reading = groupOf(decisions.kernels[reader]);
+      if (!partition.canMerge(writing, reading) || !shareRows(context, kernel, reader, decisions))
+        continue;
+      partition.merge(writing, reading);
+      return reader;
+    }
+    return std::nullopt;
   }
 
   void keepTilesOfKernels() {

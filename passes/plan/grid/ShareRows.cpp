@@ -72,21 +72,10 @@ static OrDeclined<SharingKernel> kernelThatShares(const GridContext &context, Ar
   return Declined{llvm::formatv("predicted to take {0:f2} us", seconds * 1e6), ""};
 }
 
-/// Says at the edges out of reductions why their rows are shared.
-static void giveReason(const TensorGraph &graph, PlannedGroup &group, double seconds, double whole) {
-  std::string reason = llvm::formatv("blocks that share its rows exchange their results: one kernel is predicted to "
-                                     "take {0:f2} us, and {1:f2} us with whole rows behind a barrier",
-                                     seconds * 1e6, whole * 1e6);
-  for (auto &[edge, choice] : group.edges)
-    for (const GroupRoot &root : group.space.roots)
-      if (root.expr == graph.edges()[edge].producer && reducesSharedRows(graph, group.space, root))
-        choice.reason = reason;
-}
-
-bool tilewright::shareRows(const GridContext &context, size_t kernel, Decisions &decisions) {
-  SmallVector<unsigned> parts = decisions.kernels[kernel];
-  double whole = predictedSeconds(context, parts);
-  double bound = leastFaster(whole, context.target.costs.confidence.tilings);
+/// Returns the fastest kernel in which two of the groups are one, if it takes less than `bound` seconds. Otherwise
+/// records why no two are.
+static std::optional<SharingKernel> fastestSharing(const GridContext &context, ArrayRef<unsigned> parts, double bound,
+                                                   Decisions &decisions) {
   std::optional<SharingKernel> best;
   std::map<std::pair<unsigned, unsigned>, Declined> declined;
   for (unsigned writer : parts)
@@ -100,16 +89,43 @@ bool tilewright::shareRows(const GridContext &context, size_t kernel, Decisions 
         bound = found->kernel.seconds;
         best = std::move(*found);
       }
-  if (!best) {
+  if (!best)
     for (const auto &[edge, why] : declined)
       sayRowsWhole(edge, why, decisions);
-    return false;
+  return best;
+}
+
+/// Says at the edges out of reductions why their rows are shared. With whole rows it would take `whole` seconds.
+static void giveReason(const TensorGraph &graph, PlannedGroup &group, double seconds, double whole, StringRef where) {
+  std::string reason = llvm::formatv("blocks that share its rows exchange their results: one kernel is predicted to "
+                                     "take {0:f2} us, and {1:f2} us with whole rows {2}",
+                                     seconds * 1e6, whole * 1e6, where);
+  for (auto &[edge, choice] : group.edges)
+    for (const GroupRoot &root : group.space.roots)
+      if (root.expr == graph.edges()[edge].producer && reducesSharedRows(graph, group.space, root))
+        choice.reason = reason;
+}
+
+bool tilewright::shareRows(const GridContext &context, size_t kernel, size_t other, Decisions &decisions) {
+  bool isPair = kernel != other;
+  SmallVector<unsigned> parts(decisions.kernels[kernel]);
+  double whole = predictedSeconds(context, parts);
+  if (isPair) {
+    llvm::append_range(parts, decisions.kernels[other]);
+    whole += predictedSeconds(context, decisions.kernels[other]);
   }
+  double bound = leastFaster(whole, context.target.costs.confidence.tilings);
+  std::optional<SharingKernel> best = fastestSharing(context, parts, bound, decisions);
+  if (!best)
+    return false;
   TrialGroups trial(decisions);
   trial.place(best->reader, best->group);
   trial.remove(best->writer);
   trial.keep();
-  carryOut(best->kernel, kernel, decisions);
-  giveReason(context.graph, *decisions.parts[best->reader], best->kernel.seconds, whole);
+  if (isPair)
+    decisions.kernels.erase(decisions.kernels.begin() + std::max(kernel, other));
+  carryOut(best->kernel, std::min(kernel, other), decisions);
+  giveReason(context.graph, *decisions.parts[best->reader], best->kernel.seconds, whole,
+             isPair ? "in a kernel of their own" : "behind a barrier");
   return true;
 }

@@ -8,9 +8,10 @@
 
 namespace tilewright {
 
-/// Makes one group of two groups of the kernel with this index, a contraction and one that reduces rows of its result,
-/// if the kernel is then predicted to be clearly faster. Takes the fastest such kernel. Returns false if there is none.
-bool shareRows(const GridContext &context, size_t kernel, Decisions &decisions);
+/// Makes one group of two groups of these kernels, a contraction and one that reduces rows of its result, if the kernel
+/// is then predicted to be clearly faster. Takes the fastest such kernel. Two kernels (`kernel` and `other` differ) also
+/// become one, at the smaller index. Returns false if there is no such kernel; the reasons are in the decisions.
+bool shareRows(const GridContext &context, size_t kernel, size_t other, Decisions &decisions);
 
 } // namespace tilewright
 

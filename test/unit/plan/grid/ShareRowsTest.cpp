@@ -53,6 +53,17 @@ TEST_F(ShareRowsTest, a_barrier_says_what_rows_that_blocks_share_would_take) {
       << reasonAt(plan, product);
 }
 
+TEST_F(ShareRowsTest, two_kernels_become_one_whose_blocks_share_rows) {
+  TensorGraph graph = parse(normSource("%q", {512, 768, 768}, "f32"));
+  PlanOptions apart;
+  apart.gridSync = false;
+  EXPECT_EQ(planOf(graph, apart).kernels.size(), 2u);
+  Plan plan = planOf(graph);
+  EXPECT_EQ(plan.kernels.size(), 1u);
+  EXPECT_NE(reasonAt(plan, sum).find("with whole rows in a kernel of their own"), std::string::npos)
+      << reasonAt(plan, sum);
+}
+
 TEST_F(ShareRowsTest, small_tiles_may_be_too_many_to_be_resident) {
   TensorGraph graph = parse(normSource("%q", {2048, 768, 768})); // 6144 tiles of 16 x 16
   EXPECT_GT(blocksPerRowOf(graph, planOf(graph)), 1);

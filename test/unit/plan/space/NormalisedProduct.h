@@ -12,11 +12,12 @@ struct ProductSizes {
 };
 
 /// A product, and its rows divided by a sum behind their mean: ops 0 (product), 1 (sum), 2 (mean), 3
-/// (difference), 4 (square), 5 (sum of `summed`), 6 (quotient).
-inline std::string normSource(const std::string &summed, ProductSizes sizes = {}) {
-  std::string types = llvm::formatv("!lhs = tensor<{0}x{1}xf16>\n!rhs = tensor<{1}x{2}xf16>\n!row = tensor<{0}xf32>\n"
+/// (difference), 4 (square), 5 (sum of `summed`), 6 (quotient). `type` is that of the
+/// factors.
+inline std::string normSource(const std::string &summed, ProductSizes sizes = {}, llvm::StringRef type = "f16") {
+  std::string types = llvm::formatv("!lhs = tensor<{0}x{1}x{3}>\n!rhs = tensor<{1}x{2}x{3}>\n!row = tensor<{0}xf32>\n"
                                     "!full = tensor<{0}x{2}xf32>\n",
-                                    sizes.rows, sizes.inner, sizes.width);
+                                    sizes.rows, sizes.inner, sizes.width, type);
   return types + R"(
 #at = affine_map<(i, j) -> (i, j)>
 #of_row = affine_map<(i, j) -> (i)>
