@@ -60,11 +60,12 @@ private:
         kernel = std::min(kernel, *reader);
   }
 
-  /// Joins a kernel with one that reads what it writes, if their blocks then share rows, and returns the place of that
-  /// one.
+  /// Joins a kernel with one that normalises what it writes, if blocks then share rows, and returns the place of that
+  /// one. A reader with contractions would be as slow behind a barrier, which joinKernels has compared.
   std::optional<size_t> shareRowsWithOne(size_t kernel) {
     for (size_t reader = 0; reader < decisions.kernels.size(); ++reader) {
-      if (reader == kernel || !reads(decisions.kernels[reader], decisions.kernels[kernel]))
+      if (reader == kernel || context.anyContracts(decisions.kernels[reader]) ||
+          !reads(decisions.kernels[reader], decisions.kernels[kernel]))
         continue;
       unsigned writing = groupOf(decisions.kernels[kernel]), reading = groupOf(decisions.kernels[reader]);
       if (!partition.canMerge(writing, reading) || !shareRows(context, kernel, reader, decisions))

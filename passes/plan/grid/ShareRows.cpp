@@ -69,26 +69,30 @@ static OrDeclined<SharingKernel> kernelThatShares(const GridContext &context, Ar
   if (!kernel && !kernel.why().reason.empty())
     return kernel.why();
   double seconds = kernel ? kernel->seconds : predictedSeconds(context, with);
+  if (seconds == 0)
+    return Declined{"the other phases have blocks of another size", ""};
   return Declined{llvm::formatv("predicted to take {0:f2} us", seconds * 1e6), ""};
 }
 
-/// Returns the fastest kernel in which two of the groups are one, if it takes less than `bound` seconds. Otherwise
-/// records why no two are.
-static std::optional<SharingKernel> fastestSharing(const GridContext &context, ArrayRef<unsigned> parts, double bound,
+/// Returns the fastest kernel in which one of the writers and one of the readers are one group, if it takes less than
+/// `bound` seconds. Otherwise records why no two are.
+static std::optional<SharingKernel> fastestSharing(const GridContext &context, ArrayRef<unsigned> parts,
+                                                   ArrayRef<unsigned> writers, ArrayRef<unsigned> readers, double bound,
                                                    Decisions &decisions) {
   std::optional<SharingKernel> best;
   std::map<std::pair<unsigned, unsigned>, Declined> declined;
-  for (unsigned writer : parts)
-    for (unsigned reader : parts)
-      if (context.groups.numerics != NumericsMode::strict && mayShare(context, parts, writer, reader)) {
-        OrDeclined<SharingKernel> found = kernelThatShares(context, parts, writer, reader, bound, decisions);
-        if (!found) {
-          declined[{writer, reader}] = found.why();
-          continue;
-        }
-        bound = found->kernel.seconds;
-        best = std::move(*found);
+  for (unsigned writer : writers)
+    for (unsigned reader : readers) {
+      if (context.groups.numerics == NumericsMode::strict || !mayShare(context, parts, writer, reader))
+        continue;
+      OrDeclined<SharingKernel> found = kernelThatShares(context, parts, writer, reader, bound, decisions);
+      if (!found) {
+        declined[{writer, reader}] = found.why();
+        continue;
       }
+      bound = found->kernel.seconds;
+      best = std::move(*found);
+    }
   if (!best)
     for (const auto &[edge, why] : declined)
       sayRowsWhole(edge, why, decisions);
@@ -108,14 +112,14 @@ static void giveReason(const TensorGraph &graph, PlannedGroup &group, double sec
 
 bool tilewright::shareRows(const GridContext &context, size_t kernel, size_t other, Decisions &decisions) {
   bool isPair = kernel != other;
-  SmallVector<unsigned> parts(decisions.kernels[kernel]);
-  double whole = predictedSeconds(context, parts);
+  SmallVector<unsigned> writers(decisions.kernels[kernel]), readers(decisions.kernels[other]), parts(writers);
+  double whole = predictedSeconds(context, writers);
   if (isPair) {
-    llvm::append_range(parts, decisions.kernels[other]);
-    whole += predictedSeconds(context, decisions.kernels[other]);
+    llvm::append_range(parts, readers);
+    whole += predictedSeconds(context, readers);
   }
   double bound = leastFaster(whole, context.target.costs.confidence.tilings);
-  std::optional<SharingKernel> best = fastestSharing(context, parts, bound, decisions);
+  std::optional<SharingKernel> best = fastestSharing(context, parts, writers, readers, bound, decisions);
   if (!best)
     return false;
   TrialGroups trial(decisions);

@@ -8,9 +8,9 @@
 
 namespace tilewright {
 
-/// Makes one group of two groups of these kernels, a contraction and one that reduces rows of its result, if the kernel
-/// is then predicted to be clearly faster. Takes the fastest such kernel. Two kernels (`kernel` and `other` differ) also
-/// become one, at the smaller index. Returns false if there is no such kernel; the reasons are in the decisions.
+/// Makes one group of a contraction in this kernel and a group in `other` that reduces rows of its result, if the kernel
+/// is then predicted to be clearly faster. Takes the fastest such kernel. If the two kernels differ, they also become
+/// one, at the smaller index. Returns false if there is no such kernel; the reasons are in the decisions.
 bool shareRows(const GridContext &context, size_t kernel, size_t other, Decisions &decisions);
 
 } // namespace tilewright
