@@ -53,7 +53,7 @@ class Projection:
             gain, bias = constant(self.width, mean=1.0), constant(self.width)
             out = g.op("LayerNormalization", added, gain, bias, axis=-1)
         elif self.norm == "rms":
-            square = g.op("ReduceMean", g.op("Mul", added, added), g.ints([1]))
+            square = g.op("ReduceMean", g.op("Mul", added, added), axes=[1])
             out = g.op("Div", added, g.op("Sqrt", square))
         else:
             out = g.op("Softmax", added, axis=-1)
@@ -92,6 +92,7 @@ def _run(projection: Projection, folder: Path) -> SimulatedRun:
         Projection(128, 768, 768, "layer", TensorProto.FLOAT16, mean=200.0),
         Projection(256, 64, 768, "layer", TensorProto.FLOAT),
         Projection(29, 768, 768, "layer", TensorProto.FLOAT),
+        Projection(2048, 768, 768, "rms", TensorProto.FLOAT16),
     ],
     ids=[
         "layer norm",
@@ -100,6 +101,7 @@ def _run(projection: Projection, folder: Path) -> SimulatedRun:
         "mean far from zero",
         "f32",
         "f32, with slices of K",
+        "warpgroups",
     ],
 )
 def test_partial_results_of_rows_are_exchanged_at_one_barrier(projection: Projection, tmp_path: Path) -> None:
