@@ -11,7 +11,16 @@ import tilewright
 from tilewright.reference.drawing import random_inputs
 from tilewright.reference.oracle import float64_reference
 
-from benchmarks.workloads import RecurrentOptions, ScanOptions, recurrent, selective_scan
+from benchmarks.workloads import (
+    DienOptions,
+    RecogniserOptions,
+    RecurrentOptions,
+    ScanOptions,
+    dien,
+    recogniser,
+    recurrent,
+    selective_scan,
+)
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
 
@@ -25,6 +34,8 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "gru": lambda: recurrent(RecurrentOptions(op="GRU", layers=2, steps=6, hidden=40, batch=2)),
     "two steps": lambda: recurrent(RecurrentOptions(layers=1, steps=2, hidden=16)),
     "selective scan": lambda: selective_scan(ScanOptions(steps=9, channels=16, state=4)),
+    "dien": lambda: dien(DienOptions(steps=5, batch=8, is_loop=True)),
+    "speech": lambda: recogniser(RecogniserOptions(bands=16, frames=20, layers=2, hidden=32)),
 }
 
 
