@@ -103,5 +103,8 @@ std::string tilewright::shareOut(GridKernel &kernel, ArrayRef<GridStage> stages,
     }
     kernel.blocks = std::max(kernel.blocks, given);
   }
+  for (const std::vector<GridShare> &phase : kernel.phases)
+    if (const GridStage &first = stages[phase.front().stage]; first.waits && phase.front().blocks < kernel.blocks)
+      return first.name + " has grid barriers of its own, at which all blocks of the kernel would have to wait";
   return "";
 }
