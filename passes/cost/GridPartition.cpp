@@ -95,7 +95,8 @@ private:
   /// stage. A stage that is alone in its phase may have its tiles shared by all blocks of the kernel, because all of
   /// them synchronise.
   void predict(GridKernel &kernel) const {
-    int64_t sharing = std::max(kernel.blocks, target.gpu.guaranteedSms);
+    bool anyWaits = llvm::any_of(stages, [](const GridStage &stage) { return stage.waits; }); // for all blocks
+    int64_t sharing = anyWaits ? kernel.blocks : std::max(kernel.blocks, target.gpu.guaranteedSms);
     kernel.seconds = target.launchSeconds + (kernel.phases.size() - 1) * target.gpu.gridBarrierSeconds;
     for (std::vector<GridShare> &phase : kernel.phases) {
       double slowest = 0, all = 0;
