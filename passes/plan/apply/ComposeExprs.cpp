@@ -1,14 +1,20 @@
 // Implements the vertical transformation (Souffle 6.2). Inside a subprogram, the pass carries out the thread edges of
 // the plan and decides nothing. In a plain function, it inlines every producer whose repetition costs no arithmetic, so
 // that movement disappears into its readers. Consumers are visited in program order, each until nothing is left to
-// inline, so a chain is folded front to back and an expression is rebuilt only once per producer.
+// inline, so a chain is folded front to back and an expression is rebuilt only once per producer. A producer that is
+// read along several ways is computed once: its copies are merged as they arise, because their number would double with
+// each step of a chain.
 #include "passes/Passes.h"
 #include "passes/plan/apply/ExprRewriter.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/CSE.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -43,6 +49,27 @@ StringRef duplicates(const Inlining &inlining, tile::ExprOp consumer) {
   if (numReaders(inlining.producer) != 1)
     return "the producer has several readers";
   return numReads(consumer, inlining.input) > producer.domainSize() ? "the consumer reads elements more than once" : "";
+}
+
+/// Merges connects of a subprogram that differ only in their readers, so that copies of a producer read the same tensors.
+void mergeConnects(tile::SubprogramOp subprogram) {
+  std::map<std::tuple<void *, tile::Scope, bool, bool>, tile::ConnectOp> first;
+  for (auto connect : llvm::make_early_inc_range(subprogram.getBody().getOps<tile::ConnectOp>())) {
+    auto key = std::tuple(connect.getValue().getAsOpaquePointer(), connect.getScope(), connect.getRecompute(),
+                          connect.getUnrounded());
+    auto [known, isNew] = first.try_emplace(key, connect);
+    if (isNew)
+      continue;
+    connect.replaceAllUsesWith(known->second.getResult());
+    connect.erase();
+  }
+}
+
+/// Merges equal ops of a body.
+void mergeCopies(tile::ExprOp expr) {
+  DominanceInfo dominance(expr);
+  IRRewriter rewriter(expr->getContext());
+  eliminateCommonSubExpressions(rewriter, dominance, expr);
 }
 
 class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
@@ -93,12 +120,14 @@ class ComposeExprs : public impl::ComposeExprsBase<ComposeExprs> {
       consumer->replaceAllUsesWith(fused);
       consumer.erase();
       consumer = fused;
+      mergeCopies(consumer);
       ++numInlined;
     }
     return failure(failed);
   }
 
   void runOnOperation() override {
+    getOperation()->walk(mergeConnects);
     SmallVector<tile::ExprOp> exprs;
     getOperation()->walk([&](tile::ExprOp op) { exprs.push_back(op); });
     for (tile::ExprOp expr : exprs)
