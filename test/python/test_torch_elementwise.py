@@ -13,9 +13,8 @@ from torch_cases import module_of
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
 
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.5, -2.5, 1e-6, -1e-6, 1e-3, 7.3, 20.0, -20.0, 1e30) + tuple(
-    map(float, ("inf", "-inf", "nan"))
-)
+_SPECIAL = map(float, ("inf", "-inf", "nan"))
+_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.5, -2.5, 1e-6, -1e-6, 1e-3, 7.3, 20.0, -20.0, 1e30, *_SPECIAL)
 _INTEGERS = (
     0,
     1,
@@ -43,12 +42,14 @@ _OF_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "fmod": torch.fmod,
     "floor_divide": torch.floor_divide,
     "floor_divide by a number": lambda x, y: x // -0.7,
-    "floor_divide of f16": lambda x, y: x.half() // y.half(),
     "erfc": lambda x, y: torch.erfc(x),
     "erfinv": lambda x, y: torch.erfinv(x),
     "power of f64": torch.float_power,
     "square of f64": lambda x, y: x.double() ** 2,
     "power of a number": lambda x, y: (-2.0) ** x.double(),
+    "zeros compared with a whole number": lambda x, y: (torch.zeros(3) == 0).all() & (x > 0),
+    "a constant less a whole number": lambda x, y: torch.ones(1) - 3 + x,
+    "a whole number less a constant": lambda x, y: torch.rsub(torch.full([1], -2.0), -3) * x,
 }
 _OF_INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
     "neg": lambda x, y: -x,

@@ -131,8 +131,10 @@ def _quotient(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
 
 def _floor_quotient(x: Any, y: Any) -> Any:
     """Python's quotient of whole numbers. The remainder makes it exact: a rounded quotient may be the next whole
-    number."""
+    number. IREE has no remainder of f64."""
     kind = torch.result_type(x, y)
+    if kind == torch.float64:
+        return NotImplemented
     wide = torch.float32 if kind in _HALVES else kind
     x, y = x.to(wide), torch.full([], y, dtype=wide) if isinstance(y, int | float) else y.to(wide)
     if not wide.is_floating_point:
