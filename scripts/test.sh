@@ -6,5 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh test docs # with mkdocs, because a test builds the site
 ninja -C build tilewright-opt tilewright-unit-tests
+# Hundreds of processes that tests start would else compile our modules anew, 0.4 s each.
+unset PYTHONDONTWRITEBYTECODE
 .venv/bin/python -m pytest test --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
   "$@"

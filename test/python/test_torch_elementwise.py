@@ -34,6 +34,11 @@ _INTEGERS = (
 
 _OF_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "isfinite": lambda x, y: torch.isfinite(x),
+    "equal to itself": lambda x, y: x == x.clone(),
+    "argmax of some NaN": lambda x, y: x.argmax(),
+    "argmin of rows": lambda x, y: torch.minimum(x, y).reshape(17, 17).argmin(1),
+    "max of rows": lambda x, y: x.reshape(17, 17).flip(1).max(0)[1],
+    "searchsorted of NaN": lambda x, y: torch.searchsorted(torch.tensor([-1.0, 0.0, 1.0]), x),
     "elu": lambda x, y: functional.elu(x, 0.7),
     "selu": lambda x, y: functional.selu(x),
     "signbit": lambda x, y: torch.signbit(x),

@@ -24,6 +24,9 @@ def _put(x: Any, *places: Any, accumulate: bool = False) -> Any:
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: torch.roll(x, (1, -2), (2, 3)) * 2,
+    "roll of all elements": lambda x: torch.roll(x, 5),
+    "eye": lambda x: torch.eye(7) @ x[0, 0].T + torch.eye(7, 6),
+    "put": lambda x: x.put(torch.tensor([[3, -1]]), torch.tensor([[7.0, 8.0]])),
     "fold": lambda x: torch.nn.functional.fold(
         torch.nn.functional.unfold(x, 3, padding=1, stride=2), (6, 7), 3, padding=1, stride=2
     ),

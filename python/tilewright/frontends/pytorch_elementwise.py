@@ -1,7 +1,7 @@
 """ATen's elementwise ops that IREE's importer computes wrongly for some numbers, or has no op for.
 
 - Its maximum, minimum, clamp and hardtanh return the other operand for NaN, where PyTorch returns NaN.
-- It says that NaN is finite.
+- It says that NaN is finite, and that it equals itself.
 - It negates integers as f32, and divides 64-bit integers as f64, so large ones are rounded.
 - Its exponential minus one in elu is inexact near zero.
 """
@@ -27,6 +27,7 @@ def decompositions() -> dict[Any, Any]:
         _aten.minimum.default: _minimum,
         _aten.clamp.default: _clamp,
         _aten.hardtanh.default: _hardtanh,
+        _aten.eq.Tensor: _equal,
         _aten.isfinite.default: _is_finite,
         _aten.neg.default: lambda x: NotImplemented if x.is_floating_point() or x.is_complex() else x * -1,
         _aten.elu.default: _elu,
@@ -73,6 +74,12 @@ def _clamp(x: Any, low: Any = None, high: Any = None) -> Any:
 
 def _hardtanh(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
     return _clamp(x, low, high)
+
+
+def _equal(x: Any, y: Any) -> Any:
+    """A tensor compared with itself, which may have been copied, would be folded to true."""
+    is_folded = x.is_floating_point() and y.is_floating_point() and x.shape == y.shape
+    return (x <= y) & (x >= y) if is_folded else NotImplemented
 
 
 def _is_finite(x: Any) -> Any:

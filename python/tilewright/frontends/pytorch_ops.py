@@ -12,6 +12,7 @@ from iree.compiler import ir
 from tilewright.frontends import (
     pytorch_bags,
     pytorch_elementwise,
+    pytorch_extremes,
     pytorch_gamma,
     pytorch_pools,
     pytorch_powers,
@@ -29,8 +30,6 @@ _KEPT = (
     # PyTorch spells these out by squeeze.dims, which IREE does not have.
     _aten.squeeze.default,
     _aten.squeeze.dim,
-    # PyTorch spells this out by a selection at computed places; IREE joins two slices.
-    _aten.roll.default,
 )
 _SPELLED_OUT = (
     _aten._native_batch_norm_legit.default,
@@ -53,6 +52,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_bags.decompositions(),
         **pytorch_elementwise.decompositions(),
+        **pytorch_extremes.decompositions(),
         **pytorch_gamma.decompositions(),
         **pytorch_pools.decompositions(),
         **pytorch_powers.decompositions(),
@@ -64,9 +64,10 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,
-        _aten.argmax.default: functools.partial(_first, _aten.max.dim),
-        # These pass over NaN in IREE, which is the largest and the smallest number to PyTorch.
-        _aten.argmin.default: functools.partial(_first, _aten.min.dim),
+        _aten.eye.default: _eye,
+        _aten.eye.m: _eye,
+        _aten.put.default: _put,
+        _aten.roll.default: _roll,
         _aten._native_multi_head_attention.default: attention,
         _aten._transformer_encoder_layer_fwd.default: encoder_layer,
     }
@@ -141,19 +142,20 @@ def _group_norm(
     return y.to(x.dtype).reshape(x.shape), *statistics
 
 
-def _first(
-    reduce: Any,
-    x: Any,
-    dim: int | None = None,
-    keepdim: bool = False,  # noqa: FBT001, FBT002
-) -> Any:
-    """Returns the position of the largest or smallest number along a dim, or in the flattened tensor."""
-    if not x.is_floating_point():
-        return NotImplemented
-    if dim is not None:
-        return reduce(x, dim, keepdim)[1]
-    position = reduce(x.reshape(-1), 0, False)[1]
-    return position.reshape([1] * x.dim()) if keepdim else position
+def _eye(rows: int, columns: int | None = None, *, dtype: Any = None, **_: Any) -> Any:
+    """PyTorch compares numbers of eight bits, at which IREE's compiler crashes."""
+    places = torch.arange(rows).unsqueeze(-1) == torch.arange(rows if columns is None else columns)
+    return places.to(torch.get_default_dtype() if dtype is None else dtype)
+
+
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
+    put = _aten.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate)
+    return put.reshape(x.shape)
+
+
+def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
+    """Without dims, the flattened tensor is rolled, which IREE's importer refuses."""
+    return NotImplemented if dims else _aten.roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
 
 
 @functools.cache

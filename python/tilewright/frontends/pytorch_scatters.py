@@ -218,10 +218,10 @@ def _searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Any:
-    """Counts the elements of a row in front of a value."""
+    """Counts the elements of a row in front of a value. All are in front of NaN, with which no comparison holds."""
     if sorter is not None or values.dim() == 0:
         return NotImplemented
     is_right = right if side is None else side == "right"
     row, value = rows.unsqueeze(-2), values.unsqueeze(-1)
-    in_front = row <= value if is_right else row < value
+    in_front = torch.logical_not(row > value if is_right else row >= value)
     return in_front.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
