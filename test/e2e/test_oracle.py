@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # type: ignore[import-untyped]
 from tilewright.reference.oracle import (
     Array,
@@ -50,9 +50,17 @@ def _errors(model: ModelProto, inputs: list[Array]) -> list[float]:
     return [relative_error(y, y64) for y, y64 in zip(results, expected, strict=True)]
 
 
+def _read_in(graph: GraphProto) -> set[str]:
+    """Returns the names that a graph's nodes read, in the graphs of loops and branches, too, and those of its
+    outputs."""
+    nested = [each.g for node in graph.node for each in node.attribute if each.HasField("g")]
+    own = {operand for node in graph.node for operand in node.input} | {value.name for value in graph.output}
+    return own.union(*map(_read_in, nested))
+
+
 def _assert_nothing_dead(model: ModelProto) -> None:
     graph = model.graph
-    used = {operand for node in graph.node for operand in node.input} | {value.name for value in graph.output}
+    used = _read_in(graph)
     assert [node.name for node in graph.node if not used.intersection(node.output)] == []
     defined = [value.name for value in graph.input] + [tensor.name for tensor in graph.initializer]
     assert [name for name in defined if name not in used] == []

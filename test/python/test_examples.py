@@ -35,5 +35,7 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
 def test_every_example_is_described() -> None:
     text = (EXAMPLES / "README.md").read_text()
     assert all(
-        f"[{path.name}]({path.name})" in text for path in EXAMPLES.iterdir() if path.name != "README.md"
+        f"[{path.name}]({path.name})" in text
+        for path in EXAMPLES.iterdir()
+        if path.is_file() and path.name != "README.md"
     )

@@ -326,6 +326,66 @@ func.func @main(%table: !torch.vtensor<[2,1],f32>, %rows: !torch.vtensor<[1],si6
     return Evidence(model=text, inputs=inputs, expected=[np.array([[1]], np.float32)])
 
 
+def negative_integers_of_torch() -> Evidence:
+    text = """
+func.func @main(%x: !torch.vtensor<[1],si32>) -> !torch.vtensor<[1],si32> {
+  %y = torch.aten.neg %x : !torch.vtensor<[1],si32> -> !torch.vtensor<[1],si32>
+  return %y : !torch.vtensor<[1],si32>
+}
+"""
+    x = np.array([2**24 + 1], np.int32)
+    return Evidence(model=text, inputs=[x], expected=[-x])
+
+
+def quotients_of_integers() -> Evidence:
+    text = """
+func.func @main(%x: !torch.vtensor<[1],si64>, %y: !torch.vtensor<[1],si64>) -> !torch.vtensor<[1],si64> {
+  %r = torch.aten.floor_divide %x, %y
+    : !torch.vtensor<[1],si64>, !torch.vtensor<[1],si64> -> !torch.vtensor<[1],si64>
+  return %r : !torch.vtensor<[1],si64>
+}
+"""
+    x, y = np.array([2**62]), np.array([3])
+    return Evidence(model=text, inputs=[x, y], expected=[x // y])
+
+
+def whole_number_beside_a_constant() -> Evidence:
+    text = """
+func.func @main(%x: !torch.vtensor<[1],i1>) -> !torch.vtensor<[1],i1> {
+  %number = torch.vtensor.literal(dense<-2.0> : tensor<1xf64>) : !torch.vtensor<[1],f64>
+  %zero = torch.constant.int 0
+  %less = torch.aten.lt.Scalar %number, %zero : !torch.vtensor<[1],f64>, !torch.int -> !torch.vtensor<[1],i1>
+  %r = torch.aten.logical_and %less, %x : !torch.vtensor<[1],i1>, !torch.vtensor<[1],i1> -> !torch.vtensor<[1],i1>
+  return %r : !torch.vtensor<[1],i1>
+}
+"""
+    return Evidence(model=text, inputs=[np.array([True])], expected=[np.array([True])])
+
+
+def running_logarithms_of_sums() -> Evidence:
+    text = """
+func.func @main(%x: !torch.vtensor<[1],f32>) -> !torch.vtensor<[1],f32> {
+  %dim = torch.constant.int 0
+  %y = torch.aten.logcumsumexp %x, %dim : !torch.vtensor<[1],f32>, !torch.int -> !torch.vtensor<[1],f32>
+  return %y : !torch.vtensor<[1],f32>
+}
+"""
+    return Evidence(model=text, inputs=[_f32(1000)], expected=[_f32(1000)])
+
+
+def place_of_nan() -> Evidence:
+    text = """
+func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[],si64> {
+  %dim = torch.constant.int 0
+  %false = torch.constant.bool false
+  %value, %place = torch.aten.max.dim %x, %dim, %false
+    : !torch.vtensor<[2],f32>, !torch.int, !torch.bool -> !torch.vtensor<[],f32>, !torch.vtensor<[],si64>
+  return %place : !torch.vtensor<[],si64>
+}
+"""
+    return Evidence(model=text, inputs=[_f32(1, np.nan)], expected=[np.array(1)])
+
+
 def elu_of_small_numbers() -> Evidence:
     x = _f32(-1e-9, -1e-8)
     return _onnx([helper.make_node("Elu", ["x"], ["r"])], {"x": x}, {"r": x}, tolerance=1e-6)
