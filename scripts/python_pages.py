@@ -88,21 +88,29 @@ def python_classes_page() -> str:
     return "\n".join(parts)
 
 
-def iree_faults_page() -> str:
-    """Returns the table of IREE's known faults."""
+def iree_faults_page(*, of_torch: bool) -> str:
+    """Returns the table of IREE's known faults: those in ops of torch, which modules of PyTorch have, or the others."""
     from tilewright.iree.known_faults import FAULTS
 
+    other = (
+        "[those in other ops](iree-faults.md)"
+        if of_torch
+        else "[those in ops of torch](iree-faults-torch.md)"
+    )
     lines = [
-        "# Faults of IREE",
+        "# Faults of IREE in ops of torch" if of_torch else "# Faults of IREE",
         "",
         "**Which faults of IREE 3.13 does Tilewright work around?** Programs of Tilewright do not show them. "
         "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, in some minutes, and "
-        "reports faults that are gone. What IREE's importer merely lacks is [another table](onnx-rules.md).",
+        "reports faults that are gone. What IREE's importer merely lacks is [another table](onnx-rules.md), and so are "
+        f"{other}.",
         "",
         "| ops | types | targets | symptom | evidence | instead | code | rechecked |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for fault in FAULTS.values():
+        if fault.pattern.startswith("torch.") != of_torch:
+            continue
         file = fault.where.partition(":")[0].rpartition(".")[2]
         checked = "yes" if fault.program else f"no: {fault.unchecked}"
         cells = (fault.pattern, fault.types, fault.targets, fault.symptom, fault.evidence, fault.instead)
