@@ -94,9 +94,9 @@ def test_powers_of_integers_with_exponents_in_floats() -> None:
 
 def test_powers_of_f64_have_the_special_values_of_c() -> None:
     inf, nan = np.inf, np.nan
-    x = np.array([-3, -3, -1, -0.5, 1, -0.0, -0.0, 0, inf, -inf, -inf, nan, 1, nan, 0, -1, -1], np.float64)
-    exponents = np.array([3, 2, 5, 0.5, inf, 3, -1, -2, 2, 3, -1, 1, nan, 0, 0, inf, -inf], np.float64)
-    expected = np.array([-27, 9, -1, nan, 1, -0.0, -inf, inf, inf, -inf, -0.0, nan, 1, 1, 1, 1, 1])
+    x = np.array([-3, -3, -1, -0.5, 1, -0.0, -0.0, 0, inf, -inf, -inf, nan, 1, nan, 0, -1, -1, 0], np.float64)
+    exponents = np.array([3, 2, 5, 0.5, inf, 3, -1, -2, 2, 3, -1, 1, nan, 0, 0, inf, -inf, nan], np.float64)
+    expected = np.array([-27, 9, -1, nan, 1, -0.0, -inf, inf, inf, -inf, -0.0, nan, 1, 1, 1, 1, 1, nan])
     node = helper.make_node("Pow", ["x", "e"], ["y"])
     y = _run([node], {"x": x, "e": exponents}, {"y": expected})["y"]
     np.testing.assert_allclose(y, expected, rtol=1e-10)  # IREE's f64 pow is accurate to 1e-11

@@ -81,7 +81,8 @@ def _power_of_magnitude(operation: Operation, x: str, exponent: str) -> str:
     nan = operation.constant(np.float64(np.nan))
     magnitude = make("Abs", x)
     is_zero = make("Equal", magnitude, number[0])
-    of_zero = make("Where", make("Less", exponent, number[0]), number[np.inf], number[0])
+    of_zero = make("Where", make("Greater", exponent, number[0]), number[0], exponent)  # NaN stays
+    of_zero = make("Where", make("Less", exponent, number[0]), number[np.inf], of_zero)
     power = make(
         "Where", is_zero, of_zero, make("Pow", make("Where", is_zero, number[1], magnitude), exponent)
     )
