@@ -100,9 +100,11 @@ void ProgramConverter::convertPhases(OpBuilder &builder, Value workgroup, IRMapp
   }
 }
 
-/// Emits the parts of a phase, each on its own range of workgroups.
+/// Emits the parts of a phase, each on its own range of workgroups. A phase between two barriers may have none.
 void ProgramConverter::convertParts(OpBuilder &builder, ArrayRef<ParallelOp> parts, Value workgroup,
                                     IRMapping &values) {
+  if (parts.empty())
+    return;
   ParallelOp part = parts.front();
   Location loc = part.getLoc();
   if (parts.size() == 1)
