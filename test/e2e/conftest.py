@@ -45,7 +45,7 @@ def _leave_out_iree(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _call_both(monkeypatch: pytest.MonkeyPatch) -> None:
     owners: weakref.WeakKeyDictionary[DirectSession, weakref.ref[Program]] = weakref.WeakKeyDictionary()
-    find, call = Program._direct_session, DirectSession.__call__
+    find, call, run_fitting = Program._direct_session, DirectSession.__call__, DirectSession.run_fitting
 
     def found(program: Program) -> DirectSession | None:
         session = find(program)
@@ -53,15 +53,24 @@ def _call_both(monkeypatch: pytest.MonkeyPatch) -> None:
             owners[session] = weakref.ref(program)
         return session
 
-    def called(session: DirectSession, arrays: Sequence[Array]) -> list[Array]:
-        results = call(session, arrays)
+    def compare(session: DirectSession, arrays: Sequence[Array], results: list[Array]) -> list[Array]:
         program = owners[session]() if session in owners else None
         if program is not None:
             _compare(results, program.session()(arrays, program.signature))
         return results
 
+    def called(session: DirectSession, arrays: Sequence[Array]) -> list[Array]:
+        return compare(session, arrays, call(session, arrays))
+
+    def ran_fitting(session: DirectSession, arrays: Sequence[Any]) -> list[Array] | None:
+        results = run_fitting(session, arrays)
+        return None if results is None else compare(session, arrays, results)
+
     monkeypatch.setattr(Program, "_direct_session", found)
+    # The quick way of a program would pass over `found`.
+    monkeypatch.setattr(Program, "_quick", property(lambda _: None, lambda *_: None), raising=False)
     monkeypatch.setattr(DirectSession, "__call__", called)
+    monkeypatch.setattr(DirectSession, "run_fitting", ran_fitting)
 
 
 def _compare(results: Sequence[Array], by_iree: Sequence[Array]) -> None:

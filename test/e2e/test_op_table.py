@@ -23,9 +23,10 @@ from fuzz.op_table import OpCase, op_table
 pytestmark = pytest.mark.cpu_levels(landing=("x86-64-avx2",))
 
 _CASES_PER_MODEL = 64
-# Of the last cases of the types of an operator, one in so many lands, and so do fewer of the other cases.
 _LAST_LAND_ONE_IN = 2
+"""Each operator has a last case in each type, of the highest rank: one in so many of these lands."""
 _OTHERS_LAND_ONE_IN = 16
+"""One in so many of the other cases lands."""
 
 
 def _batches() -> dict[str, Sequence[OpCase]]:
