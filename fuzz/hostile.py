@@ -49,6 +49,9 @@ _SANITIZER = re.compile(r"ERROR: (?:Address|Leak|Undefined)\w*Sanitizer|runtime 
 # This matches the innermost parser of an op in a stack dump.
 _PARSER = re.compile(r"\b(mlir|tilewright)::[\w:]*Op::parse\b")
 
+_PLACE = re.compile(r" ?\(/[^\s()]*\)?")
+"""A place in a stack dump: a file of this machine and an address, which mean nothing on others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -289,7 +292,12 @@ def summarize(cases: Sequence[Case], *, seconds: float) -> dict[str, Any]:
             for kind in sorted({case.suffix for case in cases})
         },
         "findings": [
-            {"seed": case.seed, "mutation": case.mutation, "outcome": case.outcome, "message": case.message}
+            {
+                "seed": case.seed,
+                "mutation": case.mutation,
+                "outcome": case.outcome,
+                "message": _PLACE.sub("", case.message),
+            }
             for case in cases
             if case.is_finding or case.outcome == "upstream"
         ],
