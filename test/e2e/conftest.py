@@ -68,7 +68,7 @@ def _call_both(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Program, "_direct_session", found)
     # The quick way of a program would pass over `found`.
-    monkeypatch.setattr(Program, "_quick", property(lambda _: None, lambda *_: None), raising=False)
+    monkeypatch.setattr(Program, "_quick", property(lambda _: None, lambda *_: None))
     monkeypatch.setattr(DirectSession, "__call__", called)
     monkeypatch.setattr(DirectSession, "run_fitting", ran_fitting)
 

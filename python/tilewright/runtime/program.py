@@ -51,6 +51,10 @@ from tilewright.system.outputs import refuse_special
 class Program:
     """A model compiled by `tilewright.compile`, or loaded by `tilewright.load`."""
 
+    _quick: Callable[[Sequence[Any]], list[Any] | None] | None = None
+    """Runs arrays that fit as they are, once the program is loaded, if it takes no nested arguments and has no kernels
+    for other shapes."""
+
     def __init__(
         self,
         *,
@@ -68,9 +72,6 @@ class Program:
         self._metadata = metadata
         self._session: Session | None = None
         self._direct: DirectSession | CudaSession | None = None
-        self._quick: Callable[[Sequence[Any]], list[Any] | None] | None = None
-        """Runs arrays that fit as they are, once the program is loaded, if it takes no nested arguments and has no
-        kernels for other shapes."""
         self._caller: NestedCaller | JaxCaller | None = None
         self._loading = threading.Lock()
         self._keep_alive = keep_alive
