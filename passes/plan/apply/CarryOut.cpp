@@ -240,7 +240,7 @@ LogicalResult orderBlock(const TensorGraph &graph, const Plan &plan, Block &bloc
   for (const KernelPlan &kernel : plan.kernels)
     for (const GroupPlan &part : kernel.groups)
       for (const OpPlan &op : part.ops)
-        partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(op.id));
+        partition.join({kernel.groups[0].ops[0].id, op.id});
   auto sequence = partition.order();
   if (!sequence)
     return block.getParentOp()->emitError("the kernels of the plan depend on each other in a circle");

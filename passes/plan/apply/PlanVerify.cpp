@@ -195,7 +195,7 @@ private:
     for (const KernelPlan &kernel : plan.kernels)
       for (const GroupPlan &part : kernel.groups)
         for (const OpPlan &entry : part.ops)
-          partition.merge(partition.groupOf(kernel.groups[0].ops[0].id), partition.groupOf(entry.id));
+          partition.join({kernel.groups[0].ops[0].id, entry.id});
     if (!partition.order())
       return "the partition is cyclic: " + cyclicKernel(partition) +
              " depends on an op outside it that depends on it in turn";

@@ -82,8 +82,7 @@ private:
   /// Returns true if an op outside the group, such as one that stays with IREE, stands between two of its ops.
   bool isInterrupted(ArrayRef<unsigned> group) const {
     Partition partition(problem.graph, problem.block());
-    for (unsigned expr : group)
-      partition.merge(partition.groupOf(group.front()), partition.groupOf(expr));
+    partition.join(group);
     return !partition.order();
   }
 

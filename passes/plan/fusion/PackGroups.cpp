@@ -20,8 +20,7 @@ public:
     keepApart();
     for (const std::optional<PlannedGroup> &group : decisions.parts)
       if (group)
-        for (unsigned expr : group->choice.exprs)
-          partition.merge(partition.groupOf(group->choice.exprs.front()), partition.groupOf(expr));
+        partition.join(group->choice.exprs);
   }
 
   void makeKernels() {

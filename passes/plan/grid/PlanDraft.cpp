@@ -51,13 +51,11 @@ std::string PlanDraft::verify() const {
   if (std::string why = verifyKernels(decisions); !why.empty())
     return why;
   Partition fresh = partition.ungrouped();
-  auto merge = [&](unsigned a, unsigned b) { fresh.merge(fresh.groupOf(a), fresh.groupOf(b)); };
   for (const std::optional<PlannedGroup> &group : decisions.parts)
     if (group)
-      for (unsigned expr : group->choice.exprs)
-        merge(group->choice.exprs.front(), expr);
+      fresh.join(group->choice.exprs);
   for (ArrayRef<unsigned> kernel : decisions.kernels)
     for (unsigned group : kernel)
-      merge(decisions.parts[kernel.front()]->choice.exprs.front(), decisions.parts[group]->choice.exprs.front());
+      fresh.join({decisions.parts[kernel.front()]->choice.exprs.front(), decisions.parts[group]->choice.exprs.front()});
   return fresh.order() ? "" : "kernels depend on each other in a circle";
 }

@@ -32,23 +32,25 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
     ops.push_back(&op);
   }
   successors.resize(ops.size());
+  predecessors.resize(ops.size());
   int64_t lastPinned = -1;
   for (unsigned i = 0; i < ops.size(); ++i) {
     Operation *op = ops[i];
-    llvm::SetVector<unsigned> predecessors;
+    llvm::SetVector<unsigned> needed;
     op->walk([&](Operation *nested) {
       for (Value operand : nested->getOperands())
         if (Operation *definition = operand.getDefiningOp())
           if (Operation *ancestor = block.findAncestorOpInBlock(*definition); ancestor && ancestor != op)
-            predecessors.insert(index[ancestor]);
+            needed.insert(index[ancestor]);
     });
     if (!isMovable(op)) {
       if (lastPinned >= 0)
-        predecessors.insert(lastPinned);
+        needed.insert(lastPinned);
       lastPinned = i;
     }
-    for (unsigned predecessor : predecessors)
+    for (unsigned predecessor : needed)
       successors[predecessor].push_back(i);
+    predecessors[i].assign(needed.begin(), needed.end());
   }
   for (const TensorExpr &expr : graph.exprs())
     opOf_.push_back(index[expr.op]);
@@ -58,7 +60,8 @@ Partition::Partition(const TensorGraph &graph, Block &block) {
 void Partition::separate() {
   group.resize(ops.size());
   std::iota(group.begin(), group.end(), 0);
-  earlier = group;
+  position = group;
+  ordering = Ordering::Sorted;
   members.assign(ops.size(), {});
   for (unsigned op : group)
     members[op].push_back(op);
@@ -71,33 +74,56 @@ Partition Partition::ungrouped() const {
   return other;
 }
 
-unsigned Partition::intervalOf(unsigned op) const {
-  while (earlier[op] != op)
-    op = earlier[op] = earlier[earlier[op]]; // shortens the way for the next call
-  return op;
+template <typename Visit>
+void Partition::visitNeighbours(unsigned name, const Edges &edges, Visit visit) const {
+  for (unsigned op : members[name])
+    for (unsigned neighbour : edges[op])
+      if (group[neighbour] != name)
+        visit(group[neighbour]);
+}
+
+void Partition::sort() const {
+  std::vector<unsigned> waiting(ops.size());
+  std::vector<unsigned> sorted;
+  sorted.reserve(ops.size());
+  unsigned groups = 0;
+  for (unsigned name = 0; name < ops.size(); ++name) {
+    visitNeighbours(name, predecessors, [&](unsigned) { ++waiting[name]; });
+    groups += !members[name].empty();
+    if (!members[name].empty() && waiting[name] == 0)
+      sorted.push_back(name);
+  }
+  for (unsigned i = 0; i < sorted.size(); ++i) {
+    position[sorted[i]] = i;
+    visitNeighbours(sorted[i], successors, [&](unsigned next) {
+      if (--waiting[next] == 0)
+        sorted.push_back(next);
+    });
+  }
+  ordering = sorted.size() == groups ? Ordering::Sorted : Ordering::Cyclic;
 }
 
 bool Partition::search(unsigned from, unsigned to, bool indirectly) const {
-  unsigned last = intervalOf(to);
-  if (intervalOf(from) > last)
+  if (ordering == Ordering::Stale)
+    sort();
+  bool isCyclic = ordering == Ordering::Cyclic;
+  if (!isCyclic && position[from] >= position[to])
     return false;
   llvm::BitVector seen(ops.size());
   std::vector<unsigned> stack = {from};
-  seen.set(from);
   while (!stack.empty()) {
     unsigned current = stack.back();
     stack.pop_back();
-    for (unsigned op : members[current])
-      for (unsigned successor : successors[op]) {
-        unsigned next = group[successor];
-        if (next == to && !(indirectly && current == from))
-          return true;
-        if (next == to || seen.test(next))
-          continue;
-        seen.set(next);
-        if (intervalOf(successor) <= last)
-          stack.push_back(next);
-      }
+    bool found = false;
+    visitNeighbours(current, successors, [&](unsigned next) {
+      found |= next == to && !(indirectly && current == from);
+      if (next == to || next == from || seen.test(next) || (!isCyclic && position[next] > position[to]))
+        return;
+      seen.set(next);
+      stack.push_back(next);
+    });
+    if (found)
+      return true;
   }
   return false;
 }
@@ -109,18 +135,68 @@ bool Partition::canMerge(unsigned a, unsigned b) const {
 
 bool Partition::reaches(unsigned from, unsigned to) const { return search(from, to, /*indirectly=*/false); }
 
+std::vector<unsigned> Partition::between(unsigned from, const Edges &edges, unsigned least, unsigned most) const {
+  std::vector<unsigned> found = {from};
+  llvm::DenseSet<unsigned> seen = {from};
+  for (unsigned i = 0; i < found.size(); ++i)
+    visitNeighbours(found[i], edges, [&](unsigned next) {
+      if (position[next] > least && position[next] < most && seen.insert(next).second)
+        found.push_back(next);
+    });
+  found.erase(found.begin());
+  llvm::sort(found, [&](unsigned left, unsigned right) { return position[left] < position[right]; });
+  return found;
+}
+
+/// The groups between the two in the sorted sequence that lead to the later one move before the merged group, and those
+/// that the earlier one leads to move behind it (Pearce and Kelly, "A dynamic topological sort algorithm for directed
+/// acyclic graphs", 2006).
+void Partition::placeMerged(unsigned a, unsigned b) {
+  auto [first, last] = position[a] < position[b] ? std::pair(a, b) : std::pair(b, a);
+  unsigned least = position[first], most = position[last];
+  std::vector<unsigned> before = between(last, predecessors, least, most);
+  std::vector<unsigned> behind = between(first, successors, least, most);
+  std::vector<unsigned> places = {least, most};
+  for (unsigned name : before)
+    places.push_back(position[name]);
+  for (unsigned name : behind)
+    places.push_back(position[name]);
+  llvm::sort(places);
+  if (std::adjacent_find(places.begin(), places.end()) != places.end()) {
+    ordering = Ordering::Stale; // a group is on a path from one to the other
+    return;
+  }
+  for (auto [name, place] : llvm::zip(before, places))
+    position[name] = place;
+  position[a] = places[before.size()];
+  for (auto [name, place] : llvm::zip_equal(behind, llvm::ArrayRef(places).take_back(behind.size())))
+    position[name] = place;
+}
+
+void Partition::unite(unsigned a, unsigned b) {
+  for (unsigned op : members[b])
+    group[op] = a;
+  size_t own = members[a].size();
+  llvm::append_range(members[a], members[b]);
+  std::inplace_merge(members[a].begin(), members[a].begin() + own, members[a].end());
+  members[b].clear();
+}
+
+void Partition::join(ArrayRef<unsigned> exprs) {
+  for (unsigned expr : exprs.drop_front())
+    if (unsigned a = groupOf(exprs.front()), b = groupOf(expr); a != b)
+      unite(a, b);
+  ordering = Ordering::Stale;
+}
+
 unsigned Partition::merge(unsigned a, unsigned b) {
   if (a == b)
     return a;
-  unsigned first = std::min(intervalOf(a), intervalOf(b));
-  for (unsigned op : {a, b})
-    for (unsigned at = intervalOf(op); at > first; at = intervalOf(at))
-      earlier[at] = at - 1;
-  for (unsigned op : members[b])
-    group[op] = a;
-  llvm::append_range(members[a], members[b]);
-  members[b].clear();
-  llvm::sort(members[a]);
+  if (ordering == Ordering::Sorted)
+    placeMerged(a, b);
+  else
+    ordering = Ordering::Stale;
+  unite(a, b);
   return a;
 }
 

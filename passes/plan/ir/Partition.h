@@ -31,6 +31,8 @@ public:
   bool isApart(unsigned expr) const { return apart[opOf_[expr]]; }
   /// Returns true if some op of group `to` depends on an op of group `from`.
   bool reaches(unsigned from, unsigned to) const;
+  /// Puts the expressions, with all ops of their groups, into one group, whether or not that makes a cycle.
+  void join(llvm::ArrayRef<unsigned> exprs);
   /// Merges two groups and returns the merged group.
   unsigned merge(unsigned a, unsigned b);
 
@@ -39,21 +41,37 @@ public:
   std::optional<std::vector<std::vector<mlir::Operation *>>> order() const;
 
 private:
+  /// Ops that are connected with each op.
+  using Edges = std::vector<std::vector<unsigned>>;
+  /// Sorted: no path leads from a group to one at a smaller position. Stale: the positions are to be found anew.
+  /// Cyclic: there are no such positions.
+  enum class Ordering { Sorted, Stale, Cyclic };
+
   /// Gives each op a group of its own.
   void separate();
+  /// Calls `visit` with the other groups that the edges of a group's ops lead to, once for each edge.
+  template <typename Visit>
+  void visitNeighbours(unsigned name, const Edges &edges, Visit visit) const;
+  /// Finds the positions of all groups.
+  void sort() const;
   /// Returns true if a path leads from `from` to `to`; if `indirectly`, it must pass through another group.
   bool search(unsigned from, unsigned to, bool indirectly) const;
-  /// Returns the first op of the interval of program order in which an op lies. No group has ops in two intervals, so
-  /// no path leads from an interval to an earlier one.
-  unsigned intervalOf(unsigned op) const;
+  /// Returns the groups that edges lead to from a group through positions above `least` and below `most`, by position.
+  std::vector<unsigned> between(unsigned from, const Edges &edges, unsigned least, unsigned most) const;
+  /// Moves the ops of `b` into `a`.
+  void unite(unsigned a, unsigned b);
+  /// Gives a position to group `a` with the ops of `b`, and moves those between the two that must be before or behind.
+  void placeMerged(unsigned a, unsigned b);
 
   std::vector<mlir::Operation *> ops;
-  std::vector<unsigned> opOf_;                   ///< op of each expression
-  std::vector<unsigned> group;                   ///< group of each op, named by one of its ops
-  std::vector<std::vector<unsigned>> members;    ///< ops of each group; empty for names not in use
-  std::vector<std::vector<unsigned>> successors; ///< ops that depend on each op
-  std::vector<bool> apart;                       ///< true for ops that share no group
-  mutable std::vector<unsigned> earlier; ///< an op of the same interval that is earlier, or the op itself if it is first
+  std::vector<unsigned> opOf_;                ///< op of each expression
+  std::vector<unsigned> group;                ///< group of each op, named by one of its ops
+  std::vector<std::vector<unsigned>> members; ///< ops of each group; empty for names not in use
+  Edges successors;                           ///< ops that depend on each op
+  Edges predecessors;                         ///< ops that each op depends on
+  std::vector<bool> apart;                    ///< true for ops that share no group
+  mutable std::vector<unsigned> position;     ///< position of each group
+  mutable Ordering ordering = Ordering::Sorted;
 };
 
 } // namespace tilewright

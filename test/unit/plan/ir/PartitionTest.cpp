@@ -96,3 +96,28 @@ TEST_F(PartitionTest, ungrouped_forgets_merges) {
   EXPECT_EQ(apart.order()->size(), apart.numOps());
   EXPECT_EQ(partition.groupOf(1), merged);
 }
+
+/// Joined expressions may stand on both sides of others, until those join them as well.
+TEST_F(PartitionTest, searches_are_right_in_and_behind_cycles) {
+  std::mt19937 random(11);
+  int cyclic = 0;
+  for (int round = 0; round < 20; ++round) {
+    TensorGraph graph = parse(additions(16, random));
+    Partition partition(graph, *graph.exprs().front().op->getBlock());
+    PlainPartition plain(graph);
+    for (int step = 0; step < 10; ++step) {
+      unsigned a = random() % 16, b = random() % 16;
+      partition.join({a, b});
+      plain.merge(plain.group[a], plain.group[b]);
+      for (unsigned from = 0; from < 16; ++from)
+        for (unsigned to = 0; to < 16; ++to) {
+          if (plain.group[from] != plain.group[to]) {
+            ASSERT_EQ(partition.reaches(partition.groupOf(from), partition.groupOf(to)),
+                      plain.reaches(plain.group[from], plain.group[to], false));
+          }
+        }
+      cyclic += !partition.order();
+    }
+  }
+  EXPECT_GT(cyclic, 0);
+}
