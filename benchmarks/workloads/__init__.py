@@ -12,7 +12,13 @@ from benchmarks.workloads.convolutional import CnnOptions, cnn
 from benchmarks.workloads.neural_fields import NerfOptions, nerf
 from benchmarks.workloads.random_stitches import random_stitch
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
-from benchmarks.workloads.recurrent import RecurrentOptions, ScanOptions, recurrent, selective_scan
+from benchmarks.workloads.recurrent import (
+    RecurrentOptions,
+    ScanOptions,
+    recurrent,
+    selective_scan,
+    unrolled_lstm,
+)
 from benchmarks.workloads.speech import ConformerOptions, RecogniserOptions, conformer_block, recogniser
 from benchmarks.workloads.suites import convolutions, models, operators, patterns, products
 from benchmarks.workloads.transformers import (
@@ -65,6 +71,7 @@ __all__ = [
     "selective_scan",
     "state_of",
     "swin",
+    "unrolled_lstm",
     "vit",
 ]
 

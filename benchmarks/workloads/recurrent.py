@@ -72,6 +72,28 @@ def recurrent_layers(
     return x, width
 
 
+def unrolled_lstm(options: RecurrentOptions = RecurrentOptions()) -> onnx.ModelProto:
+    """Builds an LSTM as an exporter that knows no recurrent ops writes it, with nodes for each cell; its result is the
+    last state of the last layer, [batch, hidden]."""
+    o = options
+    g = GraphBuilder("unrolled_lstm", seed=o.seed)
+    sequence = g.input("sequence", (o.steps, o.batch, o.hidden))
+    states = [g.op("Gather", sequence, g.constant(np.array(step)), axis=0) for step in range(o.steps)]
+    for _ in range(o.layers):
+        weights, recurrent_weights = (g.weight((o.hidden, 4 * o.hidden), fan_in=o.hidden) for _ in range(2))
+        bias = g.vector(4 * o.hidden)
+        h = c = g.constant(np.zeros((o.batch, o.hidden), np.float32))
+        for step, x in enumerate(states):
+            products = g.op("Add", g.op("MatMul", x, weights), g.op("MatMul", h, recurrent_weights))
+            gates = g.op("Add", products, bias)
+            i, f, out, new = g.ops("Split", gates, g.ints([o.hidden] * 4), results=4, axis=1)
+            kept = g.op("Mul", g.op("Sigmoid", f), c)
+            c = g.op("Add", kept, g.op("Mul", g.op("Sigmoid", i), g.op("Tanh", new)))
+            h = states[step] = g.op("Mul", g.op("Sigmoid", out), g.op("Tanh", c))
+    g.output(states[-1], (o.batch, o.hidden))
+    return g.build()
+
+
 def selective_scan(options: ScanOptions = ScanOptions()) -> onnx.ModelProto:
     """Builds a scan whose decay and input depend on the step: h = exp(delta A) h + delta B x, y = C h."""
     o = options

@@ -20,6 +20,7 @@ from benchmarks.workloads import (
     recogniser,
     recurrent,
     selective_scan,
+    unrolled_lstm,
 )
 
 pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=3)]
@@ -33,6 +34,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     ),
     "gru": lambda: recurrent(RecurrentOptions(op="GRU", layers=2, steps=6, hidden=40, batch=2)),
     "two steps": lambda: recurrent(RecurrentOptions(layers=1, steps=2, hidden=16)),
+    "unrolled lstm": lambda: unrolled_lstm(RecurrentOptions(layers=2, steps=6, hidden=64, batch=2)),
     "selective scan": lambda: selective_scan(ScanOptions(steps=9, channels=16, state=4)),
     "dien": lambda: dien(DienOptions(steps=5, batch=8, is_loop=True)),
     "speech": lambda: recogniser(RecogniserOptions(bands=16, frames=20, layers=2, hidden=32)),

@@ -16,7 +16,7 @@ from tilewright.reference.drawing import random_inputs
 from tilewright.reference.oracle import float64_reference
 from tilewright.simulator.programs import simulate_program
 
-from benchmarks.workloads import RecurrentOptions, ScanOptions, recurrent, selective_scan
+from benchmarks.workloads import RecurrentOptions, ScanOptions, recurrent, selective_scan, unrolled_lstm
 
 pytestmark = pytest.mark.lands(one_in=2)
 
@@ -32,6 +32,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "lstm of one block": lambda: _lstm(hidden=16),
     "two equal layers": lambda: _lstm(layers=2, hidden=64),
     "gru": lambda: recurrent(RecurrentOptions(op="GRU", layers=1, steps=5, hidden=48, batch=2)),
+    "unrolled cells": lambda: unrolled_lstm(RecurrentOptions(layers=2, steps=4, hidden=64)),
     "selective scan": lambda: selective_scan(ScanOptions(steps=7, channels=16, state=4)),
 }
 

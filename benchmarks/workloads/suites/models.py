@@ -11,7 +11,7 @@ import onnx
 from benchmarks.workloads.convolutional import CnnOptions, cnn
 from benchmarks.workloads.neural_fields import nerf
 from benchmarks.workloads.recommendation import DienOptions, MmoeOptions, dien, mmoe
-from benchmarks.workloads.recurrent import RecurrentOptions, recurrent, selective_scan
+from benchmarks.workloads.recurrent import RecurrentOptions, recurrent, selective_scan, unrolled_lstm
 from benchmarks.workloads.speech import ConformerOptions, conformer_block, recogniser
 from benchmarks.workloads.transformers import (
     BertOptions,
@@ -77,6 +77,7 @@ def recurrent_models() -> list[Workload]:
     rows: list[tuple[str, Callable[[], onnx.ModelProto], str]] = [
         ("lstm", partial(recurrent, lstm), "LSTM of Souffle's table 2: 10 layers, 100 steps, hidden 256"),
         ("lstm-layer", partial(recurrent, replace(lstm, layers=1)), "one layer of lstm"),
+        ("lstm-unrolled", partial(unrolled_lstm, lstm), "lstm with nodes for each of its 1000 cells"),
         ("lstm-small", partial(recurrent, small), "LSTM, 2 layers, 7 steps, hidden 32"),
         ("lstm-lengths", partial(recurrent, both), "LSTM in both directions over sequences of 4 lengths"),
         ("gru", partial(recurrent, gru), "GRU, 2 layers, 100 steps, hidden 256, batch 8"),
@@ -85,6 +86,12 @@ def recurrent_models() -> list[Workload]:
         ("selective-scan", selective_scan, "scan of Mamba, 64 steps, 128 channels with states of 16"),
     ]
     return [
-        Workload(name=name, build=build, description=text, suite="recurrent", is_large=name == "lstm")
+        Workload(
+            name=name,
+            build=build,
+            description=text,
+            suite="recurrent",
+            is_large=name in ("lstm", "lstm-unrolled"),
+        )
         for name, build, text in rows
     ]

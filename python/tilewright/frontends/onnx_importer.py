@@ -25,6 +25,7 @@ from tilewright.frontends.rewrites.legalize import legalize, rewrite_without_typ
 from tilewright.frontends.rewrites.loop_types import has_loops, settle_loops
 from tilewright.frontends.rewrites.narrow_types import coded_types, use_codes
 from tilewright.frontends.rewrites.opsets import declare_opset, is_older, raise_opset
+from tilewright.frontends.rewrites.rolled import roll_cells
 from tilewright.frontends.rewrites.rule import is_stub
 from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
@@ -97,6 +98,8 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     infer()
     check_geometry(model.graph)
     check_sizes(model.graph)
+    if roll_cells(model):
+        infer()
     legalize(model, infer, is_of_onnx=False)
     check_axes(model)
     for rewrite in (use_codes, sum_in_f32, spell_out_functions):
