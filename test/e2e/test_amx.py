@@ -46,6 +46,7 @@ def _run_on_tiles(model: onnx.ModelProto, *inputs: Array, kernel: str) -> list[A
     return outputs
 
 
+@pytest.mark.lands(one_in=3)
 @pytest.mark.usefixtures("_granted")
 @pytest.mark.parametrize(
     ("rows", "depth", "columns", "weight"),
@@ -141,6 +142,7 @@ def test_strict_numerics_take_no_kernel_that_flushes() -> None:
     assert not any(name.startswith("amx") for name in _kernels_of(program))
 
 
+@pytest.mark.lands(one_in=3)
 @pytest.mark.usefixtures("_granted")
 @pytest.mark.parametrize(
     ("left", "right", "sizes", "weight"),

@@ -118,6 +118,7 @@ def outcome_of(request: pytest.FixtureRequest, cpu_target: str) -> Iterator[Call
     yield from ahead(request, "batch", partial(_run, thorough=request.config.getoption("--all")))
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("batch", _BATCHES)
 def test_operator_is_right(batch: str, outcome_of: Callable[[str], _Outcome]) -> None:
     assert outcome_of(batch).wrong == []
@@ -131,6 +132,7 @@ def test_operator_runs_in_our_kernels(batch: str, outcome_of: Callable[[str], _O
     assert outcome.foreign_launches == 0
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.cpu_levels("cpu")
 @pytest.mark.parametrize("batch", _SIMULATED_BATCHES)
 def test_operator_is_right_on_a_gpu(batch: str, pytestconfig: pytest.Config) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.hunt import hunt
 
-_SECONDS, _LANDING_SECONDS = 90.0, 20.0
+_SECONDS, _LANDING_SECONDS = 90.0, 8.0
 _MOST_SEEDS = range(1 << 16)
 # IREE computes a part of the other graphs, which is not simulated.
 _LEAST_SHARE_OF_GRAPHS = 0.85

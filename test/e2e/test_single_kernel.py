@@ -18,7 +18,7 @@ from tilewright.simulator.traffic import compulsory_bytes
 
 from benchmarks.workloads import WORKLOADS, stitch
 
-pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=9)]
+pytestmark = [pytest.mark.cpu_levels, pytest.mark.lands(one_in=14)]
 
 _MOST_TIMES_COMPULSORY = 1.05
 # Every head reads the shared mask or tables, and rotary reads both halves of its input at an offset.

@@ -90,6 +90,7 @@ def _difference_is_a_sum(op: Any) -> bool:
     return True
 
 
+@pytest.mark.full
 def test_a_fault_of_two_ops_together_keeps_both() -> None:
     """The faulty pass changes subtractions in kernels that also take a square root, so it needs both ops."""
 

@@ -74,6 +74,7 @@ def test_run_compares_with_its_peers(model_path: Path) -> None:
     assert low_to_high[1] <= low_to_high[0] <= low_to_high[2]
 
 
+@pytest.mark.full
 def test_the_comparison_leaves_out_a_peer_that_cannot_return_its_results(tmp_path: Path) -> None:
     """ONNX Runtime computes bf16, but cannot return it as a numpy array."""
     pytest.importorskip("onnxruntime")

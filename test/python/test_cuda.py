@@ -72,6 +72,7 @@ def test_the_length_of_rows_chooses_the_scheme(shape: tuple[int, ...], scheme: s
     assert f"({scheme} composition)" in str(program.kernels[0])
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("offset", range(4))
 def test_every_operator_in_every_type_compiles(offset: int) -> None:
     """All of a sample of the CPU tests' table is in our kernels, which `ptxas` checks if it is available."""
@@ -105,6 +106,7 @@ def test_layers_of_a_model_share_a_kernel(tmp_path: Path) -> None:
     assert any("the same code twice" in reason for reason in reasons)
 
 
+@pytest.mark.lands(one_in=5)
 @pytest.mark.parametrize("target", ["cuda:rtx3090", "cuda:a100", "cuda:h200"])
 @pytest.mark.parametrize("columns", [512, 1000, 1024, 2048, 4096])
 def test_rows_of_a_matmul_with_a_softmax_fit_as_planned(columns: int, target: str) -> None:

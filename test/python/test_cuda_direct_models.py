@@ -15,7 +15,7 @@ from onnx import TensorProto
 from benchmarks.workloads import ScanOptions, build, selective_scan
 from benchmarks.workloads.builder import GraphBuilder
 
-pytestmark = pytest.mark.lands(one_in=3)
+pytestmark = pytest.mark.lands(one_in=6)
 
 
 def _layers_of_halves() -> onnx.ModelProto:

@@ -109,6 +109,7 @@ def test_what_fails_alone_as_well_is_left_to_iree(
     assert "a pass failed on the kernel that held it" in reasons
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_process_that_dies_does_not_end_the_compilation(
     inject: Injection, two_kernels: onnx.ModelProto, arrays: list[Array], stage: str
@@ -149,6 +150,7 @@ def test_a_plan_that_is_given_does_not_fall_back(inject: Injection, two_kernels:
         tilewright.compile(two_kernels, threads=1, plan=plan)
 
 
+@pytest.mark.lands(one_in=3)
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("names", [("first_tanh", "first_softmax"), ("first_softmax",)])
 def test_kernels_for_gpus_fall_back(

@@ -36,6 +36,7 @@ def _has(model: ModelProto, op: str) -> bool:
     return any(node.op_type == op for node in model.graph.node)
 
 
+@pytest.mark.full
 def test_a_planted_bug_leaves_a_small_model_and_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def test_the_module_runs_the_kernels_of_a_listed_shape(compile: Any, path: Path)
     assert not np.array_equal(program(*inputs)[0], dynamic(*inputs)[0])
 
 
+@pytest.mark.full
 def test_saving_ships_the_shapes_that_were_built(compile: Any, path: Path, tmp_path: Path) -> None:
     program = compile(path)
     program.build(batch=[1, 3], seq=7)

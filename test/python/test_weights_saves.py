@@ -18,6 +18,7 @@ from saved_programs import (
 )
 
 
+@pytest.mark.lands(one_in=2)
 @pytest.mark.parametrize("renames", [0, 1, 2, 3])
 def test_a_save_that_is_killed_leaves_the_old_the_new_or_an_error(
     saved: Path, case: Case, other: Case, tmp_path: Path, renames: int
