@@ -139,6 +139,16 @@ def test_products_with_bias_are_projections_too() -> None:
     assert check(cells.model(h), scans=1)["Gemm"] == 1
 
 
+def test_an_input_may_be_left_out_in_the_first_step() -> None:
+    cells = Cells()
+    g = cells.graph
+    w, u, bias, h = cells.weights(), cells.weights(), g.vector(HIDDEN), cells.zeros()
+    for step, x in enumerate(cells.inputs):
+        own = [bias] if step else []
+        h = g.op("Tanh", g.op("Add", g.op("MatMul", x, w), g.op("Gemm", h, u, *own)))
+    check(cells.model(h), scans=1)
+
+
 def test_results_of_any_step_may_be_read() -> None:
     cells = Cells()
     results = cells.plain(cells.inputs)
@@ -178,6 +188,16 @@ def test_inputs_that_depend_on_the_state_are_in_the_cell() -> None:
         mixed = g.op("MatMul", g.op("Sub", x, h), w)
         h = g.op("Tanh", g.op("Add", mixed, g.op("MatMul", h, u)))
     assert check(cells.model(h), scans=1)["MatMul"] == 0
+
+
+def test_cells_may_have_many_paths() -> None:
+    cells = Cells(batch=1)
+    g, w, u, h = cells.graph, cells.weights(), cells.weights(), cells.zeros()
+    for x in cells.inputs:
+        h = g.op("Tanh", g.op("Add", g.op("MatMul", x, w), g.op("MatMul", h, u)))
+        for _ in range(50):  # 2^50 paths
+            h = g.op("Mul", h, h)
+    check(cells.model(h), scans=1)
 
 
 def test_gates_may_have_weights_of_their_own() -> None:

@@ -26,9 +26,12 @@ from tilewright.frontends.rewrites.rule import FLOATS, is_stub, subgraphs
 
 LEAST_STEPS = 4
 """Fewest equal cells that are a loop."""
+MOST_NODES = 64
+"""Most nodes of a cell: larger repetitions, such as the steps of a diffusion model, are several kernels, which would be
+launched step by step."""
 LEAST_WEIGHT_BYTES = 1 << 16
-"""Fewest bytes of weights in a cell that is rolled for its speed: smaller ones stay in the cache of a core, where
-unrolled cells share kernels (docs/design/loops.md has the predictions)."""
+"""Fewest bytes of weights in a cell that is rolled for its speed: smaller cells share kernels when they are unrolled
+(docs/guide/onnx-loops.md has the figures)."""
 LEAST_NODES = 1000
 """Fewest nodes of a chain that is rolled whatever its weights are, because it takes long to compile."""
 
@@ -152,8 +155,13 @@ class Values:
 
 def find_chain(values: Values) -> Chain | None:
     """Returns a chain that is worth a loop, if there is one."""
+    tried: set[int] = set()
     for uses in _uses_of_weights(values):
-        if (chain := _chain_of(values, uses)) and _is_worth_it(values, chain):
+        # Weights of the same cells are in the same chain.
+        if tried.issuperset(uses):
+            continue
+        chain = _chain_of(values, uses, tried)
+        if chain and _is_worth_it(values, chain):
             return chain
     return None
 
@@ -169,9 +177,9 @@ def _uses_of_weights(values: Values) -> Iterator[list[int]]:
     return (numbers for _, numbers in large_first if len(numbers) >= LEAST_STEPS)
 
 
-def _chain_of(values: Values, uses: list[int], *, may_move: bool = True) -> Chain | None:
+def _chain_of(values: Values, uses: list[int], tried: set[int], *, may_move: bool = True) -> Chain | None:
     """Returns the longest chain whose cells begin with these nodes, or, if a cell begins with a node in front of them,
-    with that."""
+    with that. Adds the nodes of its cells to `tried`."""
     paths = [values.between([first], [last]) - {last} for first, last in itertools.pairwise(uses)]
     # Nodes may also lead from a cell to the next one beside the use of the weight, such as uses of other weights.
     besides = [
@@ -195,7 +203,8 @@ def _chain_of(values: Values, uses: list[int], *, may_move: bool = True) -> Chai
         # A cell of the exporter begins with a node that is behind the weight here, such as one that joins the next
         # input and the state.
         in_front = [first[unmatched]] if unmatched in first else []
-        return _chain_of(values, in_front + [cell[unmatched] for cell in numbers], may_move=False)
+        return _chain_of(values, in_front + [cell[unmatched] for cell in numbers], tried, may_move=False)
+    tried.update(number for cell in numbers for number in cell)
     # The first cell may read an initial state of another shape.
     return _classify(values, model, numbers) or _classify(values, model, numbers[1:])
 
@@ -230,7 +239,7 @@ class _Cell:
     def of(cls, values: Values, inside: set[int], last: int) -> _Cell | None:
         """Returns the cell of nodes on paths to the node `last`; None if they are no cell."""
         nodes = [values.nodes[number] for number in inside]
-        if not nodes or any(subgraphs(node) or node.op_type in _WITH_STATE for node in nodes):
+        if not 0 < len(nodes) <= MOST_NODES or any(subgraphs(n) or n.op_type in _WITH_STATE for n in nodes):
             return None
         numbers: list[int] = []
         positions: dict[int, int] = {}
@@ -288,13 +297,17 @@ class _Cell:
     def precede(self, values: Values, behind: int) -> dict[int, int]:
         """Returns the nodes, by position, of the cell in front of a node, as far as it is like this one."""
         images: dict[int, int] = {}
-        waiting = list(zip(values.nodes[behind].input, self.end, strict=True))
+        waiting = list(
+            zip(values.nodes[behind].input, self.end, strict=False)
+        )  # its last inputs may be left out
         while waiting:
             name, source = waiting.pop()
             number = values.producer.get(name, -1)
             if not source or number < 0 or _kind(values.nodes[number]) != self.shape[source[0]][:-1]:
                 continue
             if list(values.nodes[number].output).index(name) != source[1]:
+                continue
+            if images.get(source[0]) == number:
                 continue
             images[source[0]] = number
             waiting += zip(values.nodes[number].input, self.inputs(source[0]), strict=True)
