@@ -20,16 +20,27 @@ HIDDEN, STEPS = 128, 6
 
 
 class Cells:
-    """Builds recurrent models as exporters write them out."""
+    """Builds recurrent models as exporters write them out; `taken` says how they take the inputs of the steps."""
 
-    def __init__(self, *, steps: int = STEPS, hidden: int = HIDDEN, batch: int = 2) -> None:
+    def __init__(
+        self, *, steps: int = STEPS, hidden: int = HIDDEN, batch: int = 2, taken: str = "Gather"
+    ) -> None:
         self.graph = GraphBuilder("cells")
         self.hidden, self.batch = hidden, batch
         self.sequence = self.graph.input("x", (batch, steps, hidden))
-        self.inputs = [
-            self.graph.op("Gather", self.sequence, self.graph.constant(np.array(step)), axis=1)
-            for step in range(steps)
-        ]
+        self.inputs = [self._element(step, taken) for step in range(steps)]
+        if taken == "Split":
+            parts = self.graph.ops(
+                "Split", self.sequence, self.graph.ints([1] * steps), results=steps, axis=1
+            )
+            self.inputs = [self.graph.op("Squeeze", part, self.graph.ints([1])) for part in parts]
+
+    def _element(self, step: int, taken: str) -> str:
+        g = self.graph
+        if taken == "Slice":
+            part = g.op("Slice", self.sequence, g.ints([step]), g.ints([step + 1]), g.ints([1]))
+            return g.op("Squeeze", part, g.ints([1]))
+        return g.op("Gather", self.sequence, g.constant(np.array(step)), axis=1)
 
     def zeros(self) -> str:
         return self.graph.constant(np.zeros((self.batch, self.hidden), np.float32))
@@ -123,6 +134,38 @@ def test_state_and_input_may_share_a_product() -> None:
     cells = Cells()
     ops = check(cells.model(cells.plain(cells.inputs, joined=True)[-1]), scans=1)
     assert ops["Concat"] == ops["MatMul"] == 0
+
+
+@pytest.mark.parametrize("taken", ["Gather", "Slice", "Split"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sequences_are_neither_taken_apart_nor_joined(taken: str, axis: int) -> None:
+    cells = Cells(taken=taken)
+    g = cells.graph
+    states = [g.op("Unsqueeze", state, g.ints([axis])) for state in cells.plain(cells.inputs)]
+    g.output(g.op("Concat", *states, axis=axis), (STEPS, 2, HIDDEN) if axis == 0 else (2, STEPS, HIDDEN))
+    ops = check(onnx.shape_inference.infer_shapes(g.build()), scans=1)
+    assert ops["Transpose"] == 2
+    assert ops["Gather"] == ops["Slice"] == ops["Split"] == ops["Concat"] == 0
+
+
+def test_states_joined_in_another_order_are_joined() -> None:
+    cells = Cells()
+    g = cells.graph
+    states = [g.op("Unsqueeze", state, g.ints([0])) for state in cells.plain(cells.inputs)[::-1]]
+    g.output(g.op("Concat", *states, axis=0), (STEPS, 2, HIDDEN))
+    assert check(onnx.shape_inference.infer_shapes(g.build()), scans=1)["Concat"] == 1
+
+
+def test_gates_may_be_split_before_they_meet() -> None:
+    cells = Cells()
+    g, h = cells.graph, cells.zeros()
+    w, u, bias = cells.weights(2), cells.weights(2), g.vector(2 * HIDDEN)
+    for x in cells.inputs:
+        ours = g.ops("Split", g.op("Gemm", x, w, bias), g.ints([HIDDEN] * 2), results=2, axis=1)
+        states = g.ops("Split", g.op("MatMul", h, u), g.ints([HIDDEN] * 2), results=2, axis=-1)
+        h = g.op("Mul", g.op("Sigmoid", g.op("Add", ours[0], states[1])), g.op("Add", ours[1], states[0]))
+    ops = check(cells.model(h), scans=1)
+    assert ops["Gemm"] == ops["Split"] == 1
 
 
 def test_steps_may_run_backwards() -> None:

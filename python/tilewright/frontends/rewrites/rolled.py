@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from tilewright.frontends.rewrites.elements import attribute, element_of, joined_elements
 from tilewright.frontends.rewrites.unrolled import Chain, Known, Result, Slices, State, Values, find_chain
 
 _FIRST_OPSET = 13
@@ -45,6 +46,10 @@ class _Rolling:
         self._prefix = f"{first.output[0]}.rolled"
         self._made: list[NodeProto] = []
         self._stacks: dict[tuple[str, ...], str] = {}
+        self._sequences: dict[tuple[str, ...], str] = {}
+        """The sequences that collect results of the chain, by the names of these."""
+        self._splits: dict[str, list[str]] = {}
+        """Parts of the values of all steps, by the first result of the node that splits those of the first step."""
 
     def nodes(self) -> list[NodeProto]:
         """Returns the nodes of the graph with a Scan in place of the chain."""
@@ -70,14 +75,27 @@ class _Rolling:
             like = chain.value(0, result)
             self._known.types[sequence] = self._known.types[like]
             self._known.shapes[sequence] = [len(chain.cells), *self._known.shapes[like]]
-            for step in range(len(chain.cells)):
-                self._element(sequence, step, chain.value(step, result))
+            names = tuple(chain.value(step, result) for step in range(len(chain.cells)))
+            self._sequences[names] = sequence
+            for step, name in enumerate(names):
+                self._element(sequence, step, name)
         for state, final in zip(chain.states, finals, strict=True):
             if state.result not in collected:
                 self._make_as("Identity", chain.value(last, state.result), final)
         rolled = {id(node) for cell in chain.cells for node in cell}
-        kept = [node for node in values.nodes if id(node) not in rolled]
+        kept = [node for node in values.nodes if id(node) not in rolled and not self._is_joined_again(node)]
         return self._sorted(self._without_unread([*kept, *self._made]))
+
+    def _is_joined_again(self, node: NodeProto) -> bool:
+        """Makes a sequence of the chain the result of a node that puts its elements together, if it is one."""
+        joined = joined_elements(self._values, node)
+        sequence = self._sequences.get(joined[0]) if joined else None
+        if joined is None or sequence is None:
+            return False
+        others = list(range(1, len(self._known.shapes[sequence])))
+        others.insert(joined[1], 0)
+        self._make_as("Transpose", node.output[0], sequence, perm=others)
+        return True
 
     def _body(self, collected: Sequence[Result]) -> onnx.GraphProto:
         chain, prefix = self._chain, f"{self._prefix}.cell"
@@ -172,38 +190,28 @@ class _Rolling:
 
     def _elements_of(self, names: tuple[str, ...]) -> str | None:
         """Returns the tensor whose elements along an axis the values are, with that axis first."""
-        found = [self._element_of(name) for name in names]
-        if found[0] is None or any(each is None or each[:2] != found[0][:2] for each in found):
+        elements = [element_of(self._values, name) for name in names]
+        found = [element for element in elements if element is not None]
+        if len(found) < len(names) or len({(element.tensor, element.axis) for element in found}) > 1:
             return None
-        source, axis, _ = found[0]
-        indices = [each[2] for each in found if each]
+        source, axis = found[0].tensor, found[0].axis
         shape = self._values.shapes[source]
         if axis:
             source = self._make(
                 "Transpose", source, perm=[axis, *(dim for dim in range(len(shape)) if dim != axis)]
             )
+        indices = [element.index for element in found]
         if indices == list(range(shape[axis])):
             return source
         return self._make("Gather", source, self._ints(indices), axis=0)
-
-    def _element_of(self, name: str) -> tuple[str, int, int] | None:
-        """Returns the tensor, axis and position of which a value is the element."""
-        node = self._producer(name)
-        if node is None or node.op_type != "Gather" or not self._values.is_static(node.input[0]):
-            return None
-        index = self._values.constants.get(node.input[1])
-        if index is None or list(index.dims):
-            return None
-        rank = len(self._values.shapes[node.input[0]])
-        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0) % rank
-        length = self._values.shapes[node.input[0]][axis]
-        return node.input[0], axis, int(numpy_helper.to_array(index)) % length
 
     def _as_one_op(self, names: tuple[str, ...]) -> str | None:
         """Returns the op of all steps if the values are equal ops of values of one step each."""
         nodes = [node for node in map(self._producer, names) if node is not None]
         first = nodes[0] if len(nodes) == len(names) else None
         if first is None or any(_differ(node, first) for node in nodes):
+            return None
+        if len({list(node.output).index(name) for node, name in zip(nodes, names, strict=True)}) > 1:
             return None
         operands = list(zip(*(node.input for node in nodes), strict=True))
         differ = [not self._values.are_same(operand) for operand in operands]
@@ -220,7 +228,11 @@ class _Rolling:
             return self._again(
                 first, [self._stack(o) if own else o[0] for o, own in zip(operands, differ, strict=True)]
             )
-        is_product = first.op_type == "MatMul" or (first.op_type == "Gemm" and not _is_set(first, "transA"))
+        if first.op_type == "Split" and differ[0] and not any(differ[1:]):
+            return self._split(first, names[0], operands)
+        is_product = first.op_type == "MatMul" or (
+            first.op_type == "Gemm" and not attribute(first, "transA", 0)
+        )
         if is_product and differ[0] and not any(differ[1:]) and self._is_product_of_rows(first, shape):
             # One product of all rows. IREE's importer would repeat the weights for each step otherwise.
             rows = self._make(
@@ -229,6 +241,24 @@ class _Rolling:
             product = self._again(first, [rows, *(operand[0] for operand in operands[1:])])
             return self._make("Reshape", product, self._ints([len(names), *shape]))
         return None
+
+    def _split(self, node: NodeProto, result: str, operands: Sequence[tuple[str, ...]]) -> str:
+        """Splits the values of all steps as a node does those of one; returns the part that is `result` there."""
+        key = str(node.output[0])
+        if key not in self._splits:
+            rank = len(self._values.shapes[operands[0][0]])
+            results = [f"{self._prefix}.{len(self._made)}.{number}" for number in range(len(node.output))]
+            split = _copy(
+                node, [self._stack(operands[0]), *(operand[0] for operand in operands[1:])], results
+            )
+            kept = [each for each in node.attribute if each.name != "axis"]
+            del split.attribute[:]
+            split.attribute.extend(
+                [*kept, helper.make_attribute("axis", attribute(node, "axis", 0) % rank + 1)]
+            )
+            self._made.append(split)
+            self._splits[key] = results
+        return self._splits[key][list(node.output).index(result)]
 
     def _is_product_of_rows(self, node: NodeProto, shape: Sequence[int]) -> bool:
         """Returns True if each row of a product depends on the same row of its left operand only."""
@@ -282,10 +312,6 @@ def _differ(node: NodeProto, other: NodeProto) -> bool:
         node.op_type != other.op_type
         or node.domain != other.domain
         or len(node.input) != len(other.input)
-        or len(node.output) != 1
+        or len(node.output) != len(other.output)
         or list(node.attribute) != list(other.attribute)
     )
-
-
-def _is_set(node: NodeProto, name: str) -> bool:
-    return any(attribute.name == name and attribute.i for attribute in node.attribute)

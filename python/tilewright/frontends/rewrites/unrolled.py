@@ -340,6 +340,7 @@ def _classify(values: Values, model: _Cell, cells: Sequence[Sequence[int]]) -> C
         if name
     }
     dependent = values.behind(number for cell in cells for number in cell)
+    initial: dict[Result, str] = {}
     sources: list[list[Result | State | Slices | str]] = []
     for position in range(len(model.shape)):
         sources.append([])
@@ -356,7 +357,10 @@ def _classify(values: Values, model: _Cell, cells: Sequence[Sequence[int]]) -> C
             elif values.are_same(names):
                 source = names[0]
             elif state and before[1:] == [(step, state) for step in range(len(cells) - 1)]:
-                source, outer = State(state, names[0]), names[:1]
+                source, outer = (
+                    State(state, _same(values, initial.setdefault(state, names[0]), names[0])),
+                    names[:1],
+                )
             else:
                 source = Slices(names)
                 if any(name in values.constants for name in names):
@@ -392,6 +396,11 @@ def _is_worth_it(values: Values, chain: Chain) -> bool:
     read = {name for inputs in chain.sources for name in inputs if isinstance(name, str)}
     weights = sum(_bytes(values, name) for name in read if _is_weight(values, name))
     return weights >= LEAST_WEIGHT_BYTES or steps * nodes >= LEAST_NODES
+
+
+def _same(values: Values, name: str, other: str) -> str:
+    """Returns one name of two values if they are the same, else the other one."""
+    return name if values.are_same([name, other]) else other
 
 
 _Kind = TypeVar("_Kind")
