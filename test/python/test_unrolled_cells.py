@@ -293,6 +293,13 @@ def test_small_cells_are_loops_only_if_there_are_many(hidden: int, steps: int, s
     check(cells.model(cells.plain(cells.inputs)[-1]), scans=scans)
 
 
+def test_cells_of_unknown_shapes_are_left_alone() -> None:
+    cells = Cells()
+    model = cells.model(cells.plain(cells.inputs)[-1])
+    del model.graph.value_info[:]
+    assert not roll_cells(model)
+
+
 def test_old_opsets_are_left_alone() -> None:
     cells = Cells()
     model = cells.model(cells.plain(cells.inputs)[-1])

@@ -377,11 +377,13 @@ def _classify(values: Values, model: _Cell, cells: Sequence[Sequence[int]]) -> C
 
 
 def _has_known_types(values: Values, chain: Chain) -> bool:
-    """Returns True if the types of all states and slices are known, and are the same in all steps."""
+    """Returns True if the types of all that a cell reads and computes are known, and those of states and slices are the
+    same in all steps."""
     alike = [
         [state.initial, *(chain.value(step, state.result) for step in (0, -1))] for state in chain.states
     ]
-    return all(
+    results = [name for node in chain.cells[0] for name in node.output if name]
+    return all(map(values.is_static, results)) and all(
         values.is_static(name)
         and values.shapes[name] == values.shapes[names[0]]
         and values.types[name] == values.types[names[0]]
