@@ -57,7 +57,9 @@ def samples(folder: Path) -> tuple[Sample, ...]:
 
 
 def _arguments(text: str, path: Path) -> tuple[str, ...] | None:
-    command = " ".join(line.strip() for line in _RUN.findall(text)).replace("\\ ", " ")
+    lines = [line.strip() for line in _RUN.findall(text)]
+    last = next((number for number, line in enumerate(lines) if not line.endswith("\\")), len(lines))
+    command = " ".join(line.removesuffix("\\") for line in lines[: last + 1])
     words = shlex.split(command, posix=True)
     if "tilewright-opt" not in words:
         return None

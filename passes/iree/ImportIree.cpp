@@ -47,6 +47,10 @@ struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
 
   void runOnOperation() override {
     for (Operation &op : llvm::make_early_inc_range(getOperation().getBody()->getOperations())) {
+      if (isa<ModuleOp>(op)) { // later passes take modules in the module for kernels
+        op.emitError("a module in a module is not supported; move its functions into the outer one");
+        return signalPassFailure();
+      }
       if (!isNamed(&op, "util.func") || op.getNumRegions() != 1 || op.getRegion(0).empty())
         continue;
       auto properties = dyn_cast_or_null<DictionaryAttr>(op.getPropertiesAsAttribute());

@@ -27,6 +27,20 @@ def test_rows_are_scattered_by_number() -> None:
     assert [node.op_type for node in model.graph.node][-3:] == ["Reshape", "ScatterND", "Reshape"]
 
 
+@pytest.mark.parametrize("axis", [b"text", [1, 2]])
+def test_attributes_of_another_type_are_left_to_the_checker(axis: object) -> None:
+    node = helper.make_node("ScatterElements", ["cache", "places", "row"], ["y"], axis=axis)
+    inputs = [
+        helper.make_tensor_value_info("cache", TensorProto.FLOAT, [5, 3]),
+        helper.make_tensor_value_info("places", TensorProto.INT64, [1, 3]),
+        helper.make_tensor_value_info("row", TensorProto.FLOAT, [1, 3]),
+    ]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 3])
+    model = helper.make_model(helper.make_graph([node], "graph", inputs, [result]), ir_version=9)
+    flatten_scatters(model)
+    assert model.graph.node[-1] == node
+
+
 # Their products, and the last of their places, are no i64.
 @pytest.mark.parametrize("rows", [-(1 << 63), 1 << 62, -1])
 def test_impossible_sizes_are_left_alone(rows: int) -> None:

@@ -112,6 +112,16 @@ def test_a_tensor_that_overflows_is_refused(sizes: tuple[int, int]) -> None:
         tilewright.compile(model, threads=1)
 
 
+def test_an_input_that_overflows_is_refused() -> None:
+    """ONNX's shape inference would take gigabytes for its shape in a model with loops."""
+    shape = [2**63 - 1]
+    model = make_model([helper.make_node("Neg", ["x"], ["y"])], [value("x", shape)], [value("y", shape)])
+    with pytest.raises(
+        ModelError, match="'x' of 9223372036854775807 has more elements than can be addressed"
+    ):
+        tilewright.compile(model, threads=1)
+
+
 def test_functions_that_call_each_other_twice_are_refused() -> None:
     """Sixty of them are 2^60 nodes."""
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]

@@ -223,4 +223,6 @@ def _bases(rewritten: _Rewritten, shape: Shape, axis: int) -> str:
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+    """Returns an attribute, or the default if it is not given or of another type, which ONNX's checker refuses."""
+    given = next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+    return given if isinstance(given, type(default)) else default

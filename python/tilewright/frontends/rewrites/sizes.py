@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import onnx
 
@@ -26,17 +27,31 @@ def check_sizes(graph: onnx.GraphProto) -> None:
             check_sizes(inner)
 
 
+def check_inputs(graph: onnx.GraphProto) -> None:
+    """Raises `ModelError` for the first input that is too large: ONNX's shape inference may take gigabytes for it."""
+    for value in graph.input:
+        lengths = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.dim_value > 0]
+        _check_product(value, lengths, where=f"'{graph.name}'")
+
+
 def _check(value: onnx.ValueInfoProto, *, where: str) -> None:
     lengths = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.HasField("dim_value")]
-    shown = "x".join(map(str, lengths))
     if min(lengths, default=0) < 0:
         raise ModelError(
-            f"'{value.name}' of {shown} has a negative length", where=where, hint="check its shape"
+            f"'{value.name}' of {_shown(lengths)} has a negative length", where=where, hint="check its shape"
         )
+    _check_product(value, lengths, where=where)
+
+
+def _check_product(value: onnx.ValueInfoProto, lengths: Sequence[int], *, where: str) -> None:
     # A length of 0 hides an overflow of the others.
     if math.prod(length or 1 for length in lengths) >= _MOST_ELEMENTS:
         raise ModelError(
-            f"'{value.name}' of {shown} has more elements than can be addressed",
+            f"'{value.name}' of {_shown(lengths)} has more elements than can be addressed",
             where=where,
             hint="check its shape",
         )
+
+
+def _shown(lengths: Sequence[int]) -> str:
+    return "x".join(map(str, lengths))
