@@ -83,7 +83,6 @@ _CASES = {
 }
 
 
-@pytest.mark.lands(one_in=3)
 @pytest.mark.parametrize(
     ("case", "rows"),
     [*((case, 7) for case in _CASES), ("attention", 1), ("attention", 131), ("grouped", 131)],
