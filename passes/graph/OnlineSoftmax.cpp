@@ -100,7 +100,13 @@ bool tilewright::isRowMaximum(const TensorExpr &expr, int64_t least) {
   if (expr.reductions.size() != 1 || expr.op->getNumResults() != 1 || expr.domain[expr.reductions.front()] < least ||
       !getElementTypeOrSelf(expr.op->getResult(0).getType()).isF32())
     return false;
-  return combiningKinds(expr).front() == vector::CombiningKind::MAXIMUMF;
+  if (combiningKinds(expr).front() != vector::CombiningKind::MAXIMUMF)
+    return false;
+  // A maximum that begins with NaN is NaN, whatever the row holds.
+  auto structured = dyn_cast<linalg::LinalgOp>(expr.op);
+  auto initial =
+      structured ? dyn_cast_or_null<FloatAttr>(constantElement(structured.getDpsInits().front())) : FloatAttr();
+  return !initial || !initial.getValue().isNaN();
 }
 
 int64_t tilewright::pointsPerReference(int64_t vectorBytes, int64_t vectorRegisters) {

@@ -22,6 +22,7 @@ from tilewright.frontends import ImportedModel, service
 from tilewright.frontends.defaults import open_inputs, overridable
 from tilewright.frontends.fixed_dims import fix_onnx_dims
 from tilewright.frontends.rewrites.scatters import flatten_scatters
+from tilewright.frontends.rewrites.sizes import check_inputs
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, PendingArchives
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.records.dims import Sizes
@@ -119,6 +120,7 @@ def _import_stripped(
     model = onnx.ModelProto()
     model.CopyFrom(stripped)
     fix_onnx_dims(model, fixed, name=name)
+    check_inputs(model.graph, name=name)
     flatten_scatters(model)
     answer, module = _ask(compiler, open_inputs(model, given), name=name)
     inputs = (_spec(value, name=name) for value in answer["inputs"])

@@ -29,7 +29,7 @@ from tilewright.frontends.rewrites.rolled import roll_cells
 from tilewright.frontends.rewrites.rule import is_stub
 from tilewright.frontends.rewrites.scan8 import split_batches
 from tilewright.frontends.rewrites.scatters import ROWS_IN_BOUNDS
-from tilewright.frontends.rewrites.sizes import check_inputs, check_sizes
+from tilewright.frontends.rewrites.sizes import check_sizes
 from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
@@ -86,7 +86,6 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     declare_opset(model)
     inline_functions(model)
     check_geometry(model.graph)  # attributes, from which ONNX infers shapes
-    check_inputs(model.graph)
     split_batches(model)
     rewrite_without_types(model)
     if is_older(model):

@@ -50,17 +50,19 @@ class DirectSession:
         self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
         slotted = assign_slots(plan, len(signature.inputs))
-        constants = Constants(plan, module, weights)
-        self._constants = [aligned(constants.get(number)) for number in slotted.constants]
         self._arrays = HostArrays(signature, weights, entry=entry)
         self.defaults = self._arrays.defaults
         self.checked = self._arrays.checked
         self._forms = make_forms(self._arrays)
         try:
+            constants = Constants(plan, module, weights)
+            self._constants = [aligned(constants.get(number)) for number in slotted.constants]
             library = find_library(module, plan)[1]
             self._program = make_program(library, plan, slotted, constants=self._constants, threads=threads)
         except RuntimeError as error:
             raise ProgramError(f"cannot be loaded: {error}", where=str(module.path)) from None
+        except MemoryError as error:
+            raise ProgramError(f"too large for this machine: {error}", where=entry) from None
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on arrays that the signature has accepted."""

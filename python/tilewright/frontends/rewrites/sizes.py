@@ -27,11 +27,11 @@ def check_sizes(graph: onnx.GraphProto) -> None:
             check_sizes(inner)
 
 
-def check_inputs(graph: onnx.GraphProto) -> None:
+def check_inputs(graph: onnx.GraphProto, *, name: str) -> None:
     """Raises `ModelError` for the first input that is too large: ONNX's shape inference may take gigabytes for it."""
     for value in graph.input:
         lengths = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.dim_value > 0]
-        _check_product(value, lengths, where=f"'{graph.name}'")
+        _check_product(value, lengths, where=name)
 
 
 def _check(value: onnx.ValueInfoProto, *, where: str) -> None:
