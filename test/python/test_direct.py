@@ -70,6 +70,15 @@ def test_subnormals_are_treated_as_iree_does(program: tilewright.Program) -> Non
     assert _same_bits(program(x), _by_iree(program, [x]))
 
 
+def test_too_little_memory_for_constants_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    monkeypatch.setattr(direct, "Constants", refuse)
+    with pytest.raises(ProgramError, match="too large for this machine: Unable to allocate 8 GiB; run it on"):
+        tilewright.compile(stitch.softmax((3, 7)), threads=1, deploy=False).load()
+
+
 def test_a_narrow_type_passes_through() -> None:
     program = tilewright.compile(_layers(TensorProto.BFLOAT16), threads=1)
     x = _input(ml_dtypes.bfloat16)

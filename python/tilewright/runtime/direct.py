@@ -45,7 +45,7 @@ class DirectSession:
         threads: int,
         entry: str,
     ) -> None:
-        """Raises `ProgramError` if the module lacks a kernel, or a file lacks a weight."""
+        """Raises `ProgramError` if the module lacks a kernel, a file lacks a weight, or memory does not suffice."""
         self._entry = entry
         self._kernels = [step.kernel.removesuffix("_dispatch") or "copy" for step in plan.steps]
         self._mapped = [held for held in weights.values() if held.is_mapped]
@@ -62,7 +62,8 @@ class DirectSession:
         except RuntimeError as error:
             raise ProgramError(f"cannot be loaded: {error}", where=str(module.path)) from None
         except MemoryError as error:
-            raise ProgramError(f"too large for this machine: {error}", where=entry) from None
+            hint = "run it on a machine with more memory"
+            raise ProgramError(f"too large for this machine: {error}", where=entry, hint=hint) from None
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Runs the program on arrays that the signature has accepted."""

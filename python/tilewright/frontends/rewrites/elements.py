@@ -22,13 +22,13 @@ class Element:
 
 def element_of(values: Values, name: str) -> Element | None:
     """Returns the element of a tensor that a value is: a Gather, or a Squeeze of a Slice or of a part of a Split."""
-    node = _producer(values, name)
+    node = values.node_of(name)
     if node is None:
         return None
     if node.op_type == "Gather":
         index = _number(values, node, 1)
         return None if index is None else _element(values, node.input[0], attribute(node, "axis", 0), index)
-    part = _producer(values, node.input[0]) if node.op_type == "Squeeze" else None
+    part = values.node_of(node.input[0]) if node.op_type == "Squeeze" else None
     if part is None or not values.is_static(node.input[0]):
         return None
     axis = _only(_integers(values, node, 1))
@@ -53,7 +53,7 @@ def joined_elements(values: Values, node: NodeProto) -> tuple[tuple[str, ...], i
     """Returns the values that a node puts together along a new axis, and that axis: a Concat of Unsqueezes."""
     if node.op_type != "Concat":
         return None
-    parts = [_producer(values, name) for name in node.input]
+    parts = [values.node_of(name) for name in node.input]
     names, axes = [], set()
     for part in parts:
         axis = _only(_integers(values, part, 1)) if part is not None and part.op_type == "Unsqueeze" else None
@@ -77,11 +77,6 @@ def _element(values: Values, tensor: str, axis: int, index: int) -> Element | No
     shape = values.shapes[tensor]
     axis %= len(shape)
     return Element(tensor, axis, index % shape[axis])
-
-
-def _producer(values: Values, name: str) -> NodeProto | None:
-    number = values.producer.get(name)
-    return None if number is None else values.nodes[number]
 
 
 def _integers(values: Values, node: NodeProto, index: int) -> Sequence[int] | None:

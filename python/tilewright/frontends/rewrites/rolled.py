@@ -207,7 +207,7 @@ class _Rolling:
 
     def _as_one_op(self, names: tuple[str, ...]) -> str | None:
         """Returns the op of all steps if the values are equal ops of values of one step each."""
-        nodes = [node for node in map(self._producer, names) if node is not None]
+        nodes = [node for node in map(self._values.node_of, names) if node is not None]
         first = nodes[0] if len(nodes) == len(names) else None
         if first is None or any(_differ(node, first) for node in nodes):
             return None
@@ -273,10 +273,6 @@ class _Rolling:
         return self._make("Concat", *parts, axis=0)
 
     # Nodes
-
-    def _producer(self, name: str) -> NodeProto | None:
-        number = self._values.producer.get(name)
-        return None if number is None else self._values.nodes[number]
 
     def _make(self, op: str, *inputs: str, **attributes: Any) -> str:
         return self._make_as(op, f"{self._prefix}.{len(self._made)}", *inputs, **attributes)

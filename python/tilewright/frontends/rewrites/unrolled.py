@@ -114,6 +114,11 @@ class Values:
             for name in known.reads(node):
                 self.readers[name].append(number)
 
+    def node_of(self, name: str) -> NodeProto | None:
+        """Returns the node whose result a value is; None for inputs and initializers."""
+        number = self.producer.get(name)
+        return None if number is None else self.nodes[number]
+
     def is_static(self, name: str) -> bool:
         return name in self.types and name in self.shapes and min(self.shapes[name], default=1) > 0
 
@@ -189,7 +194,7 @@ def _chain_of(values: Values, uses: list[int], tried: set[int], *, may_move: boo
     shapes = [_Cell.of(values, path, last) for path, last in zip(inside, uses[1:], strict=True)]
     begin, end = _longest_run(shapes)
     cells = [cell for cell in shapes[begin:end] if cell]
-    if len(cells) < LEAST_STEPS - 2:
+    if len(cells) < 2:  # two of them show what does not differ between steps
         return None
     model = cells[0]
     numbers = [cell.numbers for cell in cells]
