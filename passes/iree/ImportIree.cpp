@@ -2,6 +2,7 @@
 // are not isolated, and a greedy rewrite would hoist constants out of them into the module. Two attributes keep their
 // original properties and attributes, so that the export is exact.
 #include "dialects/tile/TileAttributeNames.h"
+#include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
 #include "passes/iree/ForeignOp.h"
 
@@ -32,6 +33,12 @@ void renameReturns(Region &region, StringRef from, StringRef to) {
   }
 }
 
+/// The module of kernels that `tile-lower-to-program` makes: it holds tile programs and nothing else.
+bool isKernels(Operation &op) {
+  auto module = cast<ModuleOp>(op);
+  return module.getSymName() == kKernelModule && llvm::all_of(module.getOps(), llvm::IsaPred<tile::ProgramOp>);
+}
+
 struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
   static void importFunction(Operation *op, DictionaryAttr properties) {
     OpBuilder builder(op);
@@ -47,7 +54,7 @@ struct ImportIree : tilewright::impl::ImportIreeBase<ImportIree> {
 
   void runOnOperation() override {
     for (Operation &op : llvm::make_early_inc_range(getOperation().getBody()->getOperations())) {
-      if (isa<ModuleOp>(op)) { // later passes take modules in the module for kernels
+      if (isa<ModuleOp>(op) && !isKernels(op)) { // later passes take modules in the module for kernels
         op.emitError("a module in a module is not supported; move its functions into the outer one");
         return signalPassFailure();
       }

@@ -11,7 +11,8 @@ def ImportIree : Pass<"tile-import-iree", "::mlir::ModuleOp"> {
     with `util.func` and `util.return` as unregistered ops. Each such function
     becomes a `func.func`, so that ordinary passes see isolated functions; all
     attributes are kept for `tile-export-iree`. Functions without a body, and
-    everything that is not a function, are left alone.
+    everything that is not a function, are left alone. A module in the module is
+    refused, unless it is `tilewright_kernels` with tile programs only.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
 }
