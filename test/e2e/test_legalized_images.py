@@ -106,6 +106,31 @@ def test_transposed_convolutions() -> None:
     check(nodes, {"x": x}, _by_onnx_runtime(nodes, {"x": x}, constants), constants, rtol=1e-5)
 
 
+def test_a_pad_in_front_of_a_transposed_convolution_stays_where_it_is() -> None:
+    """Zeros around the image, also behind an Identity; another value, and pads that remove or differ."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    forms: list[dict[str, Any]] = [
+        {"strides": [3, 2]},
+        {"strides": [2, 3], "pads": [1, 1, 1, 1], "dilations": [2, 1]},
+        {"strides": [2, 2], "pads": [0, 1, 1, 0]},
+    ]
+    constants = {
+        "amounts": np.array([0, 0, 2, 0, 0, 0, -1, 3]),
+        "nothing": np.float32(0),
+        "one": np.float32(1),
+        "w": rng.standard_normal((3, 2, 3, 3)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Pad", ["x", "amounts", "nothing"], ["p0"]),
+        helper.make_node("Identity", ["p0"], ["p1"]),
+        helper.make_node("Pad", ["x", "amounts", "one"], ["p2"]),
+    ]
+    for number, attributes in enumerate(forms):
+        nodes.append(helper.make_node("ConvTranspose", [f"p{number}", "w"], [f"y{number}"], **attributes))
+    check(nodes, {"x": x}, _by_onnx_runtime(nodes, {"x": x}, constants), constants, rtol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
 def test_pads_that_differ_and_remove(mode: str) -> None:
     """What a negative amount removes is not repeated."""

@@ -54,6 +54,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "max_pool3d of one image": lambda x: torch.nn.functional.max_pool3d(x, 2, 2, 1),
     "avg_pool2d of one image": lambda x: torch.nn.functional.avg_pool2d(x[0], 3, 2, 1),
     "adaptive_max_pool2d of one image": lambda x: torch.nn.functional.adaptive_max_pool2d(x[0], (3, 2)),
+    "conv_transpose2d of a padded image": lambda x: torch.nn.functional.conv_transpose2d(
+        torch.nn.functional.pad(x, (4, 1, 0, 2)), x[0, :, :2, :3].unsqueeze(1), stride=(2, 3)
+    ),
     "histc": lambda x: torch.histc(x, 7, -1, 2),
     "histc of the whole range": lambda x: torch.histc(x, 5),
     "lgamma": lambda x: torch.lgamma(x * torch.tensor([0.2, 1, 4, 9, 30, 1e-3, 1e-30])),

@@ -162,6 +162,7 @@ def _import_exported(
     from tilewright.frontends.pytorch_complex import spell_out_complex
     from tilewright.frontends.pytorch_dims import Symbols, hold_constants
     from tilewright.frontends.pytorch_ops import decompositions
+    from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
 
     symbols = Symbols(program)
@@ -170,6 +171,7 @@ def _import_exported(
             program = program.run_decompositions(decompositions())
             parts = spell_out_complex(program, decompositions(), name=name)
             make_scalars_floats(program.graph)
+            pad_by_other_zeros(program.graph)
     except ModelError:
         raise
     except Exception as error:
@@ -225,9 +227,11 @@ def _import_exported(
 
 
 def _import_graph(graph: TorchGraph, *, name: str, compiler: IreeCompiler, directory: Path) -> ImportedModel:
+    from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
 
     make_scalars_floats(graph.module.graph)
+    pad_by_other_zeros(graph.module.graph)
     nodes = list(graph.module.graph.nodes)
     (results,) = nodes[-1].args
     signature = Signature(

@@ -159,6 +159,18 @@ def padded_by_wrapping() -> Evidence:
     return _onnx([node], {"x": x}, {"r": r}, constants={"pads": np.array([0, 0, 7, 7, 0, 0, 7, 7])})
 
 
+def pads_set_apart() -> Evidence:
+    x = np.ones((1, 1, 1), np.float32)
+    constants = {"amounts": np.array([0, 0, 4, 0, 0, 1]), "w": np.ones((1, 1, 1), np.float32)}
+    nodes = [
+        helper.make_node("Pad", ["x", "amounts"], ["padded"]),
+        helper.make_node("ConvTranspose", ["padded", "w"], ["r"], strides=[3]),
+    ]
+    expected = np.zeros((1, 1, 16), np.float32)
+    expected[0, 0, 12] = 1
+    return _onnx(nodes, {"x": x}, {"r": expected}, constants=constants)
+
+
 def determinant() -> Evidence:
     x = np.array([[0, 1], [1, 0]], np.float32)
     return _onnx([helper.make_node("Det", ["x"], ["r"])], {"x": x}, {"r": np.array(-1, np.float32)})

@@ -322,6 +322,16 @@ FAULTS: Mapping[str, Fault] = {
         where=f"{_OPS}.pad",
         program="padded_by_wrapping",
     ),
+    "pads that are set apart": Fault(
+        pattern="ConvTranspose with strides behind a Pad with zeros",
+        types="floats",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the image moves by 4 elements instead of 12, for a pad of 4 and a stride of 3",
+        instead="zeros of the other sign are added, and the pad stays",
+        where=f"{_OPS}.conv_transpose",
+        program="pads_set_apart",
+    ),
     "determinants": Fault(
         pattern="Det",
         types="floats",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import NodeProto
 
-from tilewright.frontends.rewrites.rule import Constants, Shapes, Types, subgraphs
+from tilewright.frontends.rewrites.rule import Constants, Makers, Shapes, Types, subgraphs
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Scope:
     shapes: Shapes = field(default_factory=dict)
     types: Types = field(default_factory=dict)
     constants: Constants = field(default_factory=dict)
+    makers: Makers = field(default_factory=dict)
     path: tuple[str, ...] = ()
     """Results of the nodes that hold the graph, and which of their graphs it is."""
 
@@ -27,6 +28,7 @@ class Scope:
             self.shapes | shapes_in(graph),
             self.types | types_in(graph),
             self.constants | constants_in(graph),
+            self.makers | makers_in(graph),
             (*self.path, *steps),
         )
 
@@ -82,6 +84,15 @@ def shapes_in(graph: onnx.GraphProto) -> Shapes:
             dims = value.type.tensor_type.shape.dim
             shapes[value.name] = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in dims]
     return shapes
+
+
+def makers_in(graph: onnx.GraphProto) -> Makers:
+    """Returns the node that computes each value, behind nodes that hand a value on as it is."""
+    makers: Makers = {}
+    for node in graph.node:
+        maker = makers.get(node.input[0]) if node.op_type == "Identity" else node
+        makers |= {name: maker for name in node.output if name and maker is not None}
+    return makers
 
 
 def constants_in(graph: onnx.GraphProto) -> Constants:

@@ -109,6 +109,7 @@ class _Run:
             shapes=scope.shapes,
             types=scope.types,
             constants=scope.constants,
+            makers=scope.makers,
             opset=self._opset,
             inputs=self._inputs,
             tag=f"_{self._name}{self._rounds}",

@@ -20,6 +20,7 @@ from tilewright.errors import ModelError
 Shapes = dict[str, list[int]]
 Constants = dict[str, TensorProto]
 Types = dict[str, int]
+Makers = dict[str, NodeProto]
 Dtype = np.dtype[Any]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
@@ -67,6 +68,7 @@ class Operation:
         types: Types,
         constants: Constants,
         opset: int,
+        makers: Makers | None = None,
         inputs: frozenset[str] = frozenset(),
         tag: str = "",
     ) -> None:
@@ -78,6 +80,7 @@ class Operation:
         self._shapes = shapes
         self._types = types
         self._constants = constants
+        self._makers = makers or {}
         self._graph_inputs = inputs
         self._tag = tag
 
@@ -94,6 +97,10 @@ class Operation:
     def has(self, index: int) -> bool:
         """Returns True if an input is present."""
         return 0 <= index < len(self.inputs) and bool(self.inputs[index])
+
+    def maker(self, index: int) -> NodeProto | None:
+        """Returns the node that computes an input, or None for an input of the graph or a constant."""
+        return self._makers.get(self.inputs[index])
 
     def wants(self, index: int) -> bool:
         """Returns True if an output is present."""
@@ -150,11 +157,12 @@ class Operation:
 
     def value(self, index: int) -> np.ndarray[Any, Any] | None:
         """Returns the value of an input that is a constant held in the graph; None if it is absent or not constant."""
-        if not self.has(index) or (tensor := self._constants.get(self.inputs[index])) is None:
-            return None
-        if is_stub(tensor):
-            return None
-        return np.asarray(numpy_helper.to_array(tensor))
+        return self.value_of(self.inputs[index]) if self.has(index) else None
+
+    def value_of(self, name: str) -> np.ndarray[Any, Any] | None:
+        """Returns the value of any constant held in the graph by its name; None if there is none."""
+        tensor = self._constants.get(name)
+        return None if tensor is None or is_stub(tensor) else np.asarray(numpy_helper.to_array(tensor))
 
     def is_constant(self, index: int) -> bool:
         return self.has(index) and self.inputs[index] in self._constants

@@ -1,5 +1,8 @@
 """ConvTranspose with padding that differs between sides or follows from the result, cut out of the whole result.
 
+IREE's compiler folds a Pad with zeros in front of it into the step that sets elements `stride` apart, and forgets the
+stride. Zeros of the other sign are not folded, and sums that begin with zero are the same.
+
 The whole result, without padding, has (n - 1) · stride + (k - 1) · dilation + 1 elements along a dim. Padding takes
 elements off both ends, and `output_padding` adds some, which only the bias reaches, at the end.
 """
@@ -7,11 +10,38 @@ elements off both ends, and `output_padding` adds some, which only the bias reac
 from __future__ import annotations
 
 import numpy as np
+from onnx import helper
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
 
-def _cut_out(operation: Operation) -> bool:
+def _spell_out(operation: Operation) -> bool:
+    image = _with_other_zeros(operation)
+    if _cut_out(operation, image):
+        return True
+    if image == operation.inputs[0]:
+        return False
+    operation.same(image, *operation.inputs[1:])
+    return True
+
+
+def _with_other_zeros(operation: Operation) -> str:
+    """Returns the image, or one padded with zeros of the other sign if the compiler would displace it."""
+    pad = operation.maker(0)
+    if pad is None or pad.op_type != "Pad" or max(operation.attribute("strides", [1]), default=1) == 1:
+        return operation.inputs[0]
+    mode = next((helper.get_attribute_value(one) for one in pad.attribute if one.name == "mode"), b"constant")
+    if mode != b"constant":
+        return operation.inputs[0]
+    if len(pad.input) > 2 and pad.input[2]:
+        value = operation.value_of(pad.input[2])
+        if value is None or value.any():
+            return operation.inputs[0]
+    zero = operation.number(-0.0, operation.dtype(0))
+    return operation.make("Pad", *pad.input[:2], zero, *pad.input[3:])
+
+
+def _cut_out(operation: Operation, image: str) -> bool:
     dims = operation.rank(0) - 2
     pads = operation.attribute("pads", [0] * 2 * dims)
     auto = operation.attribute("auto_pad", b"NOTSET").decode()
@@ -23,13 +53,13 @@ def _cut_out(operation: Operation) -> bool:
     strides = operation.attribute("strides", [1] * dims)
     dilations = operation.attribute("dilations", [1] * dims)
     extra = operation.attribute("output_padding", [0] * dims)
-    image, kernel = operation.shape_of_sample(0)[2:], operation.static_shape(1)[2:]
+    sizes, kernel = operation.shape_of_sample(0)[2:], operation.static_shape(1)[2:]
     whole = [
-        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(image, strides, kernel, dilations, strict=True)
+        (n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(sizes, strides, kernel, dilations, strict=True)
     ]
     if declared is not None or auto.startswith("SAME"):
         wanted = (
-            declared[-dims:] if declared is not None else [n * s for n, s in zip(image, strides, strict=True)]
+            declared[-dims:] if declared is not None else [n * s for n, s in zip(sizes, strides, strict=True)]
         )
         totals = [w + e - o for w, e, o in zip(whole, extra, wanted, strict=True)]
         halves = [total // 2 for total in totals]
@@ -39,7 +69,7 @@ def _cut_out(operation: Operation) -> bool:
         convolved = _convolve_groups(operation, strides, dilations, group)
     else:
         convolved = operation.make(
-            "ConvTranspose", *operation.inputs[:2], strides=strides, dilations=dilations
+            "ConvTranspose", image, operation.inputs[1], strides=strides, dilations=dilations
         )
     sides = [-pad for pad in pads[:dims]], [e - pad for e, pad in zip(extra, pads[dims:], strict=True)]
     added = [[max(0, side) for side in part] for part in sides]
@@ -97,8 +127,9 @@ def _convolve_groups(operation: Operation, strides: list[int], dilations: list[i
 RULES = (
     Rule(
         "ConvTranspose",
-        _cut_out,
-        "IREE's importer supports one group, and the same padding at both ends, only",
-        forms="groups, auto_pad SAME, output_shape, and pads that differ between sides",
+        _spell_out,
+        "IREE's importer supports one group, and the same padding at both ends, only; its compiler displaces an image "
+        "behind a Pad with zeros",
+        forms="groups, auto_pad SAME, output_shape, pads that differ between sides, and strides behind a Pad",
     ),
 )
