@@ -72,8 +72,8 @@ inline constexpr llvm::StringLiteral kRepeatedAttr = "tile.repeated";
 inline constexpr llvm::StringLiteral kStepsAttr = "tile.steps";
 
 /// On a `tile.subprogram` or `tile.parallel` of a kernel with phases: an i64 array of pairs (number, binding). A block
-/// keeps a tile of the binding in shared memory for a later phase, or finds it there; equal numbers are one resident
-/// tile.
+/// keeps a tile of the binding in shared memory for later phases, or finds it there; equal numbers are one resident
+/// tile. The tensors of a subprogram are numbered as its operands, then as its results.
 inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 
 /// On a `tile.subprogram` for a GPU: an array of `#tile.access`, for its inputs, then its results. On a `tile.parallel`:

@@ -3,8 +3,6 @@
 #include "passes/Passes.h"
 #include "passes/program/PartBuffers.h"
 
-#include <map>
-
 namespace tilewright {
 #define GEN_PASS_DEF_ALLOCATEBUFFERS
 #include "passes/Passes.h.inc"
@@ -15,21 +13,15 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Places resident tiles in front of all other buffers, because they live through all phases. Returns their end, in
+/// Places resident tiles in front of all other buffers, because they live through several phases. Returns their end, in
 /// bytes.
 int64_t placeResidentTiles(ProgramOp program) {
-  std::map<int64_t, SmallVector<AllocOp>> resident;
-  program.walk([&](AllocOp alloc) {
-    if (residentTileNumber(alloc) >= 0)
-      resident[residentTileNumber(alloc)].push_back(alloc);
-  });
-  int64_t end = 0;
-  for (auto &[number, buffers] : resident) {
+  ResidentBuffers resident = residentBuffersOf(program);
+  BestFit fit = placeByBestFit(resident.ranges);
+  for (auto [buffers, offset] : llvm::zip(resident.ops, fit.offsets))
     for (AllocOp buffer : buffers)
-      buffer.setOffset(end);
-    end += llvm::alignTo(bufferBytes(buffers.front()), kBufferAlignment);
-  }
-  return end;
+      buffer.setOffset(offset);
+  return fit.end;
 }
 
 struct AllocateBuffers : tilewright::impl::AllocateBuffersBase<AllocateBuffers> {

@@ -3,7 +3,10 @@
 #include "passes/program/PartBuffers.h"
 
 #include "dialects/tile/BufferOffsets.h"
+#include "dialects/tile/Phases.h"
 #include "passes/program/RegisterHandover.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace tilewright;
@@ -50,6 +53,27 @@ PartBuffers tilewright::buffersOf(ParallelOp part) {
     if (!staysInRegisters(alloc) && residentTileNumber(alloc) < 0)
       add(alloc, /*throughout=*/false);
   return buffers;
+}
+
+ResidentBuffers tilewright::residentBuffersOf(ProgramOp program) {
+  std::map<int64_t, std::pair<SmallVector<AllocOp, 2>, LiveBuffer>> tiles;
+  for (auto [number, phase] : llvm::enumerate(phasesOf(program)))
+    for (ParallelOp part : phase)
+      part.walk([&, own = static_cast<unsigned>(number)](AllocOp alloc) {
+        if (residentTileNumber(alloc) < 0)
+          return;
+        int64_t bytes = llvm::alignTo(bufferBytes(alloc), kBufferAlignment);
+        auto [tile, isNew] = tiles.try_emplace(residentTileNumber(alloc), SmallVector<AllocOp, 2>(),
+                                               LiveBuffer{bytes, own, own});
+        tile->second.first.push_back(alloc);
+        tile->second.second.last = own;
+      });
+  ResidentBuffers resident;
+  for (auto &[number, tile] : tiles) {
+    resident.ops.push_back(tile.first);
+    resident.ranges.push_back(tile.second);
+  }
+  return resident;
 }
 
 int64_t tilewright::joinedBufferBytes(const PartBuffers &first, const PartBuffers &second) {

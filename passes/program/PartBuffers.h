@@ -17,6 +17,14 @@ struct PartBuffers {
 
 PartBuffers buffersOf(tile::ParallelOp part);
 
+/// The resident tiles of a program, each with a buffer in every part that uses it.
+struct ResidentBuffers {
+  llvm::SmallVector<llvm::SmallVector<tile::AllocOp, 2>> ops; ///< buffers of each tile, tiles by number
+  llvm::SmallVector<LiveBuffer> ranges;                       ///< live range of each tile, in phases
+};
+
+ResidentBuffers residentBuffersOf(tile::ProgramOp program);
+
 /// Returns the bytes that the buffers of both parts need if the tiles of the second are computed right behind those of
 /// the first and the threads of a block need not synchronise in between.
 int64_t joinedBufferBytes(const PartBuffers &first, const PartBuffers &second);

@@ -3,6 +3,7 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
 #include "passes/Passes.h"
+#include "passes/program/PartBuffers.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/support/AffineAlgebra.h"
 
@@ -49,7 +50,8 @@ bool isBlockSlice(Value slice) { return cast<SliceType>(slice.getType()).getSpac
 
 class PartVerifier {
 public:
-  PartVerifier(ProgramOp program, ParallelOp part) : program(program), part(part) {}
+  PartVerifier(ProgramOp program, const ResidentBuffers &resident, ParallelOp part, unsigned phase)
+      : program(program), resident(resident), part(part), phase(phase) {}
 
   LogicalResult verify() {
     if (failed(verifyOps(part.getBody().front())) || failed(verifyOps(part.getWalk().getBody().front())))
@@ -152,10 +154,9 @@ private:
     SmallVector<AllocOp> allocs(part.getBody().getOps<AllocOp>());
     llvm::append_range(allocs, part.getWalk().getBody().getOps<AllocOp>());
     llvm::erase_if(allocs, staysInRegisters);
-    program.walk([&](AllocOp alloc) {
-      if (residentTileNumber(alloc) >= 0 && !part->isAncestor(alloc) && !sharesNumber(alloc, allocs))
-        allocs.push_back(alloc);
-    });
+    for (auto [buffers, phases] : llvm::zip(resident.ops, resident.ranges))
+      if (phases.first <= phase && phase <= phases.last && !sharesNumber(buffers.front(), allocs))
+        allocs.push_back(buffers.front());
     for (auto [i, a] : llvm::enumerate(allocs)) {
       if (!a.getOffset())
         return a.emitError("R4: the buffer has no offset; run tile-allocate-buffers first");
@@ -200,7 +201,9 @@ private:
   }
 
   ProgramOp program;
+  const ResidentBuffers &resident;
   ParallelOp part;
+  unsigned phase; ///< number of the part's phase
   llvm::DenseSet<Value> visible, pending; ///< buffers written before the last sync, and since
 };
 
@@ -229,12 +232,14 @@ LogicalResult verifyPhase(ArrayRef<ParallelOp> phase) {
 struct VerifyPrograms : tilewright::impl::VerifyProgramsBase<VerifyPrograms> {
   void runOnOperation() override {
     markAllAnalysesPreserved();
-    for (auto part : getOperation().getBody().getOps<ParallelOp>())
-      if (failed(PartVerifier(getOperation(), part).verify()))
-        return signalPassFailure();
-    for (ArrayRef<ParallelOp> phase : phasesOf(getOperation()))
+    ResidentBuffers resident = residentBuffersOf(getOperation());
+    for (auto [number, phase] : llvm::enumerate(phasesOf(getOperation()))) {
+      for (ParallelOp part : phase)
+        if (failed(PartVerifier(getOperation(), resident, part, number).verify()))
+          return signalPassFailure();
       if (failed(verifyPhase(phase)))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

@@ -1,5 +1,6 @@
 #include "passes/backend/cuda/CudaBackend.h"
 
+#include "passes/plan/grid/PlaceHandOvers.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
@@ -46,6 +47,7 @@ void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target 
                              llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const {
   chooseGemms(plan, graph, target, groupOf);
   settleSharing(plan, graph, target);
+  placeHandOvers(plan, graph, target, groupOf);
   chooseSwizzledOperands(plan, graph, target);
   describeCopies(plan, graph, target);
 }

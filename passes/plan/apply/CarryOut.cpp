@@ -56,7 +56,7 @@ public:
       subprogram->setAttr(kClusterAttr, builder.getI64IntegerAttr(part.cluster));
     if (ArrayAttr own = accesses(builder, inputs.size(), outputs))
       subprogram->setAttr(kAccessesAttr, own);
-    if (SmallVector<int64_t> keeps = residentInputs(); !keeps.empty())
+    if (SmallVector<int64_t> keeps = residentTiles(inputs.size()); !keeps.empty())
       subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())
       subprogram->setAttr(kCountedAttr, end);
@@ -111,16 +111,19 @@ private:
     return isStated ? builder.getArrayAttr(found) : ArrayAttr();
   }
 
-  /// Returns pairs of the number of a resident tile and the group's input that it is a tile of, both for tiles that the
-  /// group leaves resident and for those that it finds.
-  SmallVector<int64_t> residentInputs() const {
+  /// Returns pairs of the number of a resident tile and the tensor of the group that it is a tile of, both for tiles
+  /// that the group leaves resident and for those that it finds. A group's results are numbered behind its inputs.
+  SmallVector<int64_t> residentTiles(int64_t inputs) const {
     SmallVector<int64_t> keeps;
     unsigned own = &part - kernel.groups.data();
-    for (auto [number, resident] : llvm::enumerate(kernel.residentTiles)) {
-      if (resident.writer == own)
-        keeps.append({static_cast<int64_t>(number), resident.writerInput});
+    for (auto [place, resident] : llvm::enumerate(kernel.residentTiles)) {
+      auto isSame = [&resident = resident](const ResidentTile &other) { return other.isSameTile(resident); };
+      int64_t number = llvm::find_if(kernel.residentTiles, isSame) - kernel.residentTiles.begin();
+      bool isFirst = number == static_cast<int64_t>(place);
+      if (resident.writer == own && isFirst)
+        keeps.append({number, resident.writerResult < 0 ? resident.writerInput : inputs + resident.writerResult});
       if (resident.reader == own)
-        keeps.append({static_cast<int64_t>(number), resident.readerInput});
+        keeps.append({number, resident.readerInput});
     }
     return keeps;
   }

@@ -212,7 +212,8 @@ private:
                                      {"scope", tile::stringifyScope(edge.scope)},
                                      {"recompute", edge.recompute},
                                      {"unrounded", edge.unrounded},
-                                     {"reason", edge.reason}});
+                                     {"reason", edge.reason},
+                                     {"place", edge.place}});
     for (const CostTerm &term : entry.predicted)
       predicted.push_back(
           json::Object{{"name", term.name}, {"unit", tile::stringifyUnit(term.unit)}, {"value", term.value}});

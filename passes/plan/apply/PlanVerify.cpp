@@ -224,7 +224,9 @@ private:
       Phases phases = phasesOf(plan, kernel);
       for (const ResidentTile &resident : kernel.residentTiles)
         if (std::string why = whyNotResident(kernel, phases, resident); !why.empty())
-          return "kernel '" + kernel.name + "' cannot keep input " + std::to_string(resident.writerInput) +
+          return "kernel '" + kernel.name + "' cannot keep " +
+                 (resident.writerResult < 0 ? "input " + std::to_string(resident.writerInput)
+                                            : "result " + std::to_string(resident.writerResult)) +
                  " of part " + std::to_string(resident.writer) + " for part " + std::to_string(resident.reader) + ": " +
                  why;
     }
@@ -240,12 +242,15 @@ private:
         phaseOf(resident.reader) == static_cast<int64_t>(phases.size()))
       return "the parts are not the first ones of a phase and of a later phase";
     IterationSpace writer = spaceOf(kernel.groups[resident.writer]), reader = spaceOf(kernel.groups[resident.reader]);
-    if (resident.writerInput >= writer.inputs.size() || resident.readerInput >= reader.inputs.size())
-      return "there is no such input";
+    bool isResult = resident.writerResult >= 0;
+    ArrayRef<Value> written = isResult ? writer.outputs : writer.inputs;
+    size_t number = isResult ? static_cast<size_t>(resident.writerResult) : resident.writerInput;
+    if (number >= written.size() || resident.readerInput >= reader.inputs.size())
+      return isResult ? "there is no such result or input" : "there is no such input";
     for (const IterationSpace *space : {&writer, &reader})
       if (space->workgroups != space->numTiles() || space->steps > 0)
         return "blocks have several tiles";
-    return whyNotAlike(graph, writer, reader, {resident.writerInput, resident.readerInput});
+    return whyNotAlike(graph, writer, written[number], reader, reader.inputs[resident.readerInput]);
   }
 
   IterationSpace spaceOf(const GroupPlan &part) const {
@@ -258,6 +263,7 @@ private:
     space.workgroups = part.workgroups;
     space.steps = part.steps;
     space.inputs = groupInputs(graph, choice);
+    space.outputs = groupOutputs(graph, choice);
     return space;
   }
 

@@ -61,9 +61,9 @@ static std::vector<ResidentTile> residentInputs(const GridContext &context, Arra
                                                 const ReusingPair &pair, const AlikeGroups &alike) {
   std::vector<ResidentTile> residentInputs;
   for (CommonInput input : pair.inputs) {
-    if (!whyNotAlike(context.graph, alike.writer.space, alike.reader.space, input).empty())
+    Value written = alike.writer.space.inputs[input.writerInput], read = alike.reader.space.inputs[input.readerInput];
+    if (!whyNotAlike(context.graph, alike.writer.space, written, alike.reader.space, read).empty())
       continue;
-    Value read = alike.reader.space.inputs[input.readerInput];
     int64_t bytes = llvm::divideCeil(tensorBytes(read), alike.writer.space.numTiles());
     residentInputs.push_back({parts[pair.writer], input.writerInput, parts[pair.reader], input.readerInput, bytes});
   }

@@ -62,41 +62,69 @@ std::optional<SmallVector<int64_t>> tilewright::reshapedTiles(ArrayRef<int64_t> 
   return runsOf(reshaped, result) == runs ? std::optional(result) : std::nullopt;
 }
 
-/// Returns the dim of the space for each dim of an input, -1 for those of one element. Returns nothing if a root reads
-/// the input at other points than its own.
+/// Returns the dim of the space for each dim of a tensor that the root accesses by `map`, -1 for those of one element.
+/// Returns nothing if it accesses the tensor at other points than its own.
+static std::optional<SmallVector<int64_t>> placesOf(const IterationSpace &space, const GroupRoot &root, Value tensor,
+                                                    AffineMap map) {
+  SmallVector<int64_t> places;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  for (auto [index, extent] : llvm::zip(map.getResults(), shape)) {
+    int64_t dim = extent == 1 ? -1 : pureDim(index), place = dim < 0 ? -1 : root.dims[dim];
+    if (extent > 1 && (place < 0 || space.extents[place] != extent || llvm::is_contained(places, place)))
+      return std::nullopt;
+    places.push_back(place);
+  }
+  return places;
+}
+
+/// Returns the dim of the space for each dim of an input, as all roots that read it have it.
 static std::optional<SmallVector<int64_t>> placesOf(const IterationSpace &space, Value input) {
   std::optional<SmallVector<int64_t>> places;
   for (const GroupRoot &root : space.roots)
     for (const RootAccess &access : root.accesses) {
       if (access.producer >= 0 || access.tensor != input)
         continue;
-      SmallVector<int64_t> own;
-      ArrayRef<int64_t> shape = cast<RankedTensorType>(input.getType()).getShape();
-      for (auto [index, extent] : llvm::zip(access.map.getResults(), shape)) {
-        int64_t dim = extent == 1 ? -1 : pureDim(index), place = dim < 0 ? -1 : root.dims[dim];
-        if (extent > 1 && (place < 0 || space.extents[place] != extent || llvm::is_contained(own, place)))
-          return std::nullopt;
-        own.push_back(place);
-      }
-      if (access.guard != IntegerSet() || (places && *places != own))
+      std::optional<SmallVector<int64_t>> own = placesOf(space, root, input, access.map);
+      if (!own || access.guard != IntegerSet() || (places && *places != *own))
         return std::nullopt;
       places = own;
     }
   return places;
 }
 
-std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &graph, const IterationSpace &space,
-                                                         Value input, std::string &why) {
-  auto contracts = [&](const GroupRoot &root) { return graph.exprs()[root.expr].kind == ExprKind::contraction; };
-  if (llvm::any_of(space.roots, contracts)) {
+/// Returns the dim of the space for each dim of an input or of a root's result. Otherwise it returns nothing and sets
+/// `why`.
+static std::optional<SmallVector<int64_t>> placesOf(const TensorGraph &graph, const IterationSpace &space, Value tensor,
+                                                    std::string &why) {
+  int64_t maker = tensor.getDefiningOp() ? graph.indexOf(tensor.getDefiningOp()) : -1;
+  auto root = llvm::find_if(space.roots, [&](const GroupRoot &own) { return own.expr == maker; });
+  if (root != space.roots.end()) {
+    const TensorExpr &expr = graph.exprs()[maker];
+    if (!expr.reductions.empty()) {
+      why = "a reduction or a contraction stores it as it is";
+      return std::nullopt;
+    }
+    return placesOf(space, *root, tensor, expr.results[cast<OpResult>(tensor).getResultNumber()]);
+  }
+  auto readsInSteps = [&](const GroupRoot &own) {
+    return graph.exprs()[own.expr].kind == ExprKind::contraction &&
+           llvm::any_of(own.accesses, [&](const RootAccess &access) { return access.tensor == tensor; });
+  };
+  if (llvm::any_of(space.roots, readsInSteps)) {
     why = "a contraction reads it in steps";
     return std::nullopt;
   }
-  std::optional<SmallVector<int64_t>> places = placesOf(space, input);
-  if (!places) {
+  std::optional<SmallVector<int64_t>> places = placesOf(space, tensor);
+  if (!places)
     why = "some root reads it at other points than its own";
+  return places;
+}
+
+std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &graph, const IterationSpace &space,
+                                                         Value tensor, std::string &why) {
+  std::optional<SmallVector<int64_t>> places = placesOf(graph, space, tensor, why);
+  if (!places)
     return std::nullopt;
-  }
   SmallVector<int64_t> tiles, order, grid;
   for (int64_t place : *places) {
     tiles.push_back(place < 0 ? 1 : space.tiles[place]);
@@ -145,13 +173,12 @@ std::optional<std::vector<int64_t>> tilewright::tilesAlike(const TensorGraph &gr
   for (auto [dim, extent] : llvm::enumerate(alike.extents))
     if (alike.tiles[dim] < extent && !llvm::is_contained(alike.grid, static_cast<int64_t>(dim)))
       return std::nullopt;
-  return whyNotAlike(graph, writer, alike, input).empty() ? std::optional(alike.tiles) : std::nullopt;
+  return whyNotAlike(graph, writer, written, alike, read).empty() ? std::optional(alike.tiles) : std::nullopt;
 }
 
-std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpace &writer,
-                                    const IterationSpace &reader, CommonInput input) {
+std::string tilewright::whyNotAlike(const TensorGraph &graph, const IterationSpace &writer, Value written,
+                                    const IterationSpace &reader, Value read) {
   std::string why;
-  Value written = writer.inputs[input.writerInput], read = reader.inputs[input.readerInput];
   if (viewedTensor(written) != viewedTensor(read))
     return "they are not views of the same tensor";
   std::optional<SmallVector<int64_t>> left = ownTiles(graph, writer, written, why),

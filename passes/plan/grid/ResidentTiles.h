@@ -1,6 +1,7 @@
-// Tiles that can stay in shared memory across grid barriers: the inputs that two groups of a kernel read by the same
+// Tiles that can stay in shared memory across grid barriers: the tensors that two groups of a kernel access by the same
 // tile in each block, so that the later group need not read them again (on-chip reuse, as in PowerFusion and Souffle).
-// This file decides what is possible; ResidentAtGrid predicts what pays. Everything here is a pure function.
+// The first group reads or computes them. This file decides what is possible; ResidentAtGrid predicts what pays, and
+// PlaceHandOvers decides what has room. Everything here is a pure function.
 #ifndef TILEWRIGHT_PLAN_GRID_RESIDENTTILES_H
 #define TILEWRIGHT_PLAN_GRID_RESIDENTTILES_H
 
@@ -16,10 +17,10 @@ mlir::Value viewedTensor(mlir::Value value);
 std::optional<llvm::SmallVector<int64_t>> reshapedTiles(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> tiles,
                                                         llvm::ArrayRef<int64_t> reshaped);
 
-/// Returns the size of a block's tile along each dim of an input, if every block reads a tile of its own and tiles
-/// follow the order of the blocks. Otherwise it returns nothing and sets `why`.
+/// Returns the size of a block's tile along each dim of an input, or of a result of a root, if every block accesses a
+/// tile of its own and tiles follow the order of the blocks. Otherwise it returns nothing and sets `why`.
 std::optional<llvm::SmallVector<int64_t>> ownTiles(const TensorGraph &graph, const IterationSpace &space,
-                                                   mlir::Value input, std::string &why);
+                                                   mlir::Value tensor, std::string &why);
 
 /// Inputs of two groups that are views of the same tensor.
 struct CommonInput {
@@ -32,10 +33,10 @@ std::vector<CommonInput> commonInputs(const IterationSpace &writer, const Iterat
 std::optional<std::vector<int64_t>> tilesAlike(const TensorGraph &graph, const IterationSpace &writer,
                                                const IterationSpace &reader, CommonInput input);
 
-/// Returns why blocks of the two groups, with their present tiles, do not read the same tiles of the input, or an empty
-/// string.
-std::string whyNotAlike(const TensorGraph &graph, const IterationSpace &writer, const IterationSpace &reader,
-                        CommonInput input);
+/// Returns why blocks of the two groups, with their present tiles, do not access the same tiles of a tensor, or an empty
+/// string. `written` is an input or a result of the writer, `read` an input of the reader.
+std::string whyNotAlike(const TensorGraph &graph, const IterationSpace &writer, mlir::Value written,
+                        const IterationSpace &reader, mlir::Value read);
 
 } // namespace tilewright
 

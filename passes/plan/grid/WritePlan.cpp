@@ -88,7 +88,7 @@ private:
                                         resident.readerInput, resident.bytes});
     kernel.bound = boundOf(resourcesOf(kernel, prediction));
     if (double traffic = l2TrafficBytes(members); traffic > 0)
-      kernel.predicted.push_back({"requested of L2", tile::Unit::bytes, traffic});
+      kernel.predicted.push_back({kRequestedOfL2.str(), tile::Unit::bytes, traffic});
     if (members.size() == 1 && decisions.parts[members[0]]->apartSeconds > 0)
       kernel.predicted.push_back(
           {"a kernel for each contraction", tile::Unit::seconds, decisions.parts[members[0]]->apartSeconds});

@@ -112,13 +112,17 @@ void Plan::print(raw_ostream &os) const {
     for (const GroupPlan &part : kernel.groups)
       printGroup(part, os);
     for (const ResidentTile &resident : kernel.residentTiles)
-      os << "  blocks keep input " << resident.writerInput << " of part " << resident.writer << ", " << resident.bytes
-         << " bytes each, as input " << resident.readerInput << " of part " << resident.reader << "\n";
+      os << "  blocks keep " << (resident.writerResult < 0 ? "input " : "result ")
+         << (resident.writerResult < 0 ? resident.writerInput : resident.writerResult) << " of part " << resident.writer
+         << ", " << resident.bytes << " bytes each, as input " << resident.readerInput << " of part " << resident.reader
+         << "\n";
   }
   for (const EdgePlan &edge : edges) {
     os << "edge op" << edge.producer << "." << edge.result << " -> op" << edge.consumer << "." << edge.input << " "
        << tile::stringifyScope(edge.scope) << (edge.recompute ? " recompute" : "")
        << (edge.unrounded ? " unrounded" : "") << ": " << edge.reason;
+    if (!edge.place.empty())
+      os << "; lies in " << edge.place;
     if (!edge.wouldChange.empty())
       os << "; would change: " << edge.wouldChange;
     os << "\n";

@@ -89,12 +89,20 @@ struct GroupPlan {
 };
 
 /// A tensor that groups of two phases access by the same tiles, so each block keeps its tile in shared memory across
-/// the barrier between them.
+/// the barriers between them. Entries with the same tensor of the same writer are one tile, which several phases read.
 struct ResidentTile {
   unsigned writer = 0, writerInput = 0; ///< a group of the kernel, and the number of its input
   unsigned reader = 0, readerInput = 0; ///< a group of a later phase and its input; a reshape may lie between the two
   int64_t bytes = 0;                    ///< bytes of one block's tile
+  int64_t writerResult = -1; ///< number of the writer's result that it keeps in place of an input; -1: an input
+
+  bool isSameTile(const ResidentTile &other) const {
+    return writer == other.writer && writerInput == other.writerInput && writerResult == other.writerResult;
+  }
 };
+
+/// The name of a kernel's predicted traffic between its SMs and the L2.
+inline constexpr llvm::StringLiteral kRequestedOfL2 = "requested of L2";
 
 struct KernelPlan {
   std::string name;
@@ -117,6 +125,7 @@ struct EdgePlan {
   int64_t bytes = 0;      ///< predicted traffic of the edge at its scope
   double seconds = 0;
   std::string wouldChange; ///< condition for an inner scope; empty if the scope is innermost
+  std::string place = "";  ///< at scope grid: where the consumer finds the tensor, and why; otherwise empty
 };
 
 /// An op that Tilewright leaves to IREE, with the reason.

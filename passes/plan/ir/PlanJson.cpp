@@ -102,7 +102,8 @@ template <typename Mapper> void mapFields(Mapper &map, ResidentTile &record) {
       .required("writerInput", record.writerInput)
       .required("reader", record.reader)
       .required("readerInput", record.readerInput)
-      .optional("bytes", record.bytes);
+      .optional("bytes", record.bytes)
+      .optional("writerResult", record.writerResult);
 }
 
 template <typename Mapper> void mapFields(Mapper &map, KernelPlan &record) {
@@ -122,6 +123,7 @@ template <typename Mapper> void mapFields(Mapper &map, EdgePlan &record) {
       .optional("recompute", record.recompute)
       .optional("unrounded", record.unrounded)
       .optional("reason", record.reason)
+      .optional("place", record.place)
       .optional("bytes", record.bytes)
       .optional("seconds", record.seconds)
       .optional("wouldChange", record.wouldChange);

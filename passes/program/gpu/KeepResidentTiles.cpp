@@ -1,8 +1,9 @@
-// Keeps tiles that two phases of a kernel read on chip, as PowerFusion and Souffle do. The plan makes blocks take the
-// same elements in both phases (ResidentTiles); this pass keeps the tile in shared memory across the barrier.
+// Keeps tiles that several phases of a kernel access on chip, as PowerFusion and Souffle do. The plan makes blocks take
+// the same elements in these phases (ResidentTiles); this pass keeps the tile in shared memory across the barriers.
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
+#include "passes/program/PartBuffers.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/ScratchOffsets.h"
 #include "passes/program/gpu/StagedTiles.h"
@@ -27,13 +28,14 @@ struct TileUser {
   Value binding;
 };
 
-/// A resident tile: the part that writes it and the part that reads it.
-struct ResidentPair {
+/// A resident tile: the part that writes it and the parts that read it.
+struct ResidentTileUsers {
   int64_t number;
-  TileUser writer, reader;
+  TileUser writer;
+  SmallVector<TileUser> readers;
 };
 
-SmallVector<ResidentPair> takePairs(ProgramOp program) {
+SmallVector<ResidentTileUsers> takeTiles(ProgramOp program) {
   std::map<int64_t, SmallVector<TileUser>> byNumber;
   for (auto part : program.getBody().getOps<ParallelOp>()) {
     auto keeps = dyn_cast_or_null<DenseI64ArrayAttr>(part->removeAttr(kResidentAttr));
@@ -41,32 +43,33 @@ SmallVector<ResidentPair> takePairs(ProgramOp program) {
     for (; pairs.size() > 1; pairs = pairs.drop_front(2))
       byNumber[pairs[0]].push_back({part, program.getBody().getArgument(pairs[1])});
   }
-  SmallVector<ResidentPair> pairs;
+  SmallVector<ResidentTileUsers> tiles;
   for (auto &[number, tileUsers] : byNumber)
-    if (tileUsers.size() == 2 && tileUsers[0].part != tileUsers[1].part)
-      pairs.push_back({number, tileUsers[0], tileUsers[1]});
-  return pairs;
+    if (tileUsers.size() > 1)
+      tiles.push_back({number, tileUsers.front(), llvm::to_vector(llvm::drop_begin(tileUsers))});
+  return tiles;
 }
 
-SmallVector<LoadOp> loadsOf(const TileUser &tileUser) {
-  SmallVector<LoadOp> loads;
+template <typename Access> SmallVector<Access> accessesOf(const TileUser &tileUser) {
+  SmallVector<Access> accesses;
   ParallelOp part = tileUser.part;
-  part.walk([&](LoadOp load) {
-    if (load.getSlice() == tileUser.binding)
-      loads.push_back(load);
+  part.walk([&](Access access) {
+    if (access.getSlice() == tileUser.binding)
+      accesses.push_back(access);
   });
-  return loads;
+  return accesses;
 }
 
-/// Returns the tile of the binding of which the load reads each element once; none if it reads anything else.
-std::optional<StagedTile> tileReadBy(LoadOp load, ParallelOp part) {
-  auto compute = load->getParentOfType<ComputeOp>();
-  if (load.getGuard() || compute.getMicroKernel() || compute->getParentOp() != part.getWalk())
+/// Returns the tile of the binding that a load or store accesses, each element once if `once`; none if it accesses
+/// anything else.
+template <typename Access> std::optional<StagedTile> tileOf(Access access, ParallelOp part, bool once) {
+  auto compute = access->template getParentOfType<ComputeOp>();
+  if (compute.getMicroKernel() || compute->getParentOp() != part.getWalk())
     return std::nullopt;
   StagedTile tile;
-  tile.slice = load.getSlice();
+  tile.slice = access.getSlice();
   llvm::SmallBitVector used(compute.getSizes().size());
-  for (auto [index, extent] : llvm::zip(load.getMap().getResults(), load.getSlice().getType().getShape())) {
+  for (auto [index, extent] : llvm::zip(access.getMap().getResults(), access.getSlice().getType().getShape())) {
     auto dim = dyn_cast<AffineDimExpr>(index);
     if (!dim && extent == 1) {
       tile.sizes.push_back(1);
@@ -86,7 +89,7 @@ std::optional<StagedTile> tileReadBy(LoadOp load, ParallelOp part) {
     tile.gridDims.push_back(moves ? static_cast<int64_t>(cast<BlockArgument>(by).getArgNumber()) : -1);
   }
   for (auto [dim, size] : llvm::enumerate(compute.getSizes()))
-    if (size > 1 && !used.test(dim))
+    if (once && size > 1 && !used.test(dim))
       return std::nullopt;
   return tile;
 }
@@ -113,48 +116,58 @@ AllocOp heldIn(LoadOp load, const StagedTile &tile) {
 
 class Rewriter {
 public:
-  Rewriter(ProgramOp program, const Target &target) : program(program), target(target) {}
-
-  /// Keeps the tile of `pair` resident. Returns an empty string, or why that cannot be.
-  std::string keep(const ResidentPair &pair) {
-    SmallVector<LoadOp> written = loadsOf(pair.writer), read = loadsOf(pair.reader);
-    if (written.empty() || read.empty())
-      return "one of the two parts does not read it";
-    std::optional<StagedTile> left = tileReadBy(written.front(), pair.writer.part), found;
-    for (LoadOp load : read) {
-      std::optional<StagedTile> own = tileReadBy(load, pair.reader.part);
-      if (!own || (found && (own->sizes != found->sizes || own->gridDims != found->gridDims)))
-        return "a part does not read each element of its tile exactly once";
-      found = own;
-    }
-    if (!left || elementsOf(*left) != elementsOf(*found))
-      return "a part does not read each element of its tile exactly once";
-    AllocOp held = heldIn(written.front(), *left);
-    if (int64_t shared = sharedBytesWith(*left, held); !staysResident(program, shared, target))
-      return "blocks would have " + std::to_string(shared) +
-             " bytes of shared memory, so that not all of them are sure to be resident";
-    leave(pair, written.front(), *left, held);
-    AllocOp buffer = allocate(pair.number, pair.reader.part, *found);
-    for (LoadOp load : read) {
-      load.setMap(localMapOf(*found, load.getMap()));
-      load.getSliceMutable().assign(buffer.getSlice());
-    }
+  /// Keeps the tile resident. Returns an empty string, or why that cannot be.
+  std::string keep(const ResidentTileUsers &users) {
+    std::optional<StagedTile> left = leave(users);
+    if (!left)
+      return "a part does not access each element of its tile exactly once";
+    for (const TileUser &reader : users.readers)
+      if (std::string why = find(users.number, *left, reader); !why.empty())
+        return why;
     return "";
   }
 
 private:
-  /// Returns an upper bound on the shared memory of a block in any phase.
-  int64_t sharedBytesWith(const StagedTile &tile, AllocOp held) {
-    int64_t threads = threadsOf(program), most = 0;
-    int64_t resident = llvm::alignTo(
-        elementsOf(tile) * cast<SliceType>(tile.slice.getType()).getElementBytes() + kCopyBytes, kBufferAlignment);
-    for (auto part : program.getBody().getOps<ParallelOp>()) {
-      bool holds = held && part->isAncestor(held);
-      int64_t own = boundBufferBytes(part) + (holds ? kBufferAlignment : resident);
-      most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(scratchOffsets(part, threads, target).bytes,
-                                                                     scratchAlignment(part))));
+  /// Makes the writer leave the tile that it stores or loads in a buffer, and returns it. Returns nothing if it accesses
+  /// anything else than a tile.
+  std::optional<StagedTile> leave(const ResidentTileUsers &users) {
+    SmallVector<LoadOp> loads = accessesOf<LoadOp>(users.writer);
+    SmallVector<StoreOp> stores = accessesOf<StoreOp>(users.writer);
+    ParallelOp part = users.writer.part;
+    std::optional<StagedTile> tile = !stores.empty()  ? tileOf(stores.front(), part, /*once=*/true)
+                                     : !loads.empty() ? tileOf(loads.front(), part, /*once=*/true)
+                                                      : std::nullopt;
+    if (!tile || stores.size() > 1 || (stores.empty() && loads.front().getGuard()))
+      return std::nullopt;
+    if (!stores.empty())
+      copyTo(allocate(users.number, part, *tile), stores.front().getValue(), stores.front(), *tile);
+    else if (AllocOp held = heldIn(loads.front(), *tile))
+      mark(held, users.number, part, *tile);
+    else
+      copyTo(allocate(users.number, part, *tile), loads.front().getValue(), loads.front(), *tile);
+    return tile;
+  }
+
+  /// Makes a reader load from the buffer. Returns an empty string, or why that cannot be.
+  std::string find(int64_t number, const StagedTile &left, const TileUser &reader) {
+    std::optional<StagedTile> found;
+    SmallVector<LoadOp> loads = accessesOf<LoadOp>(reader);
+    for (LoadOp load : loads) {
+      std::optional<StagedTile> own = load.getGuard() ? std::nullopt : tileOf(load, reader.part, /*once=*/false);
+      if (!own || (found && (own->sizes != found->sizes || own->gridDims != found->gridDims)))
+        return "a part reads anything else than its tile";
+      found = own;
     }
-    return most;
+    if (!found)
+      return "a part does not read it";
+    if (elementsOf(*found) != elementsOf(left))
+      return "the tiles of two parts have different sizes";
+    AllocOp buffer = allocate(number, reader.part, *found);
+    for (LoadOp load : loads) {
+      load.setMap(localMapOf(*found, load.getMap()));
+      load.getSliceMutable().assign(buffer.getSlice());
+    }
+    return "";
   }
 
   AllocOp allocate(int64_t number, ParallelOp part, const StagedTile &tile) {
@@ -171,18 +184,25 @@ private:
     alloc->setAttr(kAlignedAsAttr, AffineMapAttr::get(startOf(tile, part)));
   }
 
-  void leave(const ResidentPair &pair, LoadOp load, const StagedTile &tile, AllocOp held) {
-    if (held)
-      return mark(held, pair.number, pair.writer.part, tile);
-    AllocOp buffer = allocate(pair.number, pair.writer.part, tile);
-    OpBuilder builder(load->getBlock(), std::next(load->getIterator()));
-    StoreOp::create(builder, load.getLoc(), load.getValue(), buffer.getSlice(), localMapOf(tile, load.getMap()),
+  /// Stores the value of a load or store of the tile in the buffer as well.
+  template <typename Access> static void copyTo(AllocOp buffer, Value value, Access access, const StagedTile &tile) {
+    OpBuilder builder(access->getBlock(), std::next(access->getIterator()));
+    StoreOp::create(builder, access.getLoc(), value, buffer.getSlice(), localMapOf(tile, access.getMap()),
                     /*streamed=*/false);
   }
-
-  ProgramOp program;
-  const Target &target;
 };
+
+/// Returns the most shared memory of a block in any phase, in bytes.
+int64_t sharedBytesOfPhases(ProgramOp program, const Target &target) {
+  int64_t threads = threadsOf(program), most = 0;
+  int64_t resident = placeByBestFit(residentBuffersOf(program).ranges).end;
+  for (auto part : program.getBody().getOps<ParallelOp>()) {
+    int64_t own = resident + placeByBestFit(buffersOf(part).ranges).end;
+    most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(scratchOffsets(part, threads, target).bytes,
+                                                                   scratchAlignment(part))));
+  }
+  return most;
+}
 
 struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentTiles> {
   using KeepResidentTilesBase::KeepResidentTilesBase;
@@ -192,13 +212,25 @@ struct KeepResidentTiles : tilewright::impl::KeepResidentTilesBase<KeepResidentT
     FailureOr<Target> known = targetOrError(program, target);
     if (failed(known))
       return signalPassFailure();
-    for (const ResidentPair &pair : takePairs(program)) {
-      if (std::string why = Rewriter(program, *known).keep(pair); !why.empty()) {
-        ParallelOp(pair.reader.part).emitError("a tile that two phases read cannot stay in shared memory: ") << why;
-        return signalPassFailure();
-      }
+    Rewriter rewriter;
+    ParallelOp last;
+    for (const ResidentTileUsers &users : takeTiles(program)) {
+      ParallelOp first = users.readers.front().part;
+      if (std::string why = rewriter.keep(users); !why.empty())
+        return refuse(first, why);
+      last = first;
       ++numResident;
     }
+    int64_t shared = last ? sharedBytesOfPhases(program, *known) : 0;
+    if (last && !staysResident(program, shared, *known))
+      refuse(last, "blocks would have " + std::to_string(shared) +
+                       " bytes of shared memory, so that not all of them are sure to be resident");
+  }
+
+private:
+  void refuse(ParallelOp part, StringRef why) {
+    part.emitError("a tile of an earlier phase cannot stay in shared memory: ") << why;
+    signalPassFailure();
   }
 };
 } // namespace

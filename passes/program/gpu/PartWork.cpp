@@ -3,6 +3,7 @@
 
 #include "dialects/tile/BufferOffsets.h"
 #include "dialects/tile/Phases.h"
+#include "passes/program/PartBuffers.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/ContractionPlan.h"
 #include "passes/program/gpu/ScratchOffsets.h"
@@ -60,13 +61,11 @@ int64_t tilewright::sharedBytesOf(ProgramOp program, const Target &target) {
 }
 
 int64_t tilewright::boundBufferBytes(ParallelOp part) {
-  int64_t bytes = 0;
-  llvm::SmallDenseSet<int64_t> resident;
-  auto add = [&](AllocOp alloc) {
-    if (residentTileNumber(alloc) < 0 ? part->isAncestor(alloc) : resident.insert(residentTileNumber(alloc)).second)
+  int64_t bytes = placeByBestFit(residentBuffersOf(part->getParentOfType<ProgramOp>()).ranges).end;
+  part->walk([&](AllocOp alloc) {
+    if (residentTileNumber(alloc) < 0)
       bytes += llvm::alignTo(bufferBytes(alloc), kBufferAlignment);
-  };
-  part->getParentOfType<ProgramOp>().walk(add);
+  });
   return bytes;
 }
 

@@ -70,12 +70,12 @@ def KeepResidentTiles : Pass<"tile-keep-resident-tiles", "::tilewright::tile::Pr
   let summary = "Keep tiles in shared memory across grid barriers";
   let description = [{
     Input: `tile.program`s whose buffers have no offsets yet. The plan states with
-    `tile.resident` on two parts (a number, and the binding that is the same tensor)
-    that a block reads the same elements in two phases. Output: the first part stores
-    the tile that it reads in a buffer with that number (`tile.resident_tile`; if it already
-    holds the tile in a buffer, that one gets the number), and the second part reads
-    it there. It is an error if it is not certain that all blocks stay resident with
-    the additional shared memory, or if the reads are not those of a tile's own
+    `tile.resident` on several parts (a number, and the binding that is the same
+    tensor) that a block accesses the same elements in their phases. Output: the first
+    part leaves the tile that it stores or loads in a buffer with that number
+    (`tile.resident_tile`; if it already holds the tile in a buffer, that one gets the
+    number), and the others read it there. It is an error if it is not certain that all blocks stay resident with
+    the additional shared memory, or if the accesses are not those of a tile's own
     points. See test/passes/program/gpu/keep-resident-tiles.mlir and
     keep-resident-tiles-errors.mlir.
   }];

@@ -174,8 +174,8 @@ class GroupPlan:
 
 @dataclass
 class ResidentTile:
-    """A resident tile: two phases of a kernel read the tensor by the same tiles, and blocks keep theirs in shared
-    memory between them."""
+    """A resident tile: two phases of a kernel access the tensor by the same tiles, and blocks keep theirs in shared
+    memory between them. Entries with the same tensor of the same writer are one tile."""
 
     writer: int
     writer_input: int
@@ -183,6 +183,8 @@ class ResidentTile:
     reader_input: int
     bytes: int = 0
     """Bytes of one block."""
+    writer_result: int = -1
+    """Number of the writer's result that is kept; -1: it is the input `writer_input`."""
 
 
 @dataclass
@@ -214,6 +216,8 @@ class EdgePlan:
     unrounded: bool = False
     """True if a bf16 or f16 value is handed over before its rounding."""
     reason: str = ""
+    place: str = ""
+    """At scope grid: where the consumer finds the tensor (shared memory, L2 or memory), and why."""
     bytes: int = 0
     seconds: float = 0.0
     would_change: str = ""

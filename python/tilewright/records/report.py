@@ -76,6 +76,8 @@ class EdgeReport:
     reason: str
     unrounded: bool = False
     """True if a bf16 or f16 value is handed over before its rounding."""
+    place: str = ""
+    """At scope grid: where the consumer finds the tensor (shared memory, L2 or memory), and why."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class GroupReport:
     phase: int = 0
     """Phase of the kernel: groups of one phase run side by side, and a grid barrier precedes the next phase."""
     resident_bytes: int = 0
-    """Bytes of inputs that a block read in an earlier phase and still has in shared memory."""
+    """Bytes of tensors that a block accessed in an earlier phase and still has in shared memory."""
     steps: int = 0
     """Steps along K of a tile if workgroups share the steps of all tiles (stream-K); 0: one workgroup computes each
     tile."""
@@ -369,7 +371,15 @@ def _kernel(raw: Mapping[str, Any]) -> Kernel:
             for o in raw["ops"]
         ),
         edges=tuple(
-            EdgeReport(e["from"], e["to"], e["scope"], e["recompute"], e["reason"], e.get("unrounded", False))
+            EdgeReport(
+                e["from"],
+                e["to"],
+                e["scope"],
+                e["recompute"],
+                e["reason"],
+                e.get("unrounded", False),
+                e.get("place", ""),
+            )
             for e in raw["edges"]
         ),
         groups=tuple(

@@ -266,6 +266,8 @@ def _kernel(number: int, kernel: Kernel, resources: KernelResources | None, *, v
     lines += [f"    edges inside: {handed}"]
     barriers = dict.fromkeys(edge.reason for edge in kernel.edges if edge.scope == "grid")
     lines += [f"    at grid: {reason}" for reason in barriers]
+    places = Counter(edge.place for edge in kernel.edges if edge.place)
+    lines += [f"    handed on in {place} ({count} x)" for place, count in places.items()]
     lines += [f"    numerics: {'; '.join(_numerics(kernel)) or 'every rounding and sum as in the model'}"]
     return lines + ([f"      {op}" for op in kernel.ops] if verbose else _ops(kernel))
 

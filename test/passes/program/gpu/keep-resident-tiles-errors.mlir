@@ -20,7 +20,7 @@ tile.program @has_no_room outputs 2 {
     }
   }
   tile.sync <grid>
-  // expected-error @below {{a tile that two phases read cannot stay in shared memory: blocks would have 120576 bytes of shared memory, so that not all of them are sure to be resident}}
+  // expected-error @below {{a tile of an earlier phase cannot stay in shared memory: blocks would have 120576 bytes of shared memory, so that not all of them are sure to be resident}}
   tile.parallel [200, 30000] tiles [1, 30000] workgroups 200 attributes {tile.resident = array<i64: 0, 0>, tile.threads = 128 : i64, tile.group = 0 : i64} {
     tile.walk {
     ^bb0(%i: index, %j: index):
