@@ -101,7 +101,7 @@ def iree_faults_page(*, of_torch: bool) -> str:
         "# Faults of IREE in ops of torch" if of_torch else "# Faults of IREE",
         "",
         "**Which faults of IREE 3.13 does Tilewright work around?** Programs of Tilewright do not show them. "
-        "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, in some minutes, and "
+        "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, and "
         "reports faults that are gone. What IREE's importer merely lacks is [another table](onnx-rules.md), and so are "
         f"{other}.",
         "",

@@ -42,6 +42,18 @@ _CASES = {
     "convtranspose-same": _Case(
         _node("ConvTranspose", "x w", auto_pad="SAME_UPPER", strides=[2, 2]), {"x": (4, 5, 3)}, _TURNED
     ),
+    "maxpool-one-window": _Case(
+        _node("MaxPool", "x", kernel_shape=[3, 2], pads=[0, 1, 0, 1], strides=[1, 3]), {"x": (2, 7, 2)}
+    ),
+    "maxpool-uneven": _Case(
+        _node("MaxPool", "x", kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2]), {"x": (2, 7, 8)}
+    ),
+    "averagepool-one-window": _Case(
+        _node("AveragePool", "x", kernel_shape=[3, 2], pads=[0, 1, 0, 1], strides=[1, 3]), {"x": (2, 7, 2)}
+    ),
+    "conv-one-window": _Case(
+        _node("Conv", "x w", pads=[1, 1, 1, 1], strides=[7, 7]), {"x": (2, 9, 8)}, {"w": _weights(3, 2, 3, 3)}
+    ),
     "dft": _Case(_node("DFT", "x", axis=1), {"x": (7, 1)}, opset=19),
     "dft-inverse": _Case(_node("DFT", "x", axis=1, inverse=1), {"x": (6, 2)}, opset=19),
     "lppool": _Case(

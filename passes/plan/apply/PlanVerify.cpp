@@ -243,7 +243,8 @@ private:
       return "the parts are not the first ones of a phase and of a later phase";
     IterationSpace writer = spaceOf(kernel.groups[resident.writer]), reader = spaceOf(kernel.groups[resident.reader]);
     bool isResult = resident.writerResult >= 0;
-    ArrayRef<Value> written = isResult ? writer.outputs : writer.inputs;
+    std::vector<Value> written =
+        isResult ? groupOutputs(graph, choiceOf(plan, graph, kernel.groups[resident.writer])) : writer.inputs;
     size_t number = isResult ? static_cast<size_t>(resident.writerResult) : resident.writerInput;
     if (number >= written.size() || resident.readerInput >= reader.inputs.size())
       return isResult ? "there is no such result or input" : "there is no such input";
@@ -263,7 +264,6 @@ private:
     space.workgroups = part.workgroups;
     space.steps = part.steps;
     space.inputs = groupInputs(graph, choice);
-    space.outputs = groupOutputs(graph, choice);
     return space;
   }
 

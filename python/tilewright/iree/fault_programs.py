@@ -171,6 +171,12 @@ def pads_set_apart() -> Evidence:
     return _onnx(nodes, {"x": x}, {"r": expected}, constants=constants)
 
 
+def one_window() -> Evidence:
+    x = np.array([[[[1, 2]]]], np.float32)
+    node = helper.make_node("MaxPool", ["x"], ["r"], kernel_shape=[1, 2], pads=[0, 1, 0, 1], strides=[1, 3])
+    return _onnx([node], {"x": x}, {"r": x[..., :1]}, dims={"x": ["n", 1, 1, 2], "r": ["n", 1, 1, 1]})
+
+
 def determinant() -> Evidence:
     x = np.array([[0, 1], [1, 0]], np.float32)
     return _onnx([helper.make_node("Det", ["x"], ["r"])], {"x": x}, {"r": np.array(-1, np.float32)})

@@ -346,10 +346,10 @@ void tilewright::describeCopies(Plan &plan, const TensorGraph &graph, const Targ
     if (!gemm || !op.gemm)
       return "";
     op.copies = reader.narrowCopies(*op.gemm);
-    if (reader.hasLayout()) {
-      GemmTiling tiling = *deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
+    std::optional<GemmTiling> tiling = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
+    if (tiling && reader.hasLayout()) {
       std::string bulk = llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout",
-                                       reader.rhsNumber(), tiling.rhsSlotBytes);
+                                       reader.rhsNumber(), tiling->rhsSlotBytes);
       op.copies = bulk + (op.copies.empty() ? "" : ", " + op.copies);
     }
     return "";
@@ -363,9 +363,11 @@ std::vector<PlannedContraction> tilewright::plannedContractions(const Plan &plan
   GemmReader reader(plan, graph, kernel, group, target);
   for (auto [op, isWalked] : reader.inOrder()) {
     OrDeclined<PlannedGemm> gemm = reader.read(*op);
-    if (!gemm || !op->gemm)
+    std::optional<GemmTiling> derived =
+        gemm && op->gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm) : std::nullopt;
+    if (!derived) // whyNotComputed says why
       continue;
-    GemmTiling tiling = *deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm);
+    GemmTiling tiling = *derived;
     if (reader.staysInPlace(tiling, /*isLhs=*/true))
       tiling.readLhsInPlace();
     if (reader.staysInPlace(tiling, /*isLhs=*/false))

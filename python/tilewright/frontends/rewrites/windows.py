@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tilewright.frontends.rewrites.rule import Operation
+from tilewright.frontends.rewrites.rule import Operation, UnknownType
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,53 @@ def windows_of(operation: Operation, *, may_ceil: bool = True, kernel: list[int]
         after.append(back)
         counts.append(count)
     return Windows(image, list(kernel), list(strides), list(dilations), before, after, counts)
+
+
+class Padded(NamedTuple):
+    """An image and its padding."""
+
+    image: str
+    before: list[int]
+    after: list[int]
+
+    @property
+    def is_even(self) -> bool:
+        return self.before == self.after
+
+
+def padded_to_windows(operation: Operation, *, weights: int | None = None) -> Padded | None:
+    """Returns the image of an open batch without what lies behind the only window along a dim, with padding before it.
+
+    IREE's compiler displaces such a window. `weights` is the input with a convolution's weights. Returns None if the
+    batch is not open, or the op has no padding of its own.
+    """
+    try:
+        shape = operation.shape(0)
+        kernel = None if weights is None else operation.static_shape(weights)[2:]
+    except UnknownType:
+        return None
+    is_plain = operation.attribute("pads") and not operation.attribute("ceil_mode", 0)
+    if -1 not in shape[:2] or -1 in shape[2:] or not is_plain:
+        return None
+    windows = windows_of(operation, kernel=kernel)
+    image, after = operation.inputs[0], []
+    for dim, size in enumerate(windows.image):
+        reach = (windows.kernel[dim] - 1) * windows.dilations[dim] + 1
+        is_lone = windows.counts[dim] == 1 and windows.before[dim] > 0
+        pad = reach - size - windows.before[dim] if is_lone else windows.after[dim]
+        if pad < 0:
+            image = operation.slice(image, 2 + dim, 0, size + pad)
+        after.append(max(0, pad))
+    return Padded(image, windows.before, after)
+
+
+def end_with_window(operation: Operation, *, weights: int | None = None) -> bool:
+    """Makes the op without what lies behind the only window along a dim, with padding before it (see above)."""
+    padded = padded_to_windows(operation, weights=weights)
+    if padded is None or [*padded.before, *padded.after] == operation.attribute("pads"):
+        return False
+    operation.same(padded.image, *operation.inputs[1:], pads=[*padded.before, *padded.after], auto_pad=None)
+    return True
 
 
 def drop_ceil_mode(operation: Operation, windows: Windows) -> bool:

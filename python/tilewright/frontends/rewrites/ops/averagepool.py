@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
-from tilewright.frontends.rewrites.windows import Windows, drop_ceil_mode, windows_of
+from tilewright.frontends.rewrites.windows import Windows, drop_ceil_mode, end_with_window, windows_of
 
 
 def _divide_by_counts(operation: Operation) -> bool:
     if not operation.attribute("ceil_mode", 0) or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
-        return False
+        return end_with_window(operation)
     windows, dims, dtype = windows_of(operation), operation.rank(0) - 2, operation.dtype(0)
     operation.check_result(windows.counts)
     if drop_ceil_mode(operation, windows):
@@ -59,6 +59,6 @@ RULES = (
         "AveragePool",
         _divide_by_counts,
         "IREE pads at both ends for ceil_mode, and counts what windows cover beyond the padding",
-        forms="ceil_mode",
+        forms="ceil_mode, and open batches with one window along a dim behind padding",
     ),
 )

@@ -9,7 +9,12 @@ import numpy as np
 from onnx import TensorProto
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
-from tilewright.frontends.rewrites.windows import drop_ceil_mode, windows_of
+from tilewright.frontends.rewrites.windows import (
+    drop_ceil_mode,
+    end_with_window,
+    padded_to_windows,
+    windows_of,
+)
 
 
 def _find_maxima(operation: Operation) -> bool:
@@ -18,7 +23,7 @@ def _find_maxima(operation: Operation) -> bool:
     An index counts from the beginning of the tensor, and along columns if `storage_order` is 1.
     """
     if not operation.wants(1):
-        return bool(operation.attribute("ceil_mode", 0)) and _pool_padded(operation)
+        return _pool_padded(operation) if operation.attribute("ceil_mode", 0) else _pool_open(operation)
     batch, channels, *_ = operation.static_shape(0)
     windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
     x = operation.inputs[0]
@@ -54,15 +59,30 @@ def _find_maxima(operation: Operation) -> bool:
     return operation.finish("Add", index, operation.constant(bases + planes), output=1)
 
 
+def _pool_open(operation: Operation) -> bool:
+    """Pads the images of an open batch before pooling, if the pads differ, which IREE does not compile."""
+    padded = padded_to_windows(operation)
+    if padded is None or padded.is_even:
+        return end_with_window(operation)
+    pooled = _pad_with_lowest(operation, *padded)
+    operation.same(pooled, pads=None, auto_pad=None)
+    return True
+
+
+def _pad_with_lowest(operation: Operation, image: str, before: list[int], after: list[int]) -> str:
+    dtype = operation.dtype(0)
+    lowest = -np.inf if operation.is_float(0) else np.iinfo(dtype).min
+    sides = operation.ints(0, 0, *before, 0, 0, *after)
+    return operation.make("Pad", image, sides, operation.number(lowest, dtype))
+
+
 def _pool_padded(operation: Operation) -> bool:
     """Pads the image before pooling with ceil_mode, of which IREE also makes windows that begin in the padding."""
-    windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
+    windows, dims = windows_of(operation), operation.rank(0) - 2
     operation.check_result(windows.counts)
     if drop_ceil_mode(operation, windows):
         return True
-    lowest = -np.inf if operation.is_float(0) else np.iinfo(dtype).min
-    sides = operation.ints(0, 0, *windows.before, 0, 0, *windows.after)
-    padded = operation.make("Pad", operation.inputs[0], sides, operation.number(lowest, dtype))
+    padded = _pad_with_lowest(operation, operation.inputs[0], windows.before, windows.after)
     pooled = operation.make(
         "MaxPool",
         padded,
@@ -102,8 +122,9 @@ RULES = (
     Rule(
         "MaxPool",
         _find_maxima,
-        "IREE counts indices from the beginning of a plane, and windows that begin in the padding",
-        forms="with the indices of the maxima, and with ceil_mode",
+        "IREE counts indices from the beginning of a plane, and windows that begin in the padding, and refuses "
+        "such batches",
+        forms="indices of the maxima, ceil_mode, open batches with uneven pads or one window",
     ),
     Rule("MaxUnpool", _put_maxima, "IREE's importer supports some forms only"),
 )
