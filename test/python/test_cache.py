@@ -19,7 +19,7 @@ from cache_cases import GIGABYTE, entry_of
 from cache_cases import cache as cache
 from cache_cases import filled as filled
 from cache_key_cases import TEXT
-from tilewright.api import compilation
+from tilewright.api import stages
 from tilewright.cache import store
 from tilewright.cache.store import Cache, DamagedEntryError
 
@@ -31,7 +31,7 @@ def must_hit(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise AssertionError("it was compiled")
 
-    monkeypatch.setattr(compilation, "run_stages", refuse)
+    monkeypatch.setattr(stages, "run_stages", refuse)
 
 
 def hit_lines(program: tilewright.Program) -> list[str]:

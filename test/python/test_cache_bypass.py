@@ -11,7 +11,7 @@ import pytest
 import tilewright
 from cache_cases import GIGABYTE
 from cache_key_cases import TEXT
-from tilewright.api import compilation, stages
+from tilewright.api import stages
 from tilewright.cache import store
 from tilewright.cache.key import Request, UncacheableError
 from tilewright.cache.store import Cache
@@ -71,12 +71,14 @@ def test_a_model_that_changes_while_it_is_compiled_is_not_stored(
     path = tmp_path / "model.mlir"
     path.write_text(TEXT)
 
+    run_stages = stages.run_stages
+
     def run(*arguments: Any) -> Any:
-        compiled = stages.run_stages(*arguments)
+        compiled = run_stages(*arguments)
         path.write_text(TEXT.replace("addf", "mulf"))
         return compiled
 
-    monkeypatch.setattr(compilation, "run_stages", run)
+    monkeypatch.setattr(stages, "run_stages", run)
     program = tilewright.compile(path, threads=1, cache=tmp_path / "cache")
     assert program.cache_notes == (
         "not stored in the compilation cache, because its files or the compiler changed meanwhile",

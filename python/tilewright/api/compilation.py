@@ -6,16 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright.api.describe import Compiled
-from tilewright.api.front import import_user_model
-from tilewright.api.job import Job
 from tilewright.api.progress import Progress
-from tilewright.api.recompilation import Recompilation
 from tilewright.api.running import MakeShapes, Setting, run
-from tilewright.api.stages import run_stages
-from tilewright.api.verification import verify as verify_program
 from tilewright.cache.use import CacheUse
 from tilewright.errors import CompileError, IreeError
 from tilewright.frontends import ImportedModel, Model
@@ -26,13 +20,19 @@ from tilewright.records.plan import Plan
 from tilewright.records.targets import TargetChoice, resolve_targets
 from tilewright.records.threads import Threads, checked_threads, thread_choices
 from tilewright.runtime.again import Again
+from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.processor import missing_features
 from tilewright.runtime.program import Program
+from tilewright.runtime.shapes import Shapes
 from tilewright.system.cache_path import default_cache
 from tilewright.system.cores import available_cores
 from tilewright.system.deadline import Deadline
 from tilewright.system.tuning_path import default_path
 from tilewright.system.workfolder import WorkFolder
+
+if TYPE_CHECKING:  # a program from the cache needs none of what compiles one
+    from tilewright.api.describe import Compiled
+    from tilewright.api.job import Job
 
 _FIXED_MAY_DO = "IREE may take the model with sizes for all of its dims (dims=, --dims)"
 
@@ -160,7 +160,9 @@ def compile_with(
     if options.verify:
         if progress is not None:
             progress("verifying the results")
-        verify_program(program, model)
+        from tilewright.api.verification import verify
+
+        verify(program, model)
     return program
 
 
@@ -181,6 +183,9 @@ def _compile(
     kept: list[ImportedModel] = []
 
     def stages(job: Job) -> Compiled:
+        from tilewright.api.front import import_user_model
+        from tilewright.api.stages import run_stages
+
         kept.append(import_user_model(job, model))
         try:
             return run_stages(job, kept[0])
@@ -193,7 +198,17 @@ def _compile(
         if options.plan is not None or options.passes:
             return lambda _: None  # a plan is for one shape, and passes run in the caller's thread only
         imported = kept[0] if kept else None
-        return Recompilation(setting, model_key=cache.model_key, imported=imported, folder=folder).shapes
+
+        def shapes(metadata: Metadata) -> Shapes | None:
+            if not metadata.dims:
+                return None
+            from tilewright.api.recompilation import Recompilation
+
+            return Recompilation(setting, model_key=cache.model_key, imported=imported, folder=folder).shapes(
+                metadata
+            )
+
+        return shapes
 
     def without_barriers() -> Program:
         return _compile(replace(options, grid_sync=False, dump_dir=None), model, target, progress=None)

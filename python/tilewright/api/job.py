@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 
 from tilewright.api.progress import Progress
-from tilewright.errors import OutputError
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.flags import iree_flags
 from tilewright.records.options import CompileOptions
@@ -77,16 +76,6 @@ class Job:
         """Copies a file to the dump folder, if both exist."""
         if self.options.dump_dir is not None and source.exists():
             shutil.copyfile(source, self.options.dump_dir / source.name)
-
-
-def make_dump_folder(folder: Path | None) -> None:
-    """Makes the folder for intermediate forms; raises `OutputError` if that fails."""
-    if folder is None:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
 
 
 def narrowest(targets: Sequence[Target]) -> Target:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewright.api.describe import Compiled
-from tilewright.api.job import Job, make_dump_folder
 from tilewright.api.progress import Progress, Steps
 from tilewright.cache.key import Request
 from tilewright.cache.use import CacheUse
-from tilewright.errors import temporary_files
+from tilewright.errors import OutputError, temporary_files
 from tilewright.frontends import Model
 from tilewright.records.dims import Dim, Sizes
 from tilewright.records.options import CompileOptions
@@ -23,9 +21,13 @@ from tilewright.runtime.program import Program
 from tilewright.runtime.shapes import Shapes
 from tilewright.system.deadline import Deadline
 from tilewright.system.workfolder import WorkFolder
-from tilewright.worker.process import Worker, lend_worker
 
-Stages = Callable[[Job], Compiled]
+if TYPE_CHECKING:  # a program from the cache needs none of what compiles one
+    from tilewright.api.describe import Compiled
+    from tilewright.api.job import Job
+    from tilewright.worker.process import Worker
+
+Stages = Callable[["Job"], "Compiled"]
 """What a compilation does."""
 _IMPORTS = ("iree.compiler.api.ctypes_dl", "tilewright.frontends.onnx_importer", "tilewright.api.stitch")
 """Modules that a compilation needs in the worker, and that take half a second to import."""
@@ -73,6 +75,8 @@ def job_of(
     progress: Progress = lambda _: None,
 ) -> Job:
     """Returns the context in which stages compile a setting."""
+    from tilewright.api.job import Job
+
     return Job(
         options=setting.options,
         choice=setting.target,
@@ -83,6 +87,16 @@ def job_of(
         deadline=deadline,
         progress=progress,
     )
+
+
+def _make_dump_folder(folder: Path | None) -> None:
+    """Makes the folder for intermediate forms; raises `OutputError` if that fails."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot be made ({error.strerror})", where=str(folder)) from None
 
 
 def run(
@@ -114,10 +128,12 @@ def run(
             make_shapes=make_shapes(None),
             again=again,
         )
+    from tilewright.worker.process import lend_worker
+
     with temporary_files():
         directory = WorkFolder("compile")
         try:
-            make_dump_folder(options.dump_dir)
+            _make_dump_folder(options.dump_dir)
             # The process starts while this one reads the model.
             lent = lend_worker(
                 directory.path, deadline=deadline, is_shared=not in_background, imports=_IMPORTS
