@@ -161,7 +161,7 @@ private:
       if (!a.getOffset())
         return a.emitError("R4: the buffer has no offset; run tile-allocate-buffers first");
       for (AllocOp b : ArrayRef(allocs).take_front(i))
-        if (overlapInMemory(a, b) && overlapInTime(a, b))
+        if (!areOneTile(a, b) && overlapInMemory(a, b) && overlapInTime(a, b))
           return a.emitError("R4: overlaps a buffer that is live at the same time").attachNote(b.getLoc())
                  << "the other buffer";
     }
@@ -171,6 +171,10 @@ private:
   static bool sharesNumber(AllocOp resident, ArrayRef<AllocOp> allocs) {
     return llvm::any_of(allocs,
                         [&](AllocOp other) { return residentTileNumber(other) == residentTileNumber(resident); });
+  }
+
+  static bool areOneTile(AllocOp a, AllocOp b) {
+    return residentTileNumber(a) >= 0 && residentTileNumber(a) == residentTileNumber(b);
   }
 
   static bool overlapInMemory(AllocOp a, AllocOp b) {

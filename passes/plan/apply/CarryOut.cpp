@@ -117,6 +117,8 @@ private:
     SmallVector<int64_t> keeps;
     unsigned own = &part - kernel.groups.data();
     for (auto [place, resident] : llvm::enumerate(kernel.residentTiles)) {
+      if (resident.writer != own && resident.reader != own)
+        continue;
       auto isSame = [&resident = resident](const ResidentTile &other) { return other.isSameTile(resident); };
       int64_t number = llvm::find_if(kernel.residentTiles, isSame) - kernel.residentTiles.begin();
       bool isFirst = number == static_cast<int64_t>(place);

@@ -249,8 +249,13 @@ private:
     if (number >= written.size() || resident.readerInput >= reader.inputs.size())
       return isResult ? "there is no such result or input" : "there is no such input";
     for (const IterationSpace *space : {&writer, &reader})
-      if (space->workgroups != space->numTiles() || space->steps > 0)
-        return "blocks have several tiles";
+      if (std::string why = whyNotOneTile(*space); !why.empty())
+        return why;
+    auto readsTheSame = [&](const ResidentTile &other) {
+      return other.reader == resident.reader && other.readerInput == resident.readerInput;
+    };
+    if (llvm::count_if(kernel.residentTiles, readsTheSame) > 1)
+      return "two tiles are for input " + std::to_string(resident.readerInput);
     return whyNotAlike(graph, writer, written[number], reader, reader.inputs[resident.readerInput]);
   }
 

@@ -60,8 +60,11 @@ private:
     for (unsigned phase = own.phase + 1; phase < phases.size(); ++phase)
       for (unsigned group : phases[phase]) {
         ArrayRef<Value> inputs = spaceOf(group).inputs;
-        if (const Value *input = llvm::find(inputs, own.tensor); input != inputs.end())
-          own.readers.push_back({group, static_cast<unsigned>(input - inputs.begin()), phase, whyNotOwn(own, group)});
+        const Value *input = llvm::find(inputs, own.tensor);
+        auto number = static_cast<unsigned>(input - inputs.begin());
+        auto finds = [&](const ResidentTile &tile) { return tile.reader == group && tile.readerInput == number; };
+        if (input != inputs.end() && llvm::none_of(kernel.residentTiles, finds))
+          own.readers.push_back({group, number, phase, whyNotOwn(own, group)});
       }
   }
 
@@ -70,15 +73,10 @@ private:
     if (isa<LoopLikeOpInterface>(own.tensor.getDefiningOp()->getParentOp()))
       return "the kernel of a loop keeps weights in shared memory";
     for (unsigned group : {own.group, reader}) {
-      const IterationSpace &space = spaceOf(group);
       if (llvm::none_of(phases, [&](ArrayRef<unsigned> phase) { return phase.front() == group; }))
         return "the blocks of parts side by side have other numbers";
-      if (space.workgroups != space.numTiles() || space.steps > 0)
-        return "blocks have several tiles";
-      if (space.blocksPerTile() > 1)
-        return "a block walks its tile in steps";
-      if (llvm::any_of(space.roots, [&](const GroupRoot &root) { return space.keptAlong(root) > 0; }))
-        return "a part keeps operands for several tiles";
+      if (std::string why = whyNotOneTile(spaceOf(group)); !why.empty())
+        return why;
     }
     return whyNotAlike(graph, spaceOf(own.group), own.tensor, spaceOf(reader), own.tensor);
   }
@@ -99,7 +97,7 @@ private:
         if (!reader.whyNotShared.empty())
           continue;
         if (count == 0 || reader.phase > tile.read[count - 1])
-          reader.whyNotShared = "shared memory has no room for it beside tiles that are used later";
+          reader.whyNotShared = "shared memory has no room for it beside tiles that were used since";
         else
           kernel.residentTiles.push_back({own.group, 0, reader.group, reader.input, own.tileBytes, own.result});
       }
@@ -114,8 +112,10 @@ private:
 
   /// Returns the bytes by which a block may grow so that all blocks stay resident. They are a multiple of every
   /// alignment, so that what lies behind them needs no more padding than before.
-  static int64_t roomOf(const BlockMemory &memory) {
+  int64_t roomOf(const BlockMemory &memory) const {
     int64_t before = memory.bytes(), room = 0;
+    for (unsigned group = 0; group < kernel.groups.size(); ++group) // tiles of inputs and sums of rows count as well
+      before = std::max(before, spaceOf(group).blockWork.sharedBytes);
     while (memory.hasRoom(before, before + room + kWarpgroupAlignment))
       room += kWarpgroupAlignment;
     return room;
@@ -134,7 +134,7 @@ private:
     for (auto [own, tensor, count] : llvm::zip(handOvers, tensors, keepByRecentUse(tensors, capacity)))
       for (Reader &reader : own.readers)
         if (!reader.whyNotShared.empty() && (count == 0 || reader.phase > tensor.read[count - 1]))
-          reader.whyNotCached = "the L2 has no room for it beside tensors that are used later";
+          reader.whyNotCached = "the L2 has no room for it beside tensors that were used since";
   }
 
   /// States the places at the edges, and takes what blocks find in shared memory off the predicted traffic.
@@ -143,10 +143,12 @@ private:
     for (const HandOver &own : handOvers)
       for (const Reader &reader : own.readers) {
         found += reader.whyNotShared.empty() ? static_cast<double>(tensorBytes(own.tensor)) : 0;
-        for (EdgePlan &edge : plan.edges)
-          if (graph.exprs()[edge.producer].op->getResult(edge.result) == own.tensor &&
+        for (unsigned number : graph.outEdges(graph.indexOf(own.tensor.getDefiningOp()))) {
+          EdgePlan &edge = plan.edges[number];
+          if (edge.result == cast<OpResult>(own.tensor).getResultNumber() &&
               llvm::any_of(kernel.groups[reader.group].ops, [&](const OpPlan &op) { return op.id == edge.consumer; }))
             edge.place = placeFor(reader);
+        }
       }
     for (CostTerm &term : kernel.predicted)
       if (term.name == kRequestedOfL2)

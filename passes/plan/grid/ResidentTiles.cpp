@@ -144,6 +144,16 @@ std::optional<SmallVector<int64_t>> tilewright::ownTiles(const TensorGraph &grap
   return std::nullopt;
 }
 
+std::string tilewright::whyNotOneTile(const IterationSpace &space) {
+  if (space.workgroups != space.numTiles() || space.steps > 0)
+    return "blocks have several tiles";
+  if (space.blocksPerTile() > 1)
+    return "a block walks its tile in steps";
+  if (llvm::any_of(space.roots, [&](const GroupRoot &root) { return space.keptAlong(root) > 0; }))
+    return "a part keeps operands for several tiles";
+  return "";
+}
+
 std::vector<CommonInput> tilewright::commonInputs(const IterationSpace &writer, const IterationSpace &reader) {
   std::vector<CommonInput> common;
   for (auto [i, written] : llvm::enumerate(writer.inputs))

@@ -22,6 +22,9 @@ std::optional<llvm::SmallVector<int64_t>> reshapedTiles(llvm::ArrayRef<int64_t> 
 std::optional<llvm::SmallVector<int64_t>> ownTiles(const TensorGraph &graph, const IterationSpace &space,
                                                    mlir::Value tensor, std::string &why);
 
+/// Returns why blocks of a group do not compute one tile each at once, as those that keep a tile do; or an empty string.
+std::string whyNotOneTile(const IterationSpace &space);
+
 /// Inputs of two groups that are views of the same tensor.
 struct CommonInput {
   unsigned writerInput, readerInput;

@@ -28,12 +28,26 @@ struct TileUser {
   Value binding;
 };
 
-/// A resident tile: the part that writes it and the parts that read it.
+/// A resident tile: the part that writes it and the parts that read it. Rewritten movement may have left nothing to
+/// read, or joined a part with those beside it; such a tile stays in memory.
 struct ResidentTileUsers {
   int64_t number;
   TileUser writer;
   SmallVector<TileUser> readers;
 };
+
+template <typename Access> SmallVector<Access> accessesOf(const TileUser &tileUser) {
+  SmallVector<Access> accesses;
+  ParallelOp part = tileUser.part;
+  part.walk([&](Access access) {
+    if (access.getSlice() == tileUser.binding)
+      accesses.push_back(access);
+  });
+  return accesses;
+}
+
+/// Returns true for a part whose blocks are numbered from 0.
+bool isFirstOfPhase(ParallelOp part) { return !isa_and_nonnull<ParallelOp>(part->getPrevNode()); }
 
 SmallVector<ResidentTileUsers> takeTiles(ProgramOp program) {
   std::map<int64_t, SmallVector<TileUser>> byNumber;
@@ -44,20 +58,15 @@ SmallVector<ResidentTileUsers> takeTiles(ProgramOp program) {
       byNumber[pairs[0]].push_back({part, program.getBody().getArgument(pairs[1])});
   }
   SmallVector<ResidentTileUsers> tiles;
-  for (auto &[number, tileUsers] : byNumber)
-    if (tileUsers.size() > 1)
-      tiles.push_back({number, tileUsers.front(), llvm::to_vector(llvm::drop_begin(tileUsers))});
+  for (auto &[number, tileUsers] : byNumber) {
+    if (llvm::any_of(tileUsers, [](TileUser user) { return !isFirstOfPhase(user.part); }))
+      continue;
+    auto reads = [](const TileUser &user) { return !accessesOf<LoadOp>(user).empty(); };
+    SmallVector<TileUser> readers = llvm::to_vector(llvm::make_filter_range(llvm::drop_begin(tileUsers), reads));
+    if (!readers.empty())
+      tiles.push_back({number, tileUsers.front(), std::move(readers)});
+  }
   return tiles;
-}
-
-template <typename Access> SmallVector<Access> accessesOf(const TileUser &tileUser) {
-  SmallVector<Access> accesses;
-  ParallelOp part = tileUser.part;
-  part.walk([&](Access access) {
-    if (access.getSlice() == tileUser.binding)
-      accesses.push_back(access);
-  });
-  return accesses;
 }
 
 /// Returns the tile of the binding that a load or store accesses, each element once if `once`; none if it accesses
@@ -158,8 +167,6 @@ private:
         return "a part reads anything else than its tile";
       found = own;
     }
-    if (!found)
-      return "a part does not read it";
     if (elementsOf(*found) != elementsOf(left))
       return "the tiles of two parts have different sizes";
     AllocOp buffer = allocate(number, reader.part, *found);
@@ -197,9 +204,9 @@ int64_t sharedBytesOfPhases(ProgramOp program, const Target &target) {
   int64_t threads = threadsOf(program), most = 0;
   int64_t resident = placeByBestFit(residentBuffersOf(program).ranges).end;
   for (auto part : program.getBody().getOps<ParallelOp>()) {
-    int64_t own = resident + placeByBestFit(buffersOf(part).ranges).end;
-    most = std::max(most, own + static_cast<int64_t>(llvm::alignTo(scratchOffsets(part, threads, target).bytes,
-                                                                   scratchAlignment(part))));
+    uint64_t own = resident + placeByBestFit(buffersOf(part).ranges).end;
+    int64_t scratch = scratchOffsets(part, threads, target).bytes;
+    most = std::max(most, static_cast<int64_t>(llvm::alignTo(own, scratchAlignment(part))) + scratch);
   }
   return most;
 }

@@ -1,6 +1,7 @@
 // Implements PowerFusion's Algorithm 1 (section 5.2): apply sync and swap until nothing changes, then merge, and repeat
 // until nothing merges. The rules are patterns; this pass orders them, finds the outputs that are hand-overs, and
 // finally removes unused bindings. Buffers of the block are made last, because merged hand-overs need none.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
@@ -39,6 +40,27 @@ SmallVector<Value> handoversOf(ProgramOp program, ArrayRef<LaunchOp> launches) {
   return handovers;
 }
 
+/// Gives what parts say of bindings by their numbers the numbers that are left; `number` returns -1 for a binding that
+/// is dropped.
+void renumber(ProgramOp program, llvm::function_ref<int64_t(int64_t)> number) {
+  for (auto part : program.getBody().getOps<ParallelOp>()) {
+    if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kResidentAttr)) {
+      SmallVector<int64_t> pairs;
+      for (ArrayRef<int64_t> rest = keeps.asArrayRef(); rest.size() > 1; rest = rest.drop_front(2))
+        if (int64_t binding = number(rest[1]); binding >= 0)
+          pairs.append({rest[0], binding});
+      part->setAttr(kResidentAttr, DenseI64ArrayAttr::get(part.getContext(), pairs));
+    }
+    if (auto accesses = part->getAttrOfType<ArrayAttr>(kAccessesAttr)) {
+      SmallVector<Attribute> own;
+      for (auto [binding, access] : llvm::enumerate(accesses))
+        if (number(binding) >= 0)
+          own.push_back(access);
+      part->setAttr(kAccessesAttr, ArrayAttr::get(part.getContext(), own));
+    }
+  }
+}
+
 /// Removes the hand-overs that no op of the program touches any more. Returns the new launches.
 Launches dropBindings(ProgramOp program, ArrayRef<LaunchOp> launches, const llvm::DenseSet<Value> &handovers) {
   int64_t inputs = numInputs(program);
@@ -50,6 +72,12 @@ Launches dropBindings(ProgramOp program, ArrayRef<LaunchOp> launches, const llvm
   }
   if (kept.size() == program.getOutputs())
     return Launches(launches);
+  renumber(program, [&](int64_t binding) -> int64_t {
+    if (binding < inputs)
+      return binding;
+    auto own = llvm::find(kept, binding - inputs);
+    return own == kept.end() ? -1 : inputs + (own - kept.begin());
+  });
   Block &body = program.getBody().front();
   body.eraseArguments([&](BlockArgument argument) {
     int64_t output = static_cast<int64_t>(argument.getArgNumber()) - inputs;
