@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -217,18 +218,16 @@ private:
     return "a kernel";
   }
 
-  /// Checks resident tiles. The tiles of both groups must read the same elements, because a block finds a resident tile
-  /// by its own number.
+  /// Checks resident tiles. Both groups must access the same elements, as a block finds a tile by its own number.
   std::string checkResidentTiles() {
     for (const KernelPlan &kernel : plan.kernels) {
       Phases phases = phasesOf(plan, kernel);
       for (const ResidentTile &resident : kernel.residentTiles)
         if (std::string why = whyNotResident(kernel, phases, resident); !why.empty())
-          return "kernel '" + kernel.name + "' cannot keep " +
-                 (resident.writerResult < 0 ? "input " + std::to_string(resident.writerInput)
-                                            : "result " + std::to_string(resident.writerResult)) +
-                 " of part " + std::to_string(resident.writer) + " for part " + std::to_string(resident.reader) + ": " +
-                 why;
+          return llvm::formatv("kernel '{0}' cannot keep {1} {2} of part {3} for part {4}: {5}", kernel.name,
+                               resident.writerResult < 0 ? "input" : "result",
+                               std::max<int64_t>(resident.writerInput, resident.writerResult), resident.writer,
+                               resident.reader, why);
     }
     return "";
   }
@@ -251,11 +250,8 @@ private:
     for (const IterationSpace *space : {&writer, &reader})
       if (std::string why = whyNotOneTile(*space); !why.empty())
         return why;
-    auto readsTheSame = [&](const ResidentTile &other) {
-      return other.reader == resident.reader && other.readerInput == resident.readerInput;
-    };
-    if (llvm::count_if(kernel.residentTiles, readsTheSame) > 1)
-      return "two tiles are for input " + std::to_string(resident.readerInput);
+    if (llvm::count_if(kernel.residentTiles, [&](const ResidentTile &other) { return other.isReadAs(resident); }) > 1)
+      return "another one is for the same input";
     return whyNotAlike(graph, writer, written[number], reader, reader.inputs[resident.readerInput]);
   }
 

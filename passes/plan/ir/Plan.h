@@ -99,6 +99,9 @@ struct ResidentTile {
   bool isSameTile(const ResidentTile &other) const {
     return writer == other.writer && writerInput == other.writerInput && writerResult == other.writerResult;
   }
+  bool isReadAs(const ResidentTile &other) const {
+    return reader == other.reader && readerInput == other.readerInput;
+  }
 };
 
 /// The name of a kernel's predicted traffic between its SMs and the L2.

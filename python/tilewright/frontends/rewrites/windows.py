@@ -77,24 +77,23 @@ class Padded(NamedTuple):
 
 
 def padded_to_windows(operation: Operation, *, weights: int | None = None) -> Padded | None:
-    """Returns the image of an open batch without what lies behind the only window along a dim, with padding before it.
+    """Returns the image of an open batch without what lies behind the only window along a dim.
 
     IREE's compiler displaces such a window. `weights` is the input with a convolution's weights. Returns None if the
-    batch is not open, or the op has no padding of its own.
+    batch is not open.
     """
     try:
         shape = operation.shape(0)
         kernel = None if weights is None else operation.static_shape(weights)[2:]
     except UnknownType:
         return None
-    is_plain = operation.attribute("pads") and not operation.attribute("ceil_mode", 0)
-    if -1 not in shape[:2] or -1 in shape[2:] or not is_plain:
+    if -1 not in shape[:2] or -1 in shape[2:] or operation.attribute("ceil_mode", 0):
         return None
     windows = windows_of(operation, kernel=kernel)
     image, after = operation.inputs[0], []
     for dim, size in enumerate(windows.image):
         reach = (windows.kernel[dim] - 1) * windows.dilations[dim] + 1
-        is_lone = windows.counts[dim] == 1 and windows.before[dim] > 0
+        is_lone = windows.counts[dim] == 1
         pad = reach - size - windows.before[dim] if is_lone else windows.after[dim]
         if pad < 0:
             image = operation.slice(image, 2 + dim, 0, size + pad)
@@ -103,9 +102,14 @@ def padded_to_windows(operation: Operation, *, weights: int | None = None) -> Pa
 
 
 def end_with_window(operation: Operation, *, weights: int | None = None) -> bool:
-    """Makes the op without what lies behind the only window along a dim, with padding before it (see above)."""
+    """Makes the op without what lies behind the only window along a dim (see above)."""
     padded = padded_to_windows(operation, weights=weights)
-    if padded is None or [*padded.before, *padded.after] == operation.attribute("pads"):
+    if padded is None:
+        return False
+    is_cut = padded.image != operation.inputs[0]
+    if not is_cut and [*padded.before, *padded.after] == operation.attribute(
+        "pads", [0] * 2 * len(padded.before)
+    ):
         return False
     operation.same(padded.image, *operation.inputs[1:], pads=[*padded.before, *padded.after], auto_pad=None)
     return True

@@ -59,6 +59,6 @@ RULES = (
         "AveragePool",
         _divide_by_counts,
         "IREE pads at both ends for ceil_mode, and counts what windows cover beyond the padding",
-        forms="ceil_mode, and open batches with one window along a dim behind padding",
+        forms="ceil_mode, and open batches with one window along a dim",
     ),
 )

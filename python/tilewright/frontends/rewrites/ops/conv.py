@@ -15,6 +15,6 @@ RULES = (
         "Conv",
         _end_with_window,
         "IREE displaces such a window",
-        forms="open batches with one window along a dim behind padding",
+        forms="open batches with one window along a dim",
     ),
 )
