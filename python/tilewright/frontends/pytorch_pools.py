@@ -1,4 +1,4 @@
-"""ATen's pools of a single image: IREE's importer takes batches only."""
+"""ATen's pools of a single image, of which IREE's importer takes batches only, and windows of open batches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 
 import torch
 
+from tilewright.frontends.pytorch_windows import average_pool, convolution, max_pool
+
 _aten = torch.ops.aten
 
 _SPATIAL_DIMS = {
+    _aten.avg_pool1d.default: 1,
     _aten.avg_pool2d.default: 2,
     _aten.avg_pool3d.default: 3,
     _aten.max_pool2d_with_indices.default: 2,
@@ -21,11 +24,14 @@ _SPATIAL_DIMS = {
 
 def decompositions() -> dict[Any, Any]:
     """Returns the ops to spell out, with functions that do so."""
-    return {op: functools.partial(_of_one_image, op, dims) for op, dims in _SPATIAL_DIMS.items()}
+    pools = {op: functools.partial(_pool, op, dims) for op, dims in _SPATIAL_DIMS.items()}
+    return {**pools, _aten.convolution.default: convolution}
 
 
-def _of_one_image(pool: Any, dims: int, x: Any, *arguments: Any, **options: Any) -> Any:
+def _pool(pool: Any, dims: int, x: Any, *arguments: Any, **options: Any) -> Any:
     if x.dim() != dims + 1:
-        return NotImplemented
+        name = pool._schema.name
+        of_windows = max_pool if "::max" in name else average_pool if "::avg" in name else None
+        return of_windows(pool, x, *arguments, **options) if of_windows else NotImplemented
     results = pool(x.unsqueeze(0), *arguments, **options)
     return tuple(one.squeeze(0) for one in results) if isinstance(results, tuple) else results.squeeze(0)
