@@ -12,7 +12,6 @@ from tilewright.frontends.pytorch_windows import average_pool, convolution, max_
 _aten = torch.ops.aten
 
 _SPATIAL_DIMS = {
-    _aten.avg_pool1d.default: 1,
     _aten.avg_pool2d.default: 2,
     _aten.avg_pool3d.default: 3,
     _aten.max_pool2d_with_indices.default: 2,

@@ -15,7 +15,7 @@ import torch
 
 _aten = torch.ops.aten
 _MAX_POOLS = {_aten.max_pool2d_with_indices.default: 2, _aten.max_pool3d_with_indices.default: 3}
-_AVERAGE_POOLS = {_aten.avg_pool1d.default: 1, _aten.avg_pool2d.default: 2, _aten.avg_pool3d.default: 3}
+_AVERAGE_POOLS = {_aten.avg_pool2d.default: 2, _aten.avg_pool3d.default: 3}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,15 @@ class _Windows:
         behind = self.sizes[dim] + 2 * self.padding[dim] - self.reach(dim)
         return behind if 0 < behind < self.strides[dim] else 0
 
+    def is_same_with_ceil(self) -> bool:
+        """Returns True if `ceil_mode` adds no windows; none begins in the padding behind the image."""
+        for dim, size in enumerate(self.sizes):
+            left = size + 2 * self.padding[dim] - self.reach(dim)
+            next_begin = (left // self.strides[dim] + 1) * self.strides[dim]
+            if left % self.strides[dim] and next_begin < size + self.padding[dim]:
+                return False
+        return True
+
     def cut(self, x: Any, fill: float) -> Any:
         """Returns the image with its padding, without what no window reads."""
         dims = len(self.sizes)
@@ -43,19 +52,20 @@ class _Windows:
         for dim in range(dims):
             after = self.padding[dim] - self.unused(dim)
             if after < 0:
-                x = _aten.slice.Tensor(x, dim - dims, 0, self.sizes[dim] + after)
-            sides = [self.padding[dim], max(0, after), *sides]
+                x = _aten.slice.Tensor(x, dim - dims, 0, max(0, self.sizes[dim] + after))
+            sides = [min(self.padding[dim], self.reach(dim)), max(0, after), *sides]
         return _aten.constant_pad_nd(x, sides, fill) if any(sides) else x
 
     def counts(self, like: Any) -> Any:
         """Returns how many elements of each window are not padding."""
         dims = len(self.sizes)
-        counts = torch.ones([1] * dims, dtype=like.dtype)
+        kind = torch.promote_types(like.dtype, torch.float32)
+        counts = torch.ones([1] * dims, dtype=kind)
         for dim in range(dims):
             number = (self.sizes[dim] + 2 * self.padding[dim] - self.reach(dim)) // self.strides[dim] + 1
             begins = torch.arange(number) * self.strides[dim] - self.padding[dim]
             places = begins[:, None] + torch.arange(self.kernel[dim]) * self.dilations[dim]
-            inside = ((places >= 0) & (places < self.sizes[dim])).sum(1).to(like.dtype)
+            inside = ((places >= 0) & (places < self.sizes[dim])).sum(1).to(kind)
             counts = counts * inside.reshape([-1] + [1] * (dims - 1 - dim))
         return counts
 
@@ -70,7 +80,7 @@ def max_pool(
     ceil: Any = False,  # noqa: FBT002
 ) -> Any:
     windows = _open_windows(x, _MAX_POOLS[pool], kernel, stride or kernel, padding, dilation)
-    if windows is None or ceil:
+    if windows is None or (ceil and not windows.is_same_with_ceil()):
         return NotImplemented
     lowest = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
     image = windows.cut(x, lowest)
@@ -95,13 +105,14 @@ def average_pool(
     divisor: Any = None,
 ) -> Any:
     windows = _open_windows(x, _AVERAGE_POOLS[pool], kernel, stride or kernel, padding, 1)
-    if windows is None or ceil:
+    if windows is None or (ceil and not windows.is_same_with_ceil()) or not x.is_floating_point():
         return NotImplemented
     image = windows.cut(x, 0.0)
     if counts_padding or divisor is not None or not any(windows.padding):
         more = () if divisor is None else (divisor,)
         return pool(image, kernel, stride, 0, False, True, *more)
-    return pool(image, kernel, stride, 0, False, True) * (math.prod(windows.kernel) / windows.counts(x))
+    factors = math.prod(windows.kernel) / windows.counts(x)
+    return (pool(image, kernel, stride, 0, False, True) * factors).to(x.dtype)
 
 
 def convolution(

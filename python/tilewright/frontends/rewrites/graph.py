@@ -28,7 +28,7 @@ class Scope:
             self.shapes | shapes_in(graph),
             self.types | types_in(graph),
             self.constants | constants_in(graph),
-            self.makers | makers_in(graph),
+            makers_in(graph, self.makers),
             (*self.path, *steps),
         )
 
@@ -86,12 +86,16 @@ def shapes_in(graph: onnx.GraphProto) -> Shapes:
     return shapes
 
 
-def makers_in(graph: onnx.GraphProto) -> Makers:
-    """Returns the node that computes each value, behind nodes that hand a value on as it is."""
-    makers: Makers = {}
+def makers_in(graph: onnx.GraphProto, outer: Makers) -> Makers:
+    """Returns the node that computes each value, behind nodes that hand a value on as it is; `outer` are those of the
+    graphs around this one."""
+    makers = dict(outer)
     for node in graph.node:
-        maker = makers.get(node.input[0]) if node.op_type == "Identity" else node
-        makers |= {name: maker for name in node.output if name and maker is not None}
+        maker = makers.get(node.input[0]) if node.op_type in ("Identity", "Dropout") else node
+        for name in filter(None, node.output):
+            makers.pop(name, None)
+            if maker is not None:
+                makers[name] = maker
     return makers
 
 

@@ -99,8 +99,12 @@ class Operation:
         return 0 <= index < len(self.inputs) and bool(self.inputs[index])
 
     def maker(self, index: int) -> NodeProto | None:
-        """Returns the node that computes an input, or None for an input of the graph or a constant."""
-        return self._makers.get(self.inputs[index])
+        """Returns the node that computes an input, or None for an input of the graph or an initializer."""
+        return self.maker_of(self.inputs[index])
+
+    def maker_of(self, name: str) -> NodeProto | None:
+        """Returns the same for any value by its name."""
+        return self._makers.get(name)
 
     def wants(self, index: int) -> bool:
         """Returns True if an output is present."""

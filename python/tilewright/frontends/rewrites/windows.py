@@ -80,25 +80,30 @@ def padded_to_windows(operation: Operation, *, weights: int | None = None) -> Pa
     """Returns the image of an open batch without what lies behind the only window along a dim.
 
     IREE's compiler displaces such a window. `weights` is the input with a convolution's weights. Returns None if the
-    batch is not open.
+    batch is not open, or if `ceil_mode` adds windows.
     """
     try:
         shape = operation.shape(0)
         kernel = None if weights is None else operation.static_shape(weights)[2:]
     except UnknownType:
         return None
-    if -1 not in shape[:2] or -1 in shape[2:] or operation.attribute("ceil_mode", 0):
+    if -1 not in shape[:2] or -1 in shape[2:]:
         return None
-    windows = windows_of(operation, kernel=kernel)
-    image, after = operation.inputs[0], []
+    windows = windows_of(operation, kernel=kernel, may_ceil=False)
+    if windows.counts != windows_of(operation, kernel=kernel).counts:
+        return None
+    image, before, after = operation.inputs[0], [], []
     for dim, size in enumerate(windows.image):
-        reach = (windows.kernel[dim] - 1) * windows.dilations[dim] + 1
-        is_lone = windows.counts[dim] == 1
-        pad = reach - size - windows.before[dim] if is_lone else windows.after[dim]
-        if pad < 0:
-            image = operation.slice(image, 2 + dim, 0, size + pad)
-        after.append(max(0, pad))
-    return Padded(image, windows.before, after)
+        front, back = windows.before[dim], windows.after[dim]
+        if windows.counts[dim] == 1:
+            reach = (windows.kernel[dim] - 1) * windows.dilations[dim] + 1
+            front = min(front, reach)
+            back = reach - size - front
+            if back < 0:
+                image = operation.slice(image, 2 + dim, 0, size + back)
+        before.append(front)
+        after.append(max(0, back))
+    return Padded(image, before, after)
 
 
 def end_with_window(operation: Operation, *, weights: int | None = None) -> bool:
@@ -111,7 +116,8 @@ def end_with_window(operation: Operation, *, weights: int | None = None) -> bool
         "pads", [0] * 2 * len(padded.before)
     ):
         return False
-    operation.same(padded.image, *operation.inputs[1:], pads=[*padded.before, *padded.after], auto_pad=None)
+    pads = [*padded.before, *padded.after]
+    operation.same(padded.image, *operation.inputs[1:], pads=pads, auto_pad=None, ceil_mode=None)
     return True
 
 

@@ -15,8 +15,10 @@ from tilewright.frontends.rewrites.windows import Windows, drop_ceil_mode, end_w
 
 
 def _divide_by_counts(operation: Operation) -> bool:
+    if end_with_window(operation):
+        return True
     if not operation.attribute("ceil_mode", 0) or operation.attribute("auto_pad", b"NOTSET") != b"NOTSET":
-        return end_with_window(operation)
+        return False
     windows, dims, dtype = windows_of(operation), operation.rank(0) - 2, operation.dtype(0)
     operation.check_result(windows.counts)
     if drop_ceil_mode(operation, windows):

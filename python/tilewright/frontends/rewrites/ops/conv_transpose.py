@@ -33,12 +33,19 @@ def _with_other_zeros(operation: Operation) -> str:
     mode = next((helper.get_attribute_value(one) for one in pad.attribute if one.name == "mode"), b"constant")
     if mode != b"constant":
         return operation.inputs[0]
-    if len(pad.input) > 2 and pad.input[2]:
-        value = operation.value_of(pad.input[2])
-        if value is None or value.any():
-            return operation.inputs[0]
+    if len(pad.input) > 2 and pad.input[2] and not _is_zero(operation, pad.input[2]):
+        return operation.inputs[0]
     zero = operation.number(-0.0, operation.dtype(0))
     return operation.make("Pad", *pad.input[:2], zero, *pad.input[3:])
+
+
+def _is_zero(operation: Operation, name: str) -> bool:
+    if (value := operation.value_of(name)) is not None:
+        return not value.any()
+    maker = operation.maker_of(name)
+    if maker is None or maker.op_type != "Constant":
+        return False
+    return [one.f for one in maker.attribute if one.name == "value_float"] == [0.0]
 
 
 def _cut_out(operation: Operation, image: str) -> bool:
@@ -74,7 +81,8 @@ def _cut_out(operation: Operation, image: str) -> bool:
     sides = [-pad for pad in pads[:dims]], [e - pad for e, pad in zip(extra, pads[dims:], strict=True)]
     added = [[max(0, side) for side in part] for part in sides]
     if any(added[0]) or any(added[1]):
-        convolved = operation.make("Pad", convolved, operation.ints(0, 0, *added[0], 0, 0, *added[1]))
+        around = operation.ints(0, 0, *added[0], 0, 0, *added[1])
+        convolved = operation.make("Pad", convolved, around, operation.number(-0.0, operation.dtype(0)))
     begins = [-min(0, side) for side in sides[0]]
     ends = [
         before + size + min(0, side)

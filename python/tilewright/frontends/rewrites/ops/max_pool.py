@@ -23,7 +23,9 @@ def _find_maxima(operation: Operation) -> bool:
     An index counts from the beginning of the tensor, and along columns if `storage_order` is 1.
     """
     if not operation.wants(1):
-        return _pool_padded(operation) if operation.attribute("ceil_mode", 0) else _pool_open(operation)
+        return _pool_open(operation) or (
+            bool(operation.attribute("ceil_mode", 0)) and _pool_padded(operation)
+        )
     batch, channels, *_ = operation.static_shape(0)
     windows, dtype, dims = windows_of(operation), operation.dtype(0), operation.rank(0) - 2
     x = operation.inputs[0]
@@ -65,7 +67,7 @@ def _pool_open(operation: Operation) -> bool:
     if padded is None or padded.is_even:
         return end_with_window(operation)
     pooled = _pad_with_lowest(operation, *padded)
-    operation.same(pooled, pads=None, auto_pad=None)
+    operation.same(pooled, pads=None, auto_pad=None, ceil_mode=None)
     return True
 
 
