@@ -48,10 +48,6 @@ _CASES = {
     "maxpool-one-window-without-padding": _Case(
         _node("MaxPool", "x", kernel_shape=[3], strides=[3]), {"x": (2, 5)}
     ),
-    "averagepool-one-window-same": _Case(
-        _node("AveragePool", "x", kernel_shape=[3, 2], auto_pad="SAME_UPPER", strides=[1, 4]),
-        {"x": (2, 7, 4)},
-    ),
     "maxpool-uneven": _Case(
         _node("MaxPool", "x", kernel_shape=[3, 3], pads=[0, 0, 1, 1], strides=[2, 2]), {"x": (2, 7, 8)}
     ),

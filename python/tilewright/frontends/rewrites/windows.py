@@ -109,14 +109,14 @@ def padded_to_windows(operation: Operation, *, weights: int | None = None) -> Pa
 def end_with_window(operation: Operation, *, weights: int | None = None) -> bool:
     """Makes the op without what lies behind the only window along a dim (see above)."""
     padded = padded_to_windows(operation, weights=weights)
-    if padded is None:
-        return False
-    is_cut = padded.image != operation.inputs[0]
-    if not is_cut and [*padded.before, *padded.after] == operation.attribute(
-        "pads", [0] * 2 * len(padded.before)
-    ):
-        return False
+    return padded is not None and pad_to_windows(operation, padded)
+
+
+def pad_to_windows(operation: Operation, padded: Padded) -> bool:
+    """Makes the op with this image and padding; returns False if they are its own."""
     pads = [*padded.before, *padded.after]
+    if padded.image == operation.inputs[0] and pads == operation.attribute("pads", [0] * len(pads)):
+        return False
     operation.same(padded.image, *operation.inputs[1:], pads=pads, auto_pad=None, ceil_mode=None)
     return True
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from tilewright.frontends.rewrites.rule import Operation, Rule
 from tilewright.frontends.rewrites.windows import (
     drop_ceil_mode,
-    end_with_window,
+    pad_to_windows,
     padded_to_windows,
     windows_of,
 )
@@ -64,8 +64,10 @@ def _find_maxima(operation: Operation) -> bool:
 def _pool_open(operation: Operation) -> bool:
     """Pads the images of an open batch before pooling, if the pads differ, which IREE does not compile."""
     padded = padded_to_windows(operation)
-    if padded is None or padded.is_even:
-        return end_with_window(operation)
+    if padded is None:
+        return False
+    if padded.is_even:
+        return pad_to_windows(operation, padded)
     pooled = _pad_with_lowest(operation, *padded)
     operation.same(pooled, pads=None, auto_pad=None, ceil_mode=None)
     return True
