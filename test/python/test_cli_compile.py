@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -110,13 +111,15 @@ def test_a_failing_pass_prints_a_line_that_reproduces_it(monkeypatch: pytest.Mon
 def test_a_failed_compile_leaves_no_files(
     model_path: Path, tmp_path: Path, assert_no_leftovers: Callable[[Path], None]
 ) -> None:
-    # Files are limited to 2 KiB: intermediate files and outputs fail alike, wherever the limit hits first.
+    # Files are limited to 2 KiB: intermediate files and outputs fail alike, wherever the limit hits first. Python would
+    # leave the first 2 KiB of compiled modules for all later processes.
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); "
         "from tilewright.cli.main import main; main()"
     )
     command = [sys.executable, "-c", code, "compile", str(model_path), "-o", str(tmp_path / "a.vmfb")]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 1, result.stderr
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
