@@ -7,15 +7,13 @@ from typing import Any
 
 import torch
 
-from tilewright.frontends.pytorch_windows import average_pool, convolution, max_pool
+from tilewright.frontends.pytorch_windows import AVERAGE_POOLS, MAX_POOLS, average_pool, convolution, max_pool
 
 _aten = torch.ops.aten
 
 _SPATIAL_DIMS = {
-    _aten.avg_pool2d.default: 2,
-    _aten.avg_pool3d.default: 3,
-    _aten.max_pool2d_with_indices.default: 2,
-    _aten.max_pool3d_with_indices.default: 3,
+    **AVERAGE_POOLS,
+    **MAX_POOLS,
     _aten.adaptive_max_pool2d.default: 2,
     _aten.adaptive_max_pool3d.default: 3,
 }
@@ -29,8 +27,7 @@ def decompositions() -> dict[Any, Any]:
 
 def _pool(pool: Any, dims: int, x: Any, *arguments: Any, **options: Any) -> Any:
     if x.dim() != dims + 1:
-        name = pool._schema.name
-        of_windows = max_pool if "::max" in name else average_pool if "::avg" in name else None
+        of_windows = max_pool if pool in MAX_POOLS else average_pool if pool in AVERAGE_POOLS else None
         return of_windows(pool, x, *arguments, **options) if of_windows else NotImplemented
     results = pool(x.unsqueeze(0), *arguments, **options)
     return tuple(one.squeeze(0) for one in results) if isinstance(results, tuple) else results.squeeze(0)

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 _aten = torch.ops.aten
-_MAX_POOLS = {_aten.max_pool2d_with_indices.default: 2, _aten.max_pool3d_with_indices.default: 3}
-_AVERAGE_POOLS = {_aten.avg_pool2d.default: 2, _aten.avg_pool3d.default: 3}
+MAX_POOLS = {_aten.max_pool2d_with_indices.default: 2, _aten.max_pool3d_with_indices.default: 3}
+AVERAGE_POOLS = {_aten.avg_pool2d.default: 2, _aten.avg_pool3d.default: 3}
+"""Pools, with the number of dims of their images."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def max_pool(
     dilation: Any = 1,
     ceil: Any = False,  # noqa: FBT002
 ) -> Any:
-    windows = _open_windows(x, _MAX_POOLS[pool], kernel, stride or kernel, padding, dilation)
-    if windows is None or (ceil and not windows.is_same_with_ceil()):
+    windows = _open_windows(x, MAX_POOLS[pool], kernel, stride or kernel, padding, dilation, ceil=ceil)
+    if windows is None:
         return NotImplemented
     lowest = -math.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
     image = windows.cut(x, lowest)
@@ -104,8 +105,8 @@ def average_pool(
     counts_padding: Any = True,  # noqa: FBT002
     divisor: Any = None,
 ) -> Any:
-    windows = _open_windows(x, _AVERAGE_POOLS[pool], kernel, stride or kernel, padding, 1)
-    if windows is None or (ceil and not windows.is_same_with_ceil()) or not x.is_floating_point():
+    windows = _open_windows(x, AVERAGE_POOLS[pool], kernel, stride or kernel, padding, 1, ceil=ceil)
+    if windows is None or not x.is_floating_point():
         return NotImplemented
     image = windows.cut(x, 0.0)
     if counts_padding or divisor is not None or not any(windows.padding):
@@ -127,8 +128,9 @@ def convolution(
     return _aten.convolution(windows.cut(x, 0.0), weight, bias, stride, zeros, dilation, transposed, *rest)
 
 
-def _open_windows(x: Any, dims: int, *numbers: Any) -> _Windows | None:
-    """Returns the windows of an open batch if elements lie behind the only window along a dim, or None."""
+def _open_windows(x: Any, dims: int, *numbers: Any, ceil: bool = False) -> _Windows | None:
+    """Returns the windows of an open batch if elements lie behind the only window along a dim, or None; also None if
+    `ceil` adds windows."""
     whole = list(x.shape)
     if len(whole) != dims + 2 or not any(isinstance(size, torch.SymInt) for size in whole[:2]):
         return None
@@ -136,6 +138,8 @@ def _open_windows(x: Any, dims: int, *numbers: Any) -> _Windows | None:
     if not all(isinstance(size, int) for size in sizes):
         return None
     windows = _Windows(sizes, *(_of_each_dim(number, dims) for number in numbers))
+    if ceil and not windows.is_same_with_ceil():
+        return None
     return windows if any(windows.unused(dim) for dim in range(dims)) else None
 
 
