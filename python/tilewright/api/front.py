@@ -48,6 +48,7 @@ def preprocess(job: Job, imported: ImportedModel) -> Preprocessed:
             "preprocessing",
             flags=job.iree_flags,
             name=imported.name,
+            is_static_onnx=imported.is_static_onnx,
             meanwhile=imported.archives.write,
         )
     check_calls(text)

@@ -25,6 +25,7 @@ from tilewright.frontends.rewrites.scatters import flatten_scatters
 from tilewright.frontends.rewrites.sizes import check_inputs
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE, PendingArchives
 from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.static_onnx import has_all_sizes
 from tilewright.records.dims import Sizes
 from tilewright.records.signature import DEFAULTS_SCOPE, Array, Signature, TensorSpec
 
@@ -134,6 +135,7 @@ def _import_stripped(
         name=name,
         signature=signature,
         entry=answer["function"],
+        is_static_onnx=has_all_sizes(answer["listing"]),
     )
     return imported, answer["keys"]
 

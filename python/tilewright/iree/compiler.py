@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tilewright.errors import IreeError
+from tilewright.iree.static_onnx import keeps_lowering
 from tilewright.iree.versions import check_iree
 from tilewright.records.signature import Signature, signature_from_types
 from tilewright.worker.process import Worker, WorkerDied
@@ -42,12 +43,22 @@ class IreeCompiler:
         *,
         flags: Sequence[str],
         name: str = "model",
+        is_static_onnx: bool = False,
         meanwhile: Callable[[], None] | None = None,
     ) -> str:
-        """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text. `meanwhile` is called
-        while the compiler works."""
+        """Compiles a module (text or bytecode) up to a phase; returns generic, local-scope text.
+
+        `is_static_onnx` says that the module is ONNX whose types have all sizes, which is faster (see `static_onnx`).
+        `meanwhile` is called while the compiler works.
+        """
         return self._compile(
-            source, start=None, stop=phase, flags=flags, name=name, meanwhile=meanwhile
+            source,
+            start=None,
+            stop=phase,
+            flags=flags,
+            name=name,
+            is_static_onnx=is_static_onnx,
+            meanwhile=meanwhile,
         ).decode()
 
     def resume(
@@ -102,6 +113,7 @@ class IreeCompiler:
         stop: Phase | None,
         flags: Sequence[str],
         name: str,
+        is_static_onnx: bool = False,
         meanwhile: Callable[[], None] | None = None,
     ) -> bytes:
         header = {
@@ -112,6 +124,7 @@ class IreeCompiler:
             "name": name,
             "from": start,
             "to": stop,
+            "is_static_onnx": is_static_onnx and keeps_lowering(flags),
         }
         answer, result, log = self.ask(header, source, meanwhile=meanwhile)
         if answer["ok"]:

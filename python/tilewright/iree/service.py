@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tilewright.iree import static_onnx
 from tilewright.worker.doing import doing
 
 # IREE prints modules in the only form that another version of MLIR reads back without loss.
@@ -40,7 +41,12 @@ _SEVERITIES = ("note", "warning", "error", "remark")
 def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
     """Runs IREE's pipeline between two phases; the answer is a module as text, or a VM module."""
     diagnostics: list[dict[str, str]] = []
-    result = _run_pipeline(header, blob, diagnostics)
+    result = None
+    if header["is_static_onnx"]:
+        result = _run_pipeline(header, blob, diagnostics, first=static_onnx.PIPELINE)
+    if result is None or not static_onnx.is_lowered(result):
+        diagnostics.clear()  # the whole pipeline says more
+        result = _run_pipeline(header, blob, diagnostics)
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
 
 
@@ -91,7 +97,10 @@ def _result_names(attributes: Any, count: int) -> list[str]:
     return [ir.StringAttr(one["jax.result_info"]).value if "jax.result_info" in one else "" for one in each]
 
 
-def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]]) -> bytes | None:
+def _run_pipeline(
+    header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]], *, first: str | None = None
+) -> bytes | None:
+    """Runs the passes `first`, and IREE's pipeline between two phases; None if either fails."""
     from iree.compiler.api import ctypes_dl as api
 
     library = api._dylib
@@ -119,6 +128,10 @@ def _run_pipeline(header: dict[str, Any], blob: bytes, diagnostics: list[dict[st
                 api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])
             ):
                 return None
+            if first is not None:
+                doing("IREE's lowering of ONNX")
+                if not invocation.execute_text_pass_pipeline(first):
+                    return None
             if not _run_phases(library, invocation, header["from"], header["to"]):
                 return None
             with api.Output.open_membuffer() as output:

@@ -239,7 +239,13 @@ def plan_program(
         iree = IreeCompiler(worker)
         imported = import_model(model, compiler=iree, directory=folder)
         flags = flags_for(targets[-1], host=choice == "cpu", extra=extra_flags)
-        front = iree.compile_to(imported.source, "preprocessing", flags=flags, name=imported.name)
+        front = iree.compile_to(
+            imported.source,
+            "preprocessing",
+            flags=flags,
+            name=imported.name,
+            is_static_onnx=imported.is_static_onnx,
+        )
         front = mark_triangles(front, imported.parameters)
         setting = Setting(target=targets[0], numerics=numerics)
         planned, setting = list_subprograms(front, setting, worker=worker, folder=folder)

@@ -1,0 +1,83 @@
+"""IREE's lowering of ONNX without its inference of shapes, for modules whose types have all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx.parser
+import pytest
+from tilewright.errors import IreeError
+from tilewright.frontends import ImportedModel, import_model
+from tilewright.iree.compiler import IreeCompiler
+from tilewright.iree.static_onnx import has_all_sizes, keeps_lowering
+from tilewright.worker.process import Worker
+
+_FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+_STATIC = """<ir_version: 8, opset_import: ["": 17]>
+network (float[2, 3, 8, 8] x, float[4, 3, 3, 3] w, float[144, 5] m) => (float[2, 5] y) {
+    image = Conv(x, w)
+    positive = Relu(image)
+    rows = Flatten(positive)
+    product = MatMul(rows, m)
+    y = Softmax(product)
+}"""
+_OPEN = _STATIC.replace("[2, 3, 8, 8]", "[N, 3, 8, 8]").replace("[2, 5]", "[N, 5]")
+_UNKNOWN_OP = b"""
+func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
+    attributes {torch.onnx_meta.opset_version = 17 : si64} {
+  %y = torch.operator "onnx.NoSuchOp"(%x) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>
+  return %y : !torch.vtensor<[2],f32>
+}"""
+
+
+@pytest.fixture
+def iree(tmp_path: Path) -> Iterator[IreeCompiler]:
+    with Worker(tmp_path) as worker:
+        yield IreeCompiler(worker)
+
+
+def _imported(text: str, iree: IreeCompiler, folder: Path) -> ImportedModel:
+    return import_model(onnx.parser.parse_model(text), compiler=iree, directory=folder)
+
+
+def _lowered(source: bytes, iree: IreeCompiler, *, is_static: bool) -> str:
+    return iree.compile_to(source, "preprocessing", flags=_FLAGS, is_static_onnx=is_static)
+
+
+def test_a_model_whose_tensors_have_sizes_is_static(iree: IreeCompiler, tmp_path: Path) -> None:
+    assert _imported(_STATIC, iree, tmp_path).is_static_onnx
+
+
+def test_a_model_with_an_open_dim_is_not_static(iree: IreeCompiler, tmp_path: Path) -> None:
+    assert not _imported(_OPEN, iree, tmp_path).is_static_onnx
+
+
+@pytest.mark.parametrize("model", [_STATIC, _OPEN], ids=["static", "open"])
+def test_the_result_is_that_of_the_whole_pipeline(model: str, iree: IreeCompiler, tmp_path: Path) -> None:
+    """The open model is said to be static, so its result has open sizes, and the whole pipeline must follow."""
+    source = _imported(model, iree, tmp_path).source
+    assert _lowered(source, iree, is_static=True) == _lowered(source, iree, is_static=False)
+
+
+def test_the_error_is_that_of_the_whole_pipeline(iree: IreeCompiler) -> None:
+    messages = []
+    for is_static in (True, False):
+        with pytest.raises(IreeError) as caught:
+            _lowered(_UNKNOWN_OP, iree, is_static=is_static)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "NoSuchOp" in messages[0]
+
+
+@pytest.mark.parametrize(
+    "kind", ["!torch.vtensor<[2,?],f32>", "!torch.vtensor<*,f32>", "!torch.vtensor", "!torch.tensor<[?],f16>"]
+)
+def test_types_that_lack_a_size(kind: str) -> None:
+    assert has_all_sizes("(%x: !torch.vtensor<[2,3],f32>) -> !torch.list<vtensor>")
+    assert not has_all_sizes(f"(%x: !torch.vtensor<[2,3],f32>) -> {kind} {{")
+
+
+def test_flags_that_change_the_lowering_are_left_to_iree() -> None:
+    assert keeps_lowering(["--iree-opt-data-tiling"])
+    assert not keeps_lowering(["--iree-opt-data-tiling", "--iree-torch-decompose-complex-ops=false"])
