@@ -8,10 +8,8 @@ inputs.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import onnx
@@ -35,11 +33,7 @@ from tilewright.frontends.rewrites.sizes import check_sizes
 from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
-from tilewright.frontends.written import write_module
-
-# For each op that they make, MLIR's bindings look for the Python module of its dialect, and IREE has none for torch.
-# Found once, it is not looked for again, which saves a third of the import of a large model.
-sys.modules.setdefault("iree.compiler.dialects.torch", ModuleType("iree.compiler.dialects.torch"))
+from tilewright.frontends.written import declare_torch_dialect, write_module
 
 
 @dataclass(frozen=True)
@@ -61,6 +55,7 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
 
     Stubs become parameters in `scope`.
     """
+    declare_torch_dialect()
     model = onnx.ModelProto.FromString(data)
     coded = coded_types(model)
     rewrite_model(model)
