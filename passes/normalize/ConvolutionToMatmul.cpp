@@ -15,6 +15,7 @@
 #include "passes/normalize/FillLanes.h"
 #include "passes/normalize/ImageLayout.h"
 #include "passes/normalize/KeepLayout.h"
+#include "passes/normalize/LinesOfImages.h"
 #include "passes/normalize/RepeatedExtracts.h"
 #include "passes/normalize/ReshapedTo.h"
 #include "passes/normalize/TransposedConvolution.h"
@@ -34,8 +35,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Points of a line of an image that leave few rows of the last register block empty; longer lines stay apart.
-constexpr int64_t kLongLine = 24;
 /// Channels that a register block reads from one point of an image before it goes on to the next.
 constexpr int64_t kChannelsInLine = 8;
 /// Fewest filters of a group that are computed as a contraction; fewer would leave most lanes of its vectors empty.
@@ -163,10 +162,9 @@ public:
   }
 
 private:
-  /// Returns the M dims. Lines of the image that fill register blocks stay a dim of their own, so that tiles of lines
-  /// can be handed over to readers; shorter lines are collapsed with all other dims.
+  /// Returns the M dims: those of the points, or all of them collapsed.
   SmallVector<int64_t> rowsOfMatrix() const {
-    if (sizes[convolution.points.back()] >= kLongLine)
+    if (keepsLines(op, convolution.points.back(), convolution.window.back()))
       return sizesOf(convolution.points);
     return {count(convolution.points)};
   }

@@ -33,12 +33,53 @@ func.func @channels_first(%x: tensor<2x3x17x19xf32>, %w: tensor<8x3x3x3xf32>, %b
 
 // Long lines of an image stay separate dims of the contraction.
 // CHECK-LABEL: func.func @long_lines
-// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x27xf32>
-// CHECK: linalg.generic {indexing_maps = [#[[$LINES:.+]], #[[$FILTERS:.+]], #[[$SUMS:.+]]], {{.*}}"reduction"]} {{.*}} tensor<1x5x24x27xf32>, tensor<8x27xf32>)
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x36xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[$LINES:.+]], #[[$FILTERS:.+]], #[[$SUMS:.+]]], {{.*}}"reduction"]} {{.*}} tensor<1x5x24x36xf32>, tensor<36x8xf32>)
 // CHECK-NOT: tensor.expand_shape
 // CHECK: return
-func.func @long_lines(%x: tensor<1x3x7x26xf32>, %w: tensor<8x3x3x3xf32>, %b: tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32> {
+func.func @long_lines(%x: tensor<1x7x26x4xf32>, %w: tensor<3x3x4x8xf32>, %b: tensor<1x5x24x8xf32>) -> tensor<1x5x24x8xf32> {
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x7x26x4xf32>, tensor<3x3x4x8xf32>)
+      outs(%b : tensor<1x5x24x8xf32>) -> tensor<1x5x24x8xf32>
+  return %y : tensor<1x5x24x8xf32>
+}
+
+// Where K goes over windows of a channel, only very long ones do.
+// CHECK-LABEL: func.func @lines_of_windows
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3, 4, 5]] : {{.*}} into tensor<635x27xf32>
+func.func @lines_of_windows(%x: tensor<1x3x7x129xf32>, %w: tensor<8x3x3x3xf32>, %b: tensor<1x8x5x127xf32>) -> tensor<1x8x5x127xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x7x129xf32>, tensor<8x3x3x3xf32>)
+      outs(%b : tensor<1x8x5x127xf32>) -> tensor<1x8x5x127xf32>
+  return %y : tensor<1x8x5x127xf32>
+}
+
+// CHECK-LABEL: func.func @very_long_lines_of_windows
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x128x27xf32>
+func.func @very_long_lines_of_windows(%x: tensor<1x3x7x130xf32>, %w: tensor<8x3x3x3xf32>, %b: tensor<1x8x5x128xf32>)
+    -> tensor<1x8x5x128xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x7x130xf32>, tensor<8x3x3x3xf32>)
+      outs(%b : tensor<1x8x5x128xf32>) -> tensor<1x8x5x128xf32>
+  return %y : tensor<1x8x5x128xf32>
+}
+
+// Lines stay for a convolution of single points that can take them over.
+// CHECK-LABEL: func.func @lines_for_a_reader
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x27xf32>
+func.func @lines_for_a_reader(%x: tensor<1x3x7x26xf32>, %w: tensor<8x3x3x3xf32>, %v: tensor<4x8x1x1xf32>,
+    %b: tensor<1x8x5x24xf32>, %c: tensor<1x4x5x24xf32>) -> tensor<1x4x5x24xf32> {
   %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x7x26xf32>, tensor<8x3x3x3xf32>)
+      outs(%b : tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32>
+  %e = linalg.exp ins(%y : tensor<1x8x5x24xf32>) outs(%b : tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32>
+  %z = linalg.conv_2d_nchw_fchw ins(%e, %v : tensor<1x8x5x24xf32>, tensor<4x8x1x1xf32>)
+      outs(%c : tensor<1x4x5x24xf32>) -> tensor<1x4x5x24xf32>
+  return %z : tensor<1x4x5x24xf32>
+}
+
+// Large windows keep their lines as windows whose channels lie along K do.
+// CHECK-LABEL: func.func @lines_of_large_windows
+// CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4, 5]] : {{.*}} into tensor<1x5x24x147xf32>
+func.func @lines_of_large_windows(%x: tensor<1x3x11x30xf32>, %w: tensor<8x3x7x7xf32>, %b: tensor<1x8x5x24xf32>)
+    -> tensor<1x8x5x24xf32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x3x11x30xf32>, tensor<8x3x7x7xf32>)
       outs(%b : tensor<1x8x5x24xf32>) -> tensor<1x8x5x24xf32>
   return %y : tensor<1x8x5x24xf32>
 }
