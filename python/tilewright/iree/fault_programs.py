@@ -281,6 +281,14 @@ def reshaped_to_the_rest() -> Evidence:
     return _onnx([node], {"x": x, "shape": shape}, {"r": x.reshape(2, 3)}, dims=dims)
 
 
+def merged_open_dims() -> Evidence:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    dims: dict[str, Sequence[int | str]] = {"x": ["b", "i", 4], "r": [1, "rows", 4]}
+    node = helper.make_node("Reshape", ["x", "shape"], ["r"])
+    constants = {"shape": np.array([1, -1, 4])}
+    return _onnx([node], {"x": x}, {"r": x.reshape(1, 6, 4)}, constants=constants, dims=dims)
+
+
 def dynamic_rows_in_tiles() -> Evidence:
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),

@@ -197,10 +197,10 @@ FAULTS: Mapping[str, Fault] = {
         types="all",
         targets="all",
         symptom="wrong numbers",
-        evidence="the update is zero, or does not compile, because the index is read for it",
+        evidence="the index is read for the update",
         instead="a kernel of ours looks for the update; it is made twice where a size is not known",
         where=f"{_OPS}.scatter",
-        unchecked="from run to run, the compiler refuses the same model, or computes wrong numbers",
+        unchecked="it varies from run to run",
     ),
     "gelu by tanh": Fault(
         pattern="Gelu with approximate=tanh",
@@ -227,7 +227,7 @@ FAULTS: Mapping[str, Fault] = {
         types="all",
         targets="all",
         symptom="wrong numbers",
-        evidence="x[2**63-1::-1] of an open dim has a row that is behind the tensor; of a fixed one, it is refused",
+        evidence="x[2**63-1::-1] of an open dim reads behind the tensor; of a fixed one, it is refused",
         instead="a slice of the reversed tensor",
         where=f"{_OPS}.slice",
         program="slice_from_behind",
@@ -380,7 +380,7 @@ FAULTS: Mapping[str, Fault] = {
         evidence="memory is used before it is allocated: transient buffer has not been committed (iree#24885)",
         instead="IREE runs such programs on one thread (local-sync)",
         where="tilewright.records.threads:threads_in_iree",
-        unchecked="it takes several loops, and happens in most calls only",
+        unchecked="it happens in most calls only",
     ),
     "scans backwards": Fault(
         pattern="Scan with directions",
@@ -432,6 +432,16 @@ FAULTS: Mapping[str, Fault] = {
         where=f"{_OPS}.reshape",
         program="reshaped_to_the_rest",
     ),
+    "merged open dims": Fault(
+        pattern="Reshape, aten.view, Einsum: several open dims",
+        types="all",
+        targets="all",
+        symptom="fails when called",
+        evidence="[b, i, 4] to [1, -1, 4] takes b for 1",
+        instead="all merge first; sums of products",
+        where=f"{_OPS}.reshape",
+        program="merged_open_dims",
+    ),
     "implicit results of einsums": Fault(
         pattern="Einsum without ->",
         types="all",
@@ -460,7 +470,7 @@ FAULTS: Mapping[str, Fault] = {
         evidence='"a:b" and "a_b" get one parameter',
         instead="the importer gives every weight a key of its own",
         where="tilewright.frontends.onnx_importer",
-        unchecked="only with weights in a parameter archive; test_onnx_weights has such a model",
+        unchecked="needs a parameter archive: test_onnx_weights",
     ),
     "constants through Softplus": Fault(
         pattern="Softplus of a constant",
@@ -480,7 +490,7 @@ FAULTS: Mapping[str, Fault] = {
         evidence="lengths of the first iteration are kept, and buffers overwritten that others read",
         instead="tensors cross the border as buffer views of their own",
         where="tilewright.frontends.scf:Carrier",
-        unchecked="test/e2e/test_control_flow_*.py have models that show it",
+        unchecked="test/e2e/test_control_flow_*.py show it",
     ),
     "kernels without operands": Fault(
         pattern="dispatches with several results and no operand",
@@ -500,6 +510,6 @@ FAULTS: Mapping[str, Fault] = {
         evidence="the compiler divides by the extents",
         instead="`tile-normalize` removes them",
         where="tilewright.api.stitch:stitch",
-        unchecked="only some ops show it, and the compiler then ends by a signal",
+        unchecked="some end the compiler by a signal",
     ),
 }

@@ -1,8 +1,9 @@
-"""Rewrites of torch ops for which IREE computes other numbers than PyTorch.
+"""Rewrites of torch ops for which IREE computes other numbers than PyTorch, or fails.
 
 In a gelu by tanh, IREE 3.13 has 0.797724 for √(2/π) = 0.797885, so results differ from the fifth digit on. Sums,
 means, norms and losses of f16 and bf16 are accumulated in f32 and rounded once by PyTorch, but IREE keeps them in the
-type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16.
+type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16. A view that
+merges open dims takes one for a dim of one element.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ def spell_out_torch(source: bytes) -> bytes:
                 found.append((operation, lambda gelu: [_gelu_by_tanh(gelu)]))
             elif _is_narrow_sum(operation):
                 found.append((operation, _sum_in_f32))
+            elif operation.name == "torch.aten.view" and _merges_open_dims(operation):
+                found.append((operation, lambda view: [_flatten_first(view)]))
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(collect)
@@ -89,6 +92,20 @@ def spell_out_torch(source: bytes) -> bytes:
 def _is_by_tanh(gelu: Any) -> bool:
     form = gelu.operands[1].owner
     return "value" in form.attributes and ir.StringAttr(form.attributes["value"]).value == "tanh"
+
+
+def _merges_open_dims(view: Any) -> bool:
+    operand, result = (str(value.type) for value in (view.operands[0], view.results[0]))
+    return operand.count("?") > 1 and result.count(",") > 1
+
+
+def _flatten_first(view: Any) -> Any:
+    """Makes all dims one before they become those of the result."""
+    x, shape = view.operands
+    kind = re.sub(r"\[.*\]", "[?]", str(x.type))
+    all_elements = _make("prim.ListConstruct", shape.type, _int(-1))
+    flat = _make("aten.view", ir.Type.parse(kind), x, all_elements)
+    return _make("aten.view", view.results[0].type, flat, shape)
 
 
 def _bytecode(module: Any) -> bytes:

@@ -1,6 +1,7 @@
-"""Reshape to a shape that is only known at run time, with its zeros and its -1 replaced by lengths.
+"""Reshape to a shape that is only known at run time, with its zeros and its -1 replaced by lengths; and of several open
+dims, all of which become one dim first.
 
-IREE takes such a shape as it is, and then fails at run time.
+IREE takes such a shape as it is, and an open dim for a dim of one element, and then fails at run time.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from tilewright.frontends.rewrites.rule import Operation, Rule
+from tilewright.frontends.rewrites.rule import Operation, Rule, UnknownType
 
 
 def _complete_shape(operation: Operation) -> bool:
@@ -18,20 +19,13 @@ def _complete_shape(operation: Operation) -> bool:
         empty = numpy_helper.from_array(np.zeros(declared, operation.dtype(0)))
         return operation.finish("Constant", value=empty)
     if operation.is_constant(1) or not operation.is_input(1):
-        return False
+        return _flatten_first(operation)
     x, shape = operation.inputs
     if declared is not None and -1 not in declared:
         return operation.finish("Reshape", x, operation.ints(*declared))
-    (count,) = operation.static_shape(1)
-    zero, one, minus = (operation.constant(np.int64(number)) for number in (0, 1, -1))
+    one, minus = (operation.constant(np.int64(number)) for number in (1, -1))
     if not operation.attribute("allowzero", 0):
-        rank = operation.rank(0)
-        lengths = operation.make("Shape", x)
-        if rank < count:
-            lengths = operation.make("Concat", lengths, operation.ints(*[1] * (count - rank)), axis=0)
-        elif rank > count:
-            lengths = operation.slice(lengths, 0, 0, count)
-        shape = operation.make("Where", operation.make("Equal", shape, zero), lengths, shape)
+        shape = _without_zeros(operation)
     is_rest = operation.make("Equal", shape, minus)
     known = operation.reduce("Prod", operation.make("Where", is_rest, one, shape), [0])
     size = operation.make("Size", x)
@@ -39,11 +33,39 @@ def _complete_shape(operation: Operation) -> bool:
     return operation.finish("Reshape", x, operation.make("Where", is_rest, rest, shape))
 
 
+def _without_zeros(operation: Operation) -> str:
+    """Makes the wanted shape with lengths of the operand for zeros."""
+    x, shape = operation.inputs
+    rank, (count,) = operation.rank(0), operation.static_shape(1)
+    lengths = operation.make("Shape", x)
+    if rank < count:
+        lengths = operation.make("Concat", lengths, operation.ints(*[1] * (count - rank)), axis=0)
+    elif rank > count:
+        lengths = operation.slice(lengths, 0, 0, count)
+    is_zero = operation.make("Equal", shape, operation.constant(np.int64(0)))
+    return operation.make("Where", is_zero, lengths, shape)
+
+
+def _flatten_first(operation: Operation) -> bool:
+    """Makes all dims one before they become those of the result, if several open ones are not copied."""
+    wanted, allows_zero = operation.value(1), bool(operation.attribute("allowzero", 0))
+    copied = [] if wanted is None or allows_zero else np.flatnonzero(wanted == 0).tolist()
+    try:
+        shape = operation.shape(0)
+    except UnknownType:
+        return False
+    if [length for axis, length in enumerate(shape) if axis not in copied].count(-1) <= 1:
+        return False
+    x, target = operation.inputs
+    flat = operation.reshape(x, [-1])
+    return operation.finish("Reshape", flat, _without_zeros(operation) if copied else target)
+
+
 RULES = (
     Rule(
         "Reshape",
         _complete_shape,
-        "IREE fails at run time on a length of 0 or -1",
-        forms="a shape that is an input of the graph, and results without elements",
+        "IREE fails on a length of 0 or -1, and merges open dims wrongly",
+        forms="a shape that is an input, several open dims, no elements",
     ),
 )
