@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
 from tilewright.errors import OutputError
 from tilewright.records.signature import Array
+from tilewright.runtime.parameter_file import Data, write_parameters
 
 PARAMETER_SCOPE = "model"
 # A smaller weight stays in the graph as a constant, because there the compiler can fold and inspect it.
@@ -17,14 +16,9 @@ MINIMUM_PARAMETER_ELEMENTS = 256
 
 def write_archive(path: Path, weights: Iterable[tuple[str, Array]]) -> None:
     """Writes weights by key to an archive (.irpa). Raises `OutputError` if they cannot be written."""
-    from iree import runtime
-
-    index = runtime.ParameterIndex()
-    for key, array in weights:
-        index.add_buffer(key, np.require(array, requirements="C").reshape(-1).view(np.uint8))
     try:
-        index.create_archive_file(str(path))
-    except (RuntimeError, IndexError, ValueError) as error:
+        write_parameters(path, {key: Data(array.nbytes, [array]) for key, array in weights})
+    except OSError as error:
         raise OutputError(
             "the weights cannot be written", where=str(path), hint="free disk space, or set TMPDIR"
         ) from error

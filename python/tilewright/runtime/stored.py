@@ -2,8 +2,7 @@
 
 The compiler describes each such parameter by a recipe that makes it of the original parameters. Recipes move elements
 and never change them, so they are carried out on plain unsigned integers of the element's size, one parameter at a
-time. The old file is mapped, and the new one is made at its full length and filled in place, so that no more than one
-weight is held in memory.
+time. The old file is mapped, and weights are made as they are written, so that no more than one is held in memory.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from iree import runtime
 from tilewright.errors import CompileError, ModelError, OutputError
 from tilewright.records.signature import Array
 from tilewright.runtime.held import HeldFile
+from tilewright.runtime.parameter_file import Data, Splat, write_parameters
 
 Archives = Mapping[str, Path]
 """Parameter files, by scope."""
@@ -88,26 +88,16 @@ class StoredWeights:
             raise ModelError(
                 "has the name of a packed weight", where=f"{archives[scope]}, parameter '{taken[0]}'"
             )
-        index = runtime.ParameterIndex()
-        for name, entry in kept.items():
-            _add_as_it_is(index, name, entry)
-        for name, weight in weights.items():
-            # Pages of zeros that nobody writes to take no memory; they only reserve the range in the file.
-            index.add_buffer(name, np.zeros(weight.bytes, np.uint8))
+        made = {
+            name: Data(weight.bytes, _blocks(weight.recipe, weight.element_bytes, sources, archives))
+            for name, weight in weights.items()
+        }
         path = _temporary(directory, scope)
         try:
-            index.create_archive_file(str(path))
-            places = {n: entry.file_storage[1] for n, entry in _load(path).items() if n in weights}
-            with path.open("r+b") as file:
-                for name, weight in weights.items():
-                    file.seek(places[name])
-                    # The data is written rather than mapped, so that a full disk raises an error instead of ending the
-                    # process.
-                    for block in _blocks(weight.recipe, weight.element_bytes, sources, archives):
-                        file.write(np.ascontiguousarray(block).data)
+            write_parameters(path, {**{name: _as_it_is(entry) for name, entry in kept.items()}, **made})
             final = directory / f"{quote(scope, safe='')}.packed.irpa"
             path.replace(final)
-        except (RuntimeError, IndexError, OSError) as error:
+        except OSError as error:
             path.unlink(missing_ok=True)
             size = sum(entry.length for entry in kept.values()) + sum(
                 weight.bytes for weight in weights.values()
@@ -140,7 +130,6 @@ def join_archives(
         if len(different) == 1:
             joined[scope] = different[0]
             continue
-        index = runtime.ParameterIndex()
         taken: dict[str, Any] = {}
         for number, path in enumerate(paths):
             for name, entry in (_load(path) if path is not None else {}).items():
@@ -149,11 +138,10 @@ def join_archives(
                     renamed[number][scope, name] = own
                 if own not in taken:
                     taken[own] = entry
-                    _add_as_it_is(index, own, entry)
         joined[scope] = directory / f"{quote(scope, safe='')}.joined.irpa"
         try:
-            index.create_archive_file(str(joined[scope]))
-        except (RuntimeError, IndexError, OSError) as error:
+            write_parameters(joined[scope], {name: _as_it_is(entry) for name, entry in taken.items()})
+        except OSError as error:
             size = sum(entry.length for entry in taken.values())
             raise OutputError(
                 "the weights cannot be written",
@@ -232,11 +220,11 @@ def read_all(archive: Path) -> dict[str, Array]:
     }
 
 
-def _add_as_it_is(index: Any, name: str, entry: Any) -> None:
+def _as_it_is(entry: Any) -> Data | Splat:
+    """Returns a parameter of a file for another file."""
     if entry.is_splat:
-        index.add_splat(name, entry.splat_pattern, entry.length)
-    else:
-        index.add_buffer(name, entry.file_view)
+        return Splat(entry.length, entry.splat_pattern)
+    return Data(entry.length, [np.frombuffer(entry.file_view, np.uint8)])
 
 
 def _temporary(directory: Path, scope: str) -> Path:
