@@ -62,6 +62,7 @@ _CASES = {
     "lppool": _Case(
         _node("LpPool", "x", kernel_shape=[3, 2], auto_pad="SAME_UPPER", strides=[2, 1]), {"x": (3, 7, 5)}
     ),
+    "lppool-one-window": _Case(_node("LpPool", "x", kernel_shape=[3, 2], strides=[3, 3]), {"x": (2, 4, 3)}),
     "depthtospace": _Case(_node("DepthToSpace", "x", blocksize=2, mode="CRD"), {"x": (12, 3, 2)}),
     "dropout": _Case(
         _node("Dropout", "x", "y mask"), {"x": (3, 2)}, results=(TensorProto.FLOAT, TensorProto.BOOL)

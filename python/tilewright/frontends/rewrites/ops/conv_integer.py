@@ -41,6 +41,6 @@ RULES = (
         "ConvInteger",
         _convolve_differences,
         "IREE's importer does not support it",
-        forms="a zero point for each channel, sequences and volumes, and pads that differ between sides",
+        forms="a zero point for each channel, sequences, volumes, uneven pads, open batches",
     ),
 )

@@ -1,11 +1,12 @@
-"""LpPool with padding that follows from the image, or with dilations, as a convolution of powers with ones."""
+"""LpPool with padding that follows from the image, or with dilations, as a convolution of powers with ones; and without
+what lies behind the only window of an open batch."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tilewright.frontends.rewrites.rule import Operation, Rule
-from tilewright.frontends.rewrites.windows import windows_of
+from tilewright.frontends.rewrites.windows import end_with_window, windows_of
 
 
 def _convolve_powers(operation: Operation) -> bool:
@@ -13,7 +14,7 @@ def _convolve_powers(operation: Operation) -> bool:
     dilations = operation.attribute("dilations") or [1]
     is_plain = is_plain and set(dilations) == {1} and not operation.attribute("ceil_mode", 0)
     if is_plain and operation.opset >= 18:
-        return False
+        return end_with_window(operation)
     channels = operation.shape_of_sample(0)[1]
     windows, dtype, p = windows_of(operation), operation.dtype(0), operation.attribute("p", 2)
     x = operation.reshape(operation.inputs[0], [-1, 1, *windows.image])
@@ -39,7 +40,7 @@ RULES = (
     Rule(
         "LpPool",
         _convolve_powers,
-        "IREE's importer does not support it",
-        forms="opsets before 18, auto_pad SAME, dilations and ceil_mode",
+        "IREE does not import it, or displaces the window",
+        forms="opsets before 18, auto_pad SAME, dilations, ceil_mode, open batches of one window",
     ),
 )

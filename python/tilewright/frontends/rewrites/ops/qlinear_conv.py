@@ -35,6 +35,6 @@ RULES = (
         "QLinearConv",
         _convolve_dequantised,
         "IREE uses only one of the scales or zero points, convolves images only, and crashes at uneven pads",
-        forms="a scale or zero point for each channel, sequences and volumes, and pads that differ between sides",
+        forms="a scale or zero point for each channel, sequences, volumes, uneven pads, open batches",
     ),
 )
