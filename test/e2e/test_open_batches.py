@@ -62,6 +62,13 @@ _CASES = {
     "lppool": _Case(
         _node("LpPool", "x", kernel_shape=[3, 2], auto_pad="SAME_UPPER", strides=[2, 1]), {"x": (3, 7, 5)}
     ),
+    **{
+        f"{op.lower()}-ceil-in-padding": _Case(
+            _node(op, "x", kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1),
+            {"x": (2, 6, 7)},
+        )
+        for op in ("AveragePool", "MaxPool", "LpPool")
+    },
     "lppool-one-window": _Case(_node("LpPool", "x", kernel_shape=[3, 2], strides=[3, 3]), {"x": (2, 4, 3)}),
     "depthtospace": _Case(_node("DepthToSpace", "x", blocksize=2, mode="CRD"), {"x": (12, 3, 2)}),
     "dropout": _Case(

@@ -19,6 +19,7 @@ from iree.compiler.tools.import_onnx import importer_externalization_overrides a
 
 from tilewright.frontends.control_flow import ControlFlow
 from tilewright.frontends.rewrites.axes import check_axes
+from tilewright.frontends.rewrites.ceil_windows import CeilWindows
 from tilewright.frontends.rewrites.functions import inline_functions, spell_out_functions
 from tilewright.frontends.rewrites.geometry import check_geometry
 from tilewright.frontends.rewrites.legalize import legalize, rewrite_without_types
@@ -96,7 +97,10 @@ def rewrite_model(model: onnx.ModelProto) -> None:
     def infer() -> None:
         _infer_shapes(model, taken_out)
 
+    windows = CeilWindows(model)
     infer()
+    while windows.declare():
+        infer()
     check_geometry(model.graph)
     check_sizes(model.graph)
     if roll_cells(model):
