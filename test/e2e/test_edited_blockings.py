@@ -41,3 +41,15 @@ def test_each_field_is_carried_out(field: str, value: int) -> None:
     expected = a.astype(np.float64) @ b.astype(np.float64)
     bound = TERMS * np.finfo(np.float32).eps * (np.abs(a).astype(np.float64) @ np.abs(b))
     assert (np.abs(program(a)[0] - expected) <= bound).all()
+
+
+def test_blocks_of_one_row_are_as_their_plan_states() -> None:
+    """Rows of f16 may be any of two dims here, and the blocks of one row have more vectors than those of three."""
+    skip_unless_here(TARGET)
+    rng = np.random.default_rng(8)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((6, 3, 1), (1, 17)))
+    product = helper.make_node("MatMul", ["a", "b"], ["y"])
+    model = one_graph([product], {"a": a}, {"b": b}, (TensorProto.FLOAT16, (6, 3, 17)))
+    program = tilewright.compile(model, TARGET, threads=1, strict=True)
+    expected = a.astype(np.float64) * b.astype(np.float64)
+    np.testing.assert_array_equal(program(a)[0], expected.astype(np.float16))

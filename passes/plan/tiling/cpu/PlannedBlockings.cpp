@@ -75,8 +75,13 @@ void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Tar
   forEachBlocking(plan, graph, target, [](OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
     if (op.blocking || !read)
       return "";
-    if (BlockingChoice choice = chooseBlocking(*read); whyNotBlocked(*read, choice).empty())
+    if (BlockingChoice choice = chooseBlocking(*read); whyNotBlocked(*read, choice).empty()) {
       op.blocking = choice;
+      // Which rows a register block takes, and so its vectors, was not known when the tiling was written.
+      for (LevelTiling &tiling : op.tilings)
+        if (tiling.level == tile::Scope::thread)
+          tiling.sizes[read->n] = std::min(choice.vectors * read->lanes, read->rhs.sizes[read->n]);
+    }
     return "";
   });
 }
