@@ -40,6 +40,42 @@ def test_open_dims_are_merged(name: str) -> None:
         np.testing.assert_array_equal(y, x.astype(np.float32).reshape(wanted))
 
 
+_PARTS = {"first": [0], "second": [1]}
+"""Lengths of the operand, by their dims."""
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("first", "second", -1),
+        ("first", "second", 2, -1),
+        (-1, "second", 4),
+        (0, "second", 2, -1),
+        ("first", 0, 2, 2),
+    ],
+)
+def test_open_dims_become_a_computed_shape(parts: tuple[str | int, ...]) -> None:
+    numbers = {part: [part] for part in parts if isinstance(part, int)}
+    constants = {f"c{part}": np.array(number) for part, number in {**_PARTS, **numbers}.items()}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Shape", ["x"], ["lengths"]),
+            *(helper.make_node("Gather", ["lengths", f"c{part}"], [part]) for part in _PARTS),
+            helper.make_node("Concat", [f"c{p}" if isinstance(p, int) else p for p in parts], ["s"], axis=0),
+            helper.make_node("Reshape", ["x", "s"], ["y"]),
+        ],
+        "reshape",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["a", "b", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(parts))],
+        [numpy_helper.from_array(value.astype(np.int64), name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    x = np.arange(60, dtype=np.float32).reshape(3, 5, 4)
+    wanted = [x.shape[_PARTS[p][0]] if isinstance(p, str) else p or x.shape[i] for i, p in enumerate(parts)]
+    (y,) = tilewright.compile(model, threads=1)(x)
+    np.testing.assert_array_equal(y, x.reshape(wanted))
+
+
 @pytest.mark.parametrize("shape", [(1, -1, 4), (-1, 1, 4), (-1, 2)])
 def test_pytorch_merges_open_dims(shape: tuple[int, ...]) -> None:
     check_in_pytorch(lambda x: x.reshape(shape))

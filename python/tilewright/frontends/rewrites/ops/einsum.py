@@ -13,18 +13,20 @@ from tilewright.frontends.rewrites.rule import NARROW_FLOATS, Operation, Rule, U
 
 
 def _spell_out(operation: Operation) -> bool:
-    return _name_result(operation) or _sum_products(operation)
-
-
-def _name_result(operation: Operation) -> bool:
     equation = _equation(operation)
-    if "->" in equation:
+    explicit = equation if "->" in equation else f"{equation}->{_implicit_result(equation)}"
+    if _sum_products(operation, explicit):
+        return True
+    if explicit == equation:
         return False
+    operation.same(*operation.inputs, equation=explicit)
+    return True
+
+
+def _implicit_result(equation: str) -> str:
     labels = equation.replace("...", "").replace(",", "")
     once = sorted(label for label in set(labels) if labels.count(label) == 1)
-    result = ("..." if "..." in equation else "") + "".join(once)
-    operation.same(*operation.inputs, equation=f"{equation}->{result}")
-    return True
+    return ("..." if "..." in equation else "") + "".join(once)
 
 
 def _equation(operation: Operation) -> str:
@@ -39,8 +41,8 @@ class _Factor:
     labels: str
 
 
-def _sum_products(operation: Operation) -> bool:
-    operands, _, result = _equation(operation).partition("->")
+def _sum_products(operation: Operation, equation: str) -> bool:
+    operands, _, result = equation.partition("->")
     terms = operands.split(",")
     try:
         shapes = [operation.shape(index) for index in range(len(terms))]

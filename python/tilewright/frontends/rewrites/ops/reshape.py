@@ -23,14 +23,19 @@ def _complete_shape(operation: Operation) -> bool:
     x, shape = operation.inputs
     if declared is not None and -1 not in declared:
         return operation.finish("Reshape", x, operation.ints(*declared))
-    one, minus = (operation.constant(np.int64(number)) for number in (1, -1))
     if not operation.attribute("allowzero", 0):
         shape = _without_zeros(operation)
+    return operation.finish("Reshape", x, _with_rest(operation, shape))
+
+
+def _with_rest(operation: Operation, shape: str) -> str:
+    """Makes the shape with the length that is left in place of -1."""
+    one, minus = (operation.constant(np.int64(number)) for number in (1, -1))
     is_rest = operation.make("Equal", shape, minus)
     known = operation.reduce("Prod", operation.make("Where", is_rest, one, shape), [0])
-    size = operation.make("Size", x)
+    size = operation.make("Size", operation.inputs[0])
     rest = operation.make("Div", size, operation.make("Max", known, one))
-    return operation.finish("Reshape", x, operation.make("Where", is_rest, rest, shape))
+    return operation.make("Where", is_rest, rest, shape)
 
 
 def _without_zeros(operation: Operation) -> str:
@@ -49,7 +54,9 @@ def _without_zeros(operation: Operation) -> str:
 def _flatten_first(operation: Operation) -> bool:
     """Makes all dims one before they become those of the result, if several open ones are not copied."""
     wanted, allows_zero = operation.value(1), bool(operation.attribute("allowzero", 0))
-    copied = [] if wanted is None or allows_zero else np.flatnonzero(wanted == 0).tolist()
+    if wanted is None:
+        return False  # IREE takes a computed shape rightly
+    copied = [] if allows_zero else np.flatnonzero(wanted == 0).tolist()
     try:
         shape = operation.shape(0)
     except UnknownType:
@@ -58,7 +65,9 @@ def _flatten_first(operation: Operation) -> bool:
         return False
     x, target = operation.inputs
     flat = operation.reshape(x, [-1])
-    return operation.finish("Reshape", flat, _without_zeros(operation) if copied else target)
+    if copied:
+        target = _with_rest(operation, _without_zeros(operation))
+    return operation.finish("Reshape", flat, target)
 
 
 RULES = (
