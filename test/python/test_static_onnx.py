@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from tilewright.errors import IreeError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.iree.static_onnx import has_all_sizes, keeps_lowering
+from tilewright.iree.static_onnx import has_all_sizes, is_lowered, keeps_lowering
 from tilewright.worker.process import Worker
 
 _FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
@@ -60,6 +62,21 @@ def test_the_result_is_that_of_the_whole_pipeline(model: str, iree: IreeCompiler
     assert _lowered(source, iree, is_static=True) == _lowered(source, iree, is_static=False)
 
 
+_SHORT = """
+import sys
+from tilewright.iree import service, static_onnx
+header = {"process_flags": [], "flags": sys.argv[2:], "name": "m", "from": None, "to": "preprocessing"}
+text = service._run_pipeline(header, open(sys.argv[1], "rb").read(), [], first=static_onnx.PIPELINE)
+assert text is not None and static_onnx.is_lowered(text)
+"""
+
+
+def test_a_static_model_needs_no_inference_of_shapes(iree: IreeCompiler, tmp_path: Path) -> None:
+    """IREE's flags are global, so this runs in a process of its own."""
+    (tmp_path / "model.mlirbc").write_bytes(_imported(_STATIC, iree, tmp_path).source)
+    subprocess.run([sys.executable, "-c", _SHORT, str(tmp_path / "model.mlirbc"), *_FLAGS], check=True)
+
+
 def test_the_error_is_that_of_the_whole_pipeline(iree: IreeCompiler) -> None:
     messages = []
     for is_static in (True, False):
@@ -70,8 +87,25 @@ def test_the_error_is_that_of_the_whole_pipeline(iree: IreeCompiler) -> None:
     assert "NoSuchOp" in messages[0]
 
 
+@pytest.mark.parametrize("text", [b"tensor<2x3xf32>, vector<2xf32>", b"tensor<f32> to what?"])
+def test_lowered_modules_have_sizes(text: bytes) -> None:
+    assert is_lowered(text)
+
+
+@pytest.mark.parametrize("text", [b"tensor<2x?xf32>", b"tensor<*xf32>"])
+def test_modules_with_open_sizes_are_not_lowered(text: bytes) -> None:
+    assert not is_lowered(text)
+
+
 @pytest.mark.parametrize(
-    "kind", ["!torch.vtensor<[2,?],f32>", "!torch.vtensor<*,f32>", "!torch.vtensor", "!torch.tensor<[?],f16>"]
+    "kind",
+    [
+        "!torch.vtensor<[2,?],f32>",
+        "!torch.vtensor<*,f32>",
+        "!torch.vtensor",
+        "!torch.tensor<[?],f16>",
+        "!torch.list<vtensor<[?],f32>>",
+    ],
 )
 def test_types_that_lack_a_size(kind: str) -> None:
     assert has_all_sizes("(%x: !torch.vtensor<[2,3],f32>) -> !torch.list<vtensor>")

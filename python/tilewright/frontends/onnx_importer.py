@@ -34,7 +34,7 @@ from tilewright.frontends.rewrites.sizes import check_sizes
 from tilewright.frontends.rewrites.supported import refuse_unsupported
 from tilewright.frontends.rewrites.unsigned import keep_signs
 from tilewright.frontends.rewrites.wide_sums import sum_in_f32
-from tilewright.frontends.written import declare_torch_dialect, write_module
+from tilewright.frontends.written import empty_torch_dialect, write_module
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,6 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
 
     Stubs become parameters in `scope`.
     """
-    declare_torch_dialect()
     model = onnx.ModelProto.FromString(data)
     coded = coded_types(model)
     rewrite_model(model)
@@ -71,7 +70,8 @@ def import_stripped_model(data: bytes, *, scope: str) -> Imported:
         input_index_threshold=None,
     )
     importer = _Importer.define_function(info.main_graph, module, parameters)
-    importer.import_all()
+    with empty_torch_dialect():
+        importer.import_all()
     bytecode, listing = write_module(module)
     return Imported(
         bytecode=bytecode,

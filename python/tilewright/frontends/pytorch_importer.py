@@ -13,7 +13,7 @@ from iree.compiler.dialects import util
 from iree.compiler.extras import fx_importer
 
 from tilewright.frontends.weights import MINIMUM_PARAMETER_ELEMENTS, PARAMETER_SCOPE
-from tilewright.frontends.written import declare_torch_dialect, write_module
+from tilewright.frontends.written import empty_torch_dialect, write_module
 from tilewright.records.signature import Array
 
 _SIGNED = re.compile(r"^[su](i\d+)$")
@@ -38,12 +38,12 @@ class Imported:
 
 def import_fx(run: Callable[[Any], Any]) -> Imported:
     """Calls `run` with an importer and returns what it imported. Raises what the importer raises."""
-    declare_torch_dialect()
     hooks = _WeightHooks()
     context = ir.Context()
     importer = fx_importer.FxImporter(context=context, hooks=hooks)
     importer._cc = _NamedLocations(context, py_attr_tracker=importer._py_attr_tracker)
-    run(importer)
+    with empty_torch_dialect():
+        run(importer)
     bytecode, listing = write_module(importer.module_op)
     return Imported(
         bytecode=bytecode,

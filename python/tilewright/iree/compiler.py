@@ -126,7 +126,13 @@ class IreeCompiler:
             "to": stop,
             "is_static_onnx": is_static_onnx and keeps_lowering(flags),
         }
-        answer, result, log = self.ask(header, source, meanwhile=meanwhile)
+        try:
+            answer, result, log = self._worker.ask(header, source, meanwhile=meanwhile)
+        except WorkerDied as death:
+            if not header["is_static_onnx"]:
+                raise _died(death) from None
+            # The whole pipeline may survive what the short one did not.
+            answer, result, log = self.ask({**header, "is_static_onnx": False}, source)
         if answer["ok"]:
             return result
         if "error" in answer:

@@ -42,12 +42,12 @@ PIPELINE = ",".join(
 `torch-scalarize-shapes`. They leave nothing for IREE's own conversion of its input to do."""
 _FLAGS_OF_LOWERING = ("--iree-torch-", "--iree-input-type")
 """Beginnings of the flags that change IREE's lowering, which a pipeline as text would ignore."""
-_OPEN_TORCH_TYPE = re.compile(r"!torch\.v?tensor(?![\w<])|!torch\.v?tensor<(?:\*|\[[^\]]*\?)")
+_OPEN_TORCH_TYPE = re.compile(r"!torch\.v?tensor(?![\w<])|\bv?tensor<(?:\*|\[[^\]]*\?)")
 _OPEN_TYPE = re.compile(rb"tensor<(?:\*|[^>]*\?)")
 
 
 def has_all_sizes(listing: str) -> bool:
-    """Returns True if all tensors of an imported module, as text, have a rank and sizes."""
+    """Returns True if the tensors of an imported module, as text, have a rank and sizes; lists may have any."""
     return _OPEN_TORCH_TYPE.search(listing) is None
 
 
