@@ -6,8 +6,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Fewest points of an image that may be N: of fewer, the last, partly filled vector is a large part. On a Zen 3 with AVX2
-/// and one thread (2026-11-29), 1x1 convolutions of 7x7 points take 0.80 to 0.90 of the time of points as M.
+/// Fewest points of an image that may be N: of fewer, the last, partly filled vector is a large part. On a Zen 3 with
+/// AVX2 and one thread (2026-11-29), 1x1 convolutions of 7x7 points take 0.80 to 0.90 of the time of points as M.
 static constexpr int64_t kPointsInLanes = 48;
 /// Most ops that a prediction looks at.
 static constexpr unsigned kMostOps = 64;

@@ -6,14 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx.parser
 import pytest
-from tilewright.errors import IreeError
+from tilewright.errors import CompileError, IreeError
 from tilewright.frontends import ImportedModel, import_model
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.static_onnx import has_all_sizes, is_lowered, keeps_lowering
-from tilewright.worker.process import Worker
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 _FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 _STATIC = """<ir_version: 8, opset_import: ["": 17]>
@@ -75,6 +76,29 @@ def test_a_static_model_needs_no_inference_of_shapes(iree: IreeCompiler, tmp_pat
     """IREE's flags are global, so this runs in a process of its own."""
     (tmp_path / "model.mlirbc").write_bytes(_imported(_STATIC, iree, tmp_path).source)
     subprocess.run([sys.executable, "-c", _SHORT, str(tmp_path / "model.mlirbc"), *_FLAGS], check=True)
+
+
+class _Dying:
+    """A worker that dies of the short lowering, and answers the whole one."""
+
+    def __init__(self, death: WorkerDied) -> None:
+        self._death = death
+
+    def ask(self, header: dict[str, Any], _blob: bytes, **_: Any) -> tuple[dict[str, Any], bytes, str]:
+        if header["is_static_onnx"]:
+            raise self._death
+        return {"ok": True}, b"whole", ""
+
+
+def test_a_death_of_the_short_lowering_is_survived() -> None:
+    iree = IreeCompiler(_Dying(WorkerDied("died by SIGSEGV", "")))  # type: ignore[arg-type]
+    assert _lowered(b"", iree, is_static=True) == "whole"
+
+
+def test_a_lowering_beyond_the_time_limit_is_not_repeated() -> None:
+    iree = IreeCompiler(_Dying(WorkerTooSlow("took too long", "")))  # type: ignore[arg-type]
+    with pytest.raises(CompileError, match="took too long"):
+        _lowered(b"", iree, is_static=True)
 
 
 def test_the_error_is_that_of_the_whole_pipeline(iree: IreeCompiler) -> None:

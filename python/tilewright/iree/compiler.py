@@ -11,7 +11,7 @@ from tilewright.errors import IreeError
 from tilewright.iree.static_onnx import keeps_lowering
 from tilewright.iree.versions import check_iree
 from tilewright.records.signature import Signature, signature_from_types
-from tilewright.worker.process import Worker, WorkerDied
+from tilewright.worker.process import Worker, WorkerDied, WorkerTooSlow
 
 Phase = Literal["input", "abi", "preprocessing", "global-optimization", "flow", "stream", "hal", "vm"]
 """Phases of IREE's pipeline at which Tilewright stops or resumes."""
@@ -129,7 +129,7 @@ class IreeCompiler:
         try:
             answer, result, log = self._worker.ask(header, source, meanwhile=meanwhile)
         except WorkerDied as death:
-            if not header["is_static_onnx"]:
+            if not header["is_static_onnx"] or isinstance(death, WorkerTooSlow):
                 raise _died(death) from None
             # The whole pipeline may survive what the short one did not.
             answer, result, log = self.ask({**header, "is_static_onnx": False}, source)

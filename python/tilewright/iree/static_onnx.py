@@ -1,9 +1,9 @@
 """IREE's lowering of ONNX without its inference of shapes, for modules whose types have all sizes.
 
 IREE infers the shape of each op twice: it inlines a function that computes it, and folds that. Where the importer has
-written all sizes this finds nothing, and it takes nine tenths of the time of IREE's front end (1.9 of 2.1 s for 24
-layers of BERT, on one core of a Zen 3). An op that is lowered through others without sizes is the exception: then the
-result has open sizes, or none at all, and the whole pipeline has to run.
+written all sizes this finds nothing, and it takes two thirds of the time of IREE's front end (24 layers of BERT: 2.8 s
+with it and 0.9 s without, on a shared Zen 3, 2026-11-29). An op that is lowered through others without sizes is the
+exception: then the result has open sizes, or there is none, and the whole pipeline has to run.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 In a gelu by tanh, IREE 3.13 has 0.797724 for √(2/π) = 0.797885, so results differ from the fifth digit on. Sums,
 means, norms and losses of f16 and bf16 are accumulated in f32 and rounded once by PyTorch, but IREE keeps them in the
-type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16. A view that
-merges open dims takes one for a dim of one element.
+type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16. Where a view merges open dims, IREE takes
+one for a dim of one element.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def spell_out_torch(source: bytes) -> bytes:
                 found.append((operation, lambda gelu: [_gelu_by_tanh(gelu)]))
             elif _is_narrow_sum(operation):
                 found.append((operation, _sum_in_f32))
-            elif operation.name == "torch.aten.view" and _merges_open_dims(operation):
+            elif operation.name == "torch.aten.view" and _has_open_dims_to_merge(operation):
                 found.append((operation, lambda view: [_flatten_first(view)]))
             return ir.WalkResult.ADVANCE
 
@@ -94,7 +94,7 @@ def _is_by_tanh(gelu: Any) -> bool:
     return "value" in form.attributes and ir.StringAttr(form.attributes["value"]).value == "tanh"
 
 
-def _merges_open_dims(view: Any) -> bool:
+def _has_open_dims_to_merge(view: Any) -> bool:
     operand, result = (str(value.type) for value in (view.operands[0], view.results[0]))
     return operand.count("?") > 1 and result.count(",") > 1
 

@@ -55,7 +55,7 @@ def _flatten_first(operation: Operation) -> bool:
     """Makes all dims one before they become those of the result, if several open ones are not copied."""
     wanted, allows_zero = operation.value(1), bool(operation.attribute("allowzero", 0))
     if wanted is None:
-        return False  # IREE takes a computed shape rightly
+        return False  # IREE merges dims rightly if the shape is computed
     copied = [] if allows_zero else np.flatnonzero(wanted == 0).tolist()
     try:
         shape = operation.shape(0)
