@@ -8,6 +8,7 @@
 
 #include "mlir/IR/AffineExpr.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -114,19 +115,28 @@ static std::string whyNotCopied(const BlockedContraction &own) {
   return "";
 }
 
+int64_t tilewright::leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK) {
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  if (kernel.unit == StepUnit::tiles)
+    return 1;
+  if (kernel.depth > 1)
+    return kBlocksToPack * block.rows;
+  if (stepBytes <= kCpuLineBytes) // one line from each place
+    return (kBlocksToCopyLines - 1) * block.rows + 1;
+  return blocksK ? (kBlocksToCopy - 1) * block.rows + 1 : kNever;
+}
+
 /// Returns true if panels of rhs are copied, once for all rows of a tile. That puts the K of a step side by side, or the
 /// steps of a register block one after another, which otherwise may be a page apart. It pays off only if the tile has
 /// enough rows; tile registers cannot load anything else.
 static bool copiesPanels(const BlockedContraction &own, const BlockingChoice &choice) {
   int64_t width = choice.vectors * own.lanes, packed = panelWidth(own.rhs.map, own.n).value_or(1);
-  if (!whyNotCopied(own).empty())
+  if (!whyNotCopied(own).empty() ||
+      own.rows() < leastRowsToCopy(own.kernel, own.block, width * own.rhs.elementBytes, own.blocksK()))
     return false;
   if (own.kernel.unit == StepUnit::tiles || own.kernel.depth > 1)
-    return own.kernel.unit == StepUnit::tiles || own.rows() >= kBlocksToPack * own.block.rows;
-  bool readsLines = width * own.rhs.elementBytes <= kCpuLineBytes; // one line from each place
-  int64_t rowBlocks = llvm::divideCeil(own.rows(), own.block.rows);
-  bool isRead = readsLines ? rowBlocks >= kBlocksToCopyLines : own.blocksK() && rowBlocks >= kBlocksToCopy;
-  return isRead && own.kBlock * own.copiedStepBytes(choice.vectors) <= kCopiedBlockBytes &&
+    return true;
+  return own.kBlock * own.copiedStepBytes(choice.vectors) <= kCopiedBlockBytes &&
          stepStride(own.rhs, own.k, 1) != std::max(width, packed % width == 0 ? packed : 1);
 }
 

@@ -51,6 +51,10 @@ struct TileColumns {
 int64_t chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
                       const TileColumns &columns);
 
+/// Returns the rows of a tile from which it pays off to copy panels of rhs whose steps are `stepBytes` long and lie
+/// apart. With `blocksK`, a panel has a block of K.
+int64_t leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK);
+
 /// Returns why no code can be emitted for the choice, with the field that is wrong; or an empty string.
 std::string whyNotBlocked(const BlockedContraction &contraction, const BlockingChoice &choice);
 

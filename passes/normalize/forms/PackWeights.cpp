@@ -1,6 +1,6 @@
-// Packs constant operands of contractions in the order in which the micro kernel reads them. Packed weights that
-// tile-store-weights cannot store are computed by IREE when the program is loaded, like everything that depends on
-// weights only.
+// Packs operands of contractions in the order in which the micro kernel reads them: constant ones, and those that are
+// computed if many rows read them. Packed weights that tile-store-weights cannot store are computed by IREE when the
+// program is loaded, like everything that depends on weights only.
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/ConstantOperand.h"
@@ -8,8 +8,10 @@
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/GraphPass.h"
 #include "passes/graph/LoopBodies.h"
+#include "passes/graph/MovementSource.h"
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/normalize/PackedCopy.h"
+#include "passes/target/AccessBytes.h"
 #include "passes/target/MicroKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,6 +25,19 @@ namespace tilewright {
 #define GEN_PASS_DEF_PACKWEIGHTS
 #include "passes/Passes.h.inc"
 
+/// A computed rhs that is packed may have one of so many parts of a core's cache. The rhs of a second contraction and
+/// what lies between them need the others.
+static constexpr int64_t kPartsOfCache = 4;
+/// Fewest rows for which a computed rhs is packed, so that several tiles would copy its panels.
+static constexpr int64_t kLeastRows = 64;
+
+/// Returns an input of an op as it is now; `expr` was described before earlier rewrites replaced ops.
+static TensorAccess currentAccess(const TensorExpr &expr, unsigned input) {
+  TensorAccess access = expr.inputs[input];
+  access.tensor = expr.op->getOperand(access.operand);
+  return access;
+}
+
 namespace {
 
 /// The packed form of an rhs. Its dims are the operand's parallel dims except N, then the blocks of lanes, then the
@@ -31,8 +46,8 @@ namespace {
 class Packing {
 public:
   Packing(const TensorExpr &expr, const ContractionRoles &roles, int64_t width, const MicroKernel &kernel)
-      : expr(expr), access(throughCopies(expr.inputs[roles.rhsInput])), n(roles.n), width(width), depth(kernel.depth),
-        stepK(kernel.stepK()) {}
+      : expr(expr), access(throughCopies(currentAccess(expr, roles.rhsInput))), n(roles.n), width(width),
+        depth(kernel.depth), stepK(kernel.stepK()) {}
 
   /// Returns true if the operand can be packed: each of its indices is a dim of the contraction or a constant.
   bool isPossible() const {
@@ -41,7 +56,23 @@ public:
            sourceOrder().n >= 0 && (depth == 1 || !sourceOrder().reduced.empty()) && fits();
   }
 
-  Value pack(OpBuilder &builder) const {
+  /// Returns true if a computed rhs, which has to be transposed anyway, should be packed by that. Each tile of rows would
+  /// copy its panels otherwise (layout/Blocking.h), which pays for narrower elements only: copies widen them.
+  bool paysForComputed(const MicroKernel &kernel, const Target &target) const {
+    auto type = cast<RankedTensorType>(access.tensor.getType());
+    Positions positions = sourceOrder();
+    if (positions.reduced.size() != 1)
+      return false;
+    int64_t rows = 1, columns = type.getDimSize(positions.n), bytes = tile::elementBytes(type.getElementType());
+    for (auto [dim, size] : llvm::enumerate(expr.domain))
+      rows *= access.map.isFunctionOfDim(dim) ? 1 : size;
+    bool isPlain = kernel.unit == StepUnit::vector && depth == 1 && bytes == kLaneBytes;
+    int64_t matrixBytes = columns * type.getDimSize(positions.reduced[0]) * bytes;
+    return isPlain && width * bytes <= kCpuLineBytes && rows >= kLeastRows && columns > width && columns % width == 0 &&
+           matrixBytes * kPartsOfCache <= target.level(tile::Space::block).capacityBytes;
+  }
+
+  Value pack(OpBuilder &builder, bool isWeight) const {
     Location loc = expr.op->getLoc();
     Value source = padded(builder, loc);
     auto type = cast<RankedTensorType>(source.getType());
@@ -61,7 +92,8 @@ public:
     if (depth > 1)
       from[positions.reduced.back()] = from[positions.reduced.back()] + walk(depth);
     linalg::GenericOp packed = copyElements(builder, loc, source, shape, from);
-    packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
+    if (isWeight)
+      packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
     return packed.getResult(0);
   }
 
@@ -210,22 +242,27 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       if (auto roles = blockRoles(graph, atLoad, id); roles && hasConstantLanes(graph, atLoad, id, *roles))
         chosen.push_back(&expr);
-    SmallVector<const TensorExpr *> across;
+    SmallVector<std::pair<const TensorExpr *, bool>> computed; // and if rhs lies across the lanes
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
-      if (blockRoles(graph, atLoad, id) && !llvm::is_contained(chosen, &expr))
-        across.push_back(&expr);
+      if (auto roles = blockRoles(graph, atLoad, id); roles && !llvm::is_contained(chosen, &expr))
+        computed.push_back({&expr, liesAcrossLanes(graph, expr, *roles)});
     for (const TensorExpr *expr : chosen)
-      pack(*expr, target);
-    for (const TensorExpr *expr : across)
-      layAlongLanes(*expr);
+      pack(*expr, target, /*isComputed=*/false);
+    for (auto [expr, isAcross] : computed)
+      if (!isAcross || !pack(*expr, target, /*isComputed=*/true))
+        layAlongLanes(*expr);
+  }
+
+  /// Returns true if rhs, or what movement makes it of, is not contiguous along the lanes.
+  static bool liesAcrossLanes(const TensorGraph &graph, const TensorExpr &expr, const ContractionRoles &roles) {
+    auto any = [](unsigned movement) { return true; };
+    return contiguousDim(accessBehind(graph, expr, expr.inputs[roles.rhsInput], any)) != roles.n;
   }
 
   /// Transposes an rhs that is not contiguous along its lanes.
   static void layAlongLanes(const TensorExpr &expr) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-    // An earlier rewrite may have replaced the op that computes it.
-    TensorAccess access = expr.inputs[roles.rhsInput];
-    access.tensor = expr.op->getOperand(access.operand);
+    TensorAccess access = currentAccess(expr, roles.rhsInput);
     SmallVector<int64_t> order = orderAlongLanes(access, roles.n);
     if (order.empty())
       return;
@@ -237,24 +274,26 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
                    AffineMap::get(access.map.getNumDims(), 0, index, builder.getContext()));
   }
 
-  void pack(const TensorExpr &expr, const Target &known) {
+  /// Packs the rhs of a contraction. Returns false if that is impossible, or does not pay for a computed rhs.
+  bool pack(const TensorExpr &expr, const Target &known, bool isComputed) {
     ContractionRoles roles = *contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
     unsigned bytes = cast<RankedTensorType>(expr.op->getResult(0).getType()).getElementTypeBitWidth() / 8;
     NumericsMode mode = numerics == "strict" ? NumericsMode::strict : NumericsMode::standard;
     std::optional<MicroKernel> kernel =
         chooseMicroKernel(known, productTypes(expr, roles), {/*packedDepth=*/0, /*tiles=*/true}, mode);
     if (!kernel)
-      return;
+      return false;
     Packing packing(expr, roles, kernel->width(known, bytes), *kernel);
-    if (!packing.isPossible())
-      return;
-    OpBuilder builder = builderFor(expr.op, expr.inputs[roles.rhsInput].tensor);
-    Value packed = packing.pack(builder);
+    if (!packing.isPossible() || (isComputed && !packing.paysForComputed(*kernel, known)))
+      return false;
+    Value plain = currentAccess(expr, roles.rhsInput).tensor;
+    OpBuilder builder = builderFor(expr.op, plain);
+    Value packed = packing.pack(builder, /*isWeight=*/!isComputed);
     AffineMap map = packing.map();
-    Value plain = expr.inputs[roles.rhsInput].tensor;
     replaceOperand(expr, roles.rhsInput, packed, map);
     eraseUnusedProducers(plain);
-    ++this->packed;
+    this->packed += isComputed ? 0 : 1;
+    return true;
   }
 };
 } // namespace

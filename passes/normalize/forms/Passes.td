@@ -31,7 +31,7 @@ def MergeContractions : Pass<"tile-merge-contractions", "::mlir::func::FuncOp"> 
 }
 
 def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
-  let summary = "Lay out constant operands of contractions in the order in which the micro kernel reads them";
+  let summary = "Lay out operands of contractions in the order in which the micro kernel reads them";
   let description = [{
     Input: expressions as the front end produces them. Output: every contraction
     that a register block can compute, and whose rhs depends only on weights and
@@ -43,7 +43,9 @@ def PackWeights : Pass<"tile-pack-weights", "::mlir::func::FuncOp"> {
 
     If any other rhs is not contiguous along the lanes (such as the keys of an
     attention), the contraction reads a transposed copy of it, which the planner
-    places.
+    places. The copy is packed if at least 64 rows read it, it takes little of a
+    core's cache, and each tile of rows would copy panels of it otherwise, since a
+    step of a register block is one line (AVX2 in f32).
     See test/passes/normalize/forms/pack-weights.mlir.
   }];
   let options = [

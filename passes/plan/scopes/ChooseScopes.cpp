@@ -11,6 +11,7 @@
 #include "passes/graph/Bindings.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/graph/MovementSource.h"
 #include "passes/layout/OperandAccess.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/tiling/FindIterationSpace.h"
@@ -26,12 +27,6 @@ using namespace tilewright;
 
 /// Steps along K that are all inside a guard or all outside, for a choice of the address to cost next to nothing.
 static constexpr int64_t kGuardedRun = 8;
-
-/// Returns the dim along which an innermost index advances by one, possibly within blocks; -1 if there is none.
-static int64_t blockedDim(AffineExpr index) {
-  auto cut = dyn_cast<AffineBinaryOpExpr>(index);
-  return unitStrideDim(cut && index.getKind() == AffineExprKind::Mod ? cut.getLHS() : index);
-}
 
 namespace {
 class ScopeChooser {
@@ -132,7 +127,7 @@ private:
         return false;
       auto roles = contractionRoles(reader, reader.inputs[0].map, reader.inputs[1].map);
       return roles && roles->rhsInput == entry.input &&
-             laneOf(reader, reader.inputs[entry.input], entry.producer) != roles->n;
+             contiguousDim(accessBehind(reader, reader.inputs[entry.input])) != roles->n;
     });
   }
 
@@ -143,7 +138,7 @@ private:
       return false;
     return llvm::any_of(graph.inEdges(expr), [&](unsigned edge) {
       const TensorEdge &entry = graph.edges()[edge];
-      TensorAccess behind = accessBehind(view, view.inputs[entry.input], entry.producer);
+      TensorAccess behind = accessBehind(view, view.inputs[entry.input]);
       bool repeats = cast<RankedTensorType>(behind.tensor.getType()).getNumElements() < view.domainSize();
       return repeats && llvm::any_of(behind.map.getResults(), [](AffineExpr index) {
                return index.getKind() == AffineExprKind::Mod || index.getKind() == AffineExprKind::FloorDiv;
@@ -152,28 +147,8 @@ private:
   }
 
   /// Returns a reader's access to the source of movement, as far as the movement belongs to the group.
-  TensorAccess accessBehind(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
-    TensorAccess behind = access;
-    while (producer >= 0 && part.contains(producer) && graph.exprs()[producer].kind == ExprKind::movement &&
-           graph.exprs()[producer].inputs.size() == 1 && graph.exprs()[producer].inputs[0].guard == IntegerSet()) {
-      const TensorExpr &movement = graph.exprs()[producer];
-      AffineMap point = composeInDomain(movement.pointOf(0), behind.map, reader.domain);
-      behind = movement.inputs[0];
-      behind.map = composeInDomain(behind.map, point, reader.domain);
-      Operation *definition = behind.tensor.getDefiningOp();
-      producer = definition ? graph.indexOf(definition) : -1;
-    }
-    return behind;
-  }
-
-  /// Returns the dim of a contraction along which the source of movement is contiguous, or -1.
-  int64_t laneOf(const TensorExpr &reader, const TensorAccess &access, int64_t producer) const {
-    TensorAccess behind = accessBehind(reader, access, producer);
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(behind.tensor.getType()).getShape();
-    for (auto [index, size] : llvm::reverse(llvm::zip_equal(behind.map.getResults(), shape)))
-      if (size > 1)
-        return blockedDim(index);
-    return -1;
+  TensorAccess accessBehind(const TensorExpr &reader, const TensorAccess &access) const {
+    return tilewright::accessBehind(graph, reader, access, [&](unsigned movement) { return part.contains(movement); });
   }
 
   bool isFullSize(int64_t size) const { return 2 * size > largest; }

@@ -204,7 +204,7 @@ void tilewright::appendChoices(MemoKey &key, const GroupFrame &frame, const Plan
               space.kSlices, static_cast<int64_t>(space.numerics), bits(space.latencySeconds), space.block.rows,
               space.block.vectors,
               bits(space.speed), reinterpret_cast<int64_t>(space.counted.getAsOpaquePointer()), bits(space.leastRows),
-              space.cacheBytes, space.footprintBytes});
+              space.rowsToCopy, space.cacheBytes, space.footprintBytes});
   const BlockWork &work = space.blockWork;
   key.append({work.blocks, work.threads, work.sharedBytes, work.registers, work.warpPrivate, bits(work.bytes),
               bits(work.movedBytes), work.accessBytes, work.mostResident, static_cast<int64_t>(work.nests.size())});

@@ -97,6 +97,7 @@ struct IterationSpace {
   double speed = 1;               ///< speed of the contractions' micro kernel, in multiply-adds relative to f32
   mlir::AffineExpr counted;       ///< end of the points that count along a walkable dim; null: all count
   double leastRows = 1;       ///< rows below which a register block gets no faster, since it waits for its rhs panel
+  int64_t rowsToCopy = 0;     ///< rows of a tile from which it copies panels of rhs that lie apart; 0: not known
   int64_t cacheBytes = 0;     ///< bytes of a core's private caches; 0: not requested
   int64_t footprintBytes = 0; ///< bytes of block memory per workgroup
   std::vector<mlir::Value> inputs, outputs;

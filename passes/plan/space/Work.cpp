@@ -2,11 +2,13 @@
 
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
+#include "passes/layout/Blocking.h"
 #include "passes/layout/LaneAccess.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/OverlappingWindows.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/Strides.h"
 #include "passes/target/AccessBytes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -161,6 +163,39 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
       perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
 }
 
+/// Returns true if hardware prefetches an operand along a dim, because its elements lie in the same page.
+static bool isPrefetchedAlong(const RootAccess &access, int64_t dim) {
+  constexpr int64_t kMostBytesApart = 512;
+  auto type = cast<RankedTensorType>(access.tensor.getType());
+  std::optional<int64_t> stride = strideAlong(access.map, denseStrides(type.getShape()), dim);
+  return stride && *stride * elementBytesOf(access.tensor) <= kMostBytesApart;
+}
+
+/// Adds the copies of a matrix whose rows lie apart into panels, which tiles with enough rows make anew. With fewer rows,
+/// each register block reads the matrix in place. If nothing prefetches it, that takes as long as the copy at the number
+/// of rows where copies begin to pay.
+static void addPanelCopies(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
+                           const ContractionRoles &roles, const CpuCosts &costs, GroupWork &work) {
+  const RootAccess &rhs = root.accesses[roles.rhsInput];
+  int64_t m = roles.m < 0 ? -1 : root.dims[roles.m];
+  bool liesApart = space.rowsToCopy > 0 && m >= 0 && graph.exprs()[root.expr].reductions.size() == 1 &&
+                   !panelWidth(rhs.map, roles.n);
+  if (!liesApart)
+    return;
+  double copies = 1;
+  if (space.tiles[m] < space.rowsToCopy)
+    copies = isPrefetchedAlong(rhs, graph.exprs()[root.expr].reductions[0])
+                 ? 0
+                 : static_cast<double>(space.tiles[m]) / space.rowsToCopy;
+  for (int64_t place : space.grid) {
+    auto dim = llvm::find(root.dims, place);
+    if (dim == root.dims.end() || !rhs.map.isFunctionOfDim(dim - root.dims.begin()))
+      copies *= llvm::divideCeil(space.extents[place], space.tiles[place]);
+  }
+  work.arithmetic += costs.panelCopyOperations * copies * space.visitedShare(root) *
+                     static_cast<double>(cast<RankedTensorType>(rhs.tensor.getType()).getNumElements());
+}
+
 /// Adds the bytes of a tensor that a root reads again, since tiles differ in grid dims along which the tensor does not
 /// change. Between two such reads, the tiles along the inner dims read the rest. If a core's private cache holds that
 /// rest beside the buffers, the reads count as block memory. This holds only for rhs, which is read panel by panel;
@@ -193,7 +228,8 @@ static double filledShare(const IterationSpace &space) {
   return share;
 }
 
-static void addContractions(const TensorGraph &graph, const IterationSpace &space, GroupWork &work) {
+static void addContractions(const TensorGraph &graph, const IterationSpace &space, const CpuCosts &costs,
+                            GroupWork &work) {
   for (const GroupRoot &root : space.roots) {
     if (graph.exprs()[root.expr].kind != ExprKind::contraction)
       continue;
@@ -203,6 +239,8 @@ static void addContractions(const TensorGraph &graph, const IterationSpace &spac
     if (space.threads > 0)
       continue; // on a GPU the L2 serves the repeated reads of all blocks; latencySeconds accounts for them
     std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (roles)
+      addPanelCopies(graph, space, root, *roles, costs, work);
     for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)
         addRepeatedReads(space, root, access, roles && roles->rhsInput == input, work);
@@ -276,7 +314,7 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
   for (Value tensor : space.outputs)
     work.outputBytes += tensorBytes(tensor);
   work.blockBytes = bufferTraffic(graph, space);
-  addContractions(graph, space, work);
+  addContractions(graph, space, costs.cpu, work);
   addWalk(graph, space, work);
   addLaneReductions(graph, space, costs.cpu, work);
   AccessPenalty(graph, space, costs.cpu, work).add();

@@ -1,5 +1,7 @@
 #include "passes/plan/tiling/CpuTiles.h"
 
+#include "passes/graph/ElementBytes.h"
+#include "passes/layout/Blocking.h"
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/plan/space/OverlappingWindows.h"
 #include "passes/plan/space/Work.h"
@@ -111,6 +113,12 @@ void CpuTiles::setRegisterBlock() {
     if (std::optional<MicroKernel> kernel = microKernelFor(graph, root, target, space.numerics)) {
       space.block = kernel->blockFor(target);
       space.speed = kernel->speed;
+      // It is decided later whether blocks of K are taken.
+      if (std::optional<ContractionRoles> roles = rolesOf(graph, root))
+        space.rowsToCopy = leastRowsToCopy(*kernel, space.block,
+                                           space.block.vectors * target.lanes() *
+                                               elementBytesOf(root.accesses[roles->rhsInput].tensor),
+                                           /*blocksK=*/false);
       return;
     }
 }
@@ -145,7 +153,7 @@ SmallVector<int64_t> CpuTiles::mTiles(int64_t row) const {
   SmallVector<int64_t> sizes;
   int64_t extent = space.extents[row], block = space.block.rows;
   for (int64_t pieces = 1, most = llvm::divideCeil(extent, block); pieces <= most;
-       pieces = pieces < 8 ? pieces + 1 : pieces * 2) {
+       pieces = pieces < 8 ? pieces + 1 : pieces + pieces / 2) {
     int64_t size = llvm::divideCeil(extent, pieces);
     sizes.push_back(pieces == 1 ? extent : std::min<int64_t>(extent, llvm::alignTo(size, block)));
     if (extent % pieces == 0 && sizes.back() != size)

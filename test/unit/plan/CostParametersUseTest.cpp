@@ -212,9 +212,17 @@ protected:
   std::map<std::string, std::string> usualPlans;
 };
 
-// Blocks of K are only that short if a workgroup has a small cache.
+// Blocks of K are only that short if a workgroup has a small cache, and register blocks of AVX-512 read whole lines of
+// rhs in place.
 TEST_F(CostParametersUseTest, those_of_cpus_change_plans) {
-  EXPECT_EQ(unused("cpu."), std::vector<std::string>({"cpu.shortestKBlock"}));
+  EXPECT_EQ(unused("cpu."), std::vector<std::string>({"cpu.shortestKBlock", "cpu.panelCopyOperations"}));
+}
+
+TEST_F(CostParametersUseTest, copies_of_panels_change_plans_if_a_register_block_reads_one_line) {
+  target = llvm::cantFail(lookupTarget("x86-64-avx2"));
+  std::string source = matmul(512, 64, 2048, "f32"), usually = planned(source);
+  target.costs.cpu.panelCopyOperations *= 8;
+  EXPECT_NE(planned(source), usually);
 }
 
 TEST_F(CostParametersUseTest, short_blocks_of_k_are_not_worth_their_accumulators) {

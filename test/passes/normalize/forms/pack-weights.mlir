@@ -39,7 +39,7 @@ func.func @transposed(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
 
 // -----
 
-// An operand computed in each call stays as it is, and so does one that no register block reads.
+// An operand computed in each call that few rows read stays as it is, and so does one that no register block reads.
 // CHECK-LABEL: func @leaves
 // CHECK: linalg.matmul ins(%arg0, %arg1
 // CHECK: linalg.matmul ins(%arg2, %{{.*}} : tensor<9x5xf16>
@@ -113,6 +113,32 @@ func.func @keys_are_laid_along_lanes(%q: tensor<3x37x19xf32>, %k: tensor<3x53x19
   %s = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>, affine_map<(b, i, j, k) -> (b, i, j)>]
       ins(%q, %k : tensor<3x37x19xf32>, tensor<3x53x19xf32>) outs(%z : tensor<3x37x53xf32>) -> tensor<3x37x53xf32>
   return %s : tensor<3x37x53xf32>
+}
+
+// -----
+
+// Keys that many rows read are packed once, in front of the contraction, if blocks of lanes are single lines. With few
+// rows, or with columns that do not fill the blocks, they are transposed only.
+// CHECK-LABEL: func @keys_of_many_rows
+// CHECK-NOT: floordiv
+// AVX2-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1 * 16 + d3, d2)>
+// AVX2-DAG: #[[$READ:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2 floordiv 16, d3, d2 mod 16)>
+// AVX2-LABEL: func @keys_of_many_rows
+// AVX2: %[[KEYS:.*]] = linalg.generic {indexing_maps = [#[[$FROM]], {{.*}} ins(%arg2 {{.*}}tensor<3x4x19x16xf32>
+// AVX2: linalg.generic {indexing_maps = [{{.*}}, #[[$READ]], {{.*}} ins(%arg0, %[[KEYS]]
+// AVX2: linalg.generic {{.*}}tensor<3x19x64xf32>
+// AVX2: linalg.generic {indexing_maps = {{.*}} ins(%arg1
+func.func @keys_of_many_rows(%many: tensor<3x67x19xf32>, %few: tensor<3x63x19xf32>, %k: tensor<3x64x19xf32>)
+    -> (tensor<3x67x64xf32>, tensor<3x63x64xf32>) {
+  %y = arith.constant dense<0.0> : tensor<3x67x64xf32>
+  %z = arith.constant dense<0.0> : tensor<3x63x64xf32>
+  %m = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>,
+        affine_map<(b, i, j, k) -> (b, i, j)>]
+      ins(%many, %k : tensor<3x67x19xf32>, tensor<3x64x19xf32>) outs(%y : tensor<3x67x64xf32>) -> tensor<3x67x64xf32>
+  %n = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>,
+        affine_map<(b, i, j, k) -> (b, i, j)>]
+      ins(%few, %k : tensor<3x63x19xf32>, tensor<3x64x19xf32>) outs(%z : tensor<3x63x64xf32>) -> tensor<3x63x64xf32>
+  return %m, %n : tensor<3x67x64xf32>, tensor<3x63x64xf32>
 }
 
 // -----

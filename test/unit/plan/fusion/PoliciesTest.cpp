@@ -280,7 +280,7 @@ TEST_F(PoliciesTest, chimera_fuses_a_chain) {
 // A chain whose rows are too long for the tensor between to stay on the chip takes longer as one kernel. The greedy
 // planner fuses it all the same, because the difference is smaller than the error of its predictions.
 TEST_F(PoliciesTest, chimera_fuses_no_chain_that_takes_longer) {
-  TensorGraph graph = parse(chainOf(4096, 256, 4096, 256));
+  TensorGraph graph = parse(chainOf(1024, 256, 4096, 256));
   EXPECT_EQ(planBy("chimera", graph).kernels.size(), 2u);
   EXPECT_EQ(planBy("unified", graph).kernels.size(), 2u);
   EXPECT_EQ(planBy("greedy", graph).kernels.size(), 1u);
