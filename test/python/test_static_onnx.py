@@ -67,7 +67,8 @@ _SHORT = """
 import sys
 from tilewright.iree import service, static_onnx
 header = {"process_flags": [], "flags": sys.argv[2:], "name": "m", "from": None, "to": "preprocessing"}
-text = service._run_pipeline(header, open(sys.argv[1], "rb").read(), [], first=static_onnx.PIPELINE)
+source = open(sys.argv[1], "rb").read()
+text = service._run_pipeline(header, source, [], verifies=True, first=static_onnx.PIPELINE)
 assert text is not None and static_onnx.is_lowered(text)
 """
 
@@ -79,20 +80,27 @@ def test_a_static_model_needs_no_inference_of_shapes(iree: IreeCompiler, tmp_pat
 
 
 class _Dying:
-    """A worker that dies of the short lowering, and answers the whole one."""
+    """A worker that dies of a lowering without a verifier, and answers the whole one with it."""
 
     def __init__(self, death: WorkerDied) -> None:
         self._death = death
 
     def ask(self, header: dict[str, Any], _blob: bytes, **_: Any) -> tuple[dict[str, Any], bytes, str]:
-        if header["is_static_onnx"]:
+        if header["is_static_onnx"] or not header["verifies"]:
             raise self._death
         return {"ok": True}, b"whole", ""
 
 
-def test_a_death_of_the_short_lowering_is_survived() -> None:
+@pytest.mark.parametrize("is_static", [True, False])
+def test_a_death_of_the_quick_lowering_is_survived(*, is_static: bool) -> None:
     iree = IreeCompiler(_Dying(WorkerDied("died by SIGSEGV", "")))  # type: ignore[arg-type]
-    assert _lowered(b"", iree, is_static=True) == "whole"
+    assert _lowered(b"", iree, is_static=is_static) == "whole"
+
+
+def test_a_module_that_no_parser_verifies_has_the_verifier() -> None:
+    """Nothing parses a VM module as IR."""
+    iree = IreeCompiler(_Dying(WorkerTooSlow("took too long", "")))  # type: ignore[arg-type]
+    assert iree.compile(b"", flags=_FLAGS) == b"whole"
 
 
 def test_a_lowering_beyond_the_time_limit_is_not_repeated() -> None:

@@ -39,14 +39,20 @@ _SEVERITIES = ("note", "warning", "error", "remark")
 
 
 def compile_between_phases(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """Runs IREE's pipeline between two phases; the answer is a module as text, or a VM module."""
+    """Runs IREE's pipeline between two phases; the answer is a module as text, or a VM module.
+
+    A pipeline that fails without a verifier runs again with one, whose diagnostics say more.
+    """
+    verifies = header["verifies"]
     diagnostics: list[dict[str, str]] = []
     result = None
     if header["is_static_onnx"]:
-        result = _run_pipeline(header, blob, diagnostics, first=static_onnx.PIPELINE)
-    if result is None or not static_onnx.is_lowered(result):
-        diagnostics.clear()  # the whole pipeline says more
-        result = _run_pipeline(header, blob, diagnostics)
+        result = _run_pipeline(header, blob, diagnostics, first=static_onnx.PIPELINE, verifies=verifies)
+        result = result if result is not None and static_onnx.is_lowered(result) else None
+    for verified in dict.fromkeys((verifies, True)):
+        if result is None:
+            diagnostics.clear()
+            result = _run_pipeline(header, blob, diagnostics, verifies=verified)
     return {"ok": result is not None, "diagnostics": diagnostics}, result or b""
 
 
@@ -98,9 +104,17 @@ def _result_names(attributes: Any, count: int) -> list[str]:
 
 
 def _run_pipeline(
-    header: dict[str, Any], blob: bytes, diagnostics: list[dict[str, str]], *, first: str | None = None
+    header: dict[str, Any],
+    blob: bytes,
+    diagnostics: list[dict[str, str]],
+    *,
+    verifies: bool,
+    first: str | None = None,
 ) -> bytes | None:
-    """Runs the passes `first`, and IREE's pipeline between two phases; None if either fails."""
+    """Runs the passes `first`, and IREE's pipeline between two phases; None if either fails.
+
+    `verifies` runs MLIR's verifier after every pass that changes the module.
+    """
     from iree.compiler.api import ctypes_dl as api
 
     library = api._dylib
@@ -124,6 +138,10 @@ def _run_pipeline(
             enable.argtypes = [ctypes.c_void_p, ctypes.c_int, callback_type, ctypes.c_void_p]
             enable.restype = None
             enable(invocation._inv_p, 0, collect, None)
+            verify = library.ireeCompilerInvocationSetVerifyIR
+            verify.argtypes = [ctypes.c_void_p, ctypes.c_bool]
+            verify.restype = None
+            verify(invocation._inv_p, verifies)
             if not invocation.parse_source(
                 api.Source.wrap_buffer(session, buffer, buffer_name=header["name"])
             ):
