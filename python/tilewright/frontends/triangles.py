@@ -7,7 +7,7 @@ Parameters stay in their files, so the compiler does not see their contents; an 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.errors import ModelError
-from tilewright.runtime.stored import view_parameter
+from tilewright.runtime.stored import array_of, load_parameters
 
 _TYPES: Mapping[str, np.dtype[Any]] = {
     "f64": np.dtype(np.float64),
@@ -49,10 +49,10 @@ class Triangles:
                 continue
             first = int(others[0])
             below, above, diagonal = matrix[row, 0], matrix[row, first], first - row
-            distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
             # Checking one row first rules out most weights.
-            for part in (slice(row, row + 1), slice(None)):
-                if not np.array_equal(matrix[part], np.where(distance[part] >= diagonal, above, below)):
+            for part in (np.arange(row, row + 1), np.arange(rows)):
+                distance = np.arange(columns)[None, :] - part[:, None]
+                if not np.array_equal(matrix[part], np.where(distance >= diagonal, above, below)):
                     return None
             return Triangles(diagonal, float(below), float(above))
         return None
@@ -66,21 +66,22 @@ class Triangles:
 
 def mark_triangles(text: str, parameters: Mapping[str, Path]) -> str:
     """Returns the module text with an attribute on each load of such a parameter."""
+    loaded: dict[str, Mapping[str, Any]] = {}
     for match in _GLOBAL.finditer(text):
         scope, name, rows, columns, element, symbol = match.groups()
-        if scope not in parameters or element not in _TYPES:
+        if scope not in parameters or element not in _TYPES or min(int(rows), int(columns)) < 2:
             continue
-        triangles = _triangles(parameters[scope], name, (int(rows), int(columns)), _TYPES[element])
+        try:
+            if scope not in loaded:
+                loaded[scope] = load_parameters(parameters[scope])
+            where = f"{parameters[scope]}, parameter '{name}'"
+            matrix = array_of(
+                loaded[scope].get(name), (int(rows), int(columns)), _TYPES[element], where=where
+            )
+        except ModelError:
+            continue  # reading the file later reports what is wrong with it
+        triangles = Triangles.of(matrix)
         if triangles is not None:
             load = f'"util.global.load"() <{{global = @{symbol}}}>'
             text = text.replace(f"{load} :", f"{load} {{tile.triangles = {triangles}}} :")
     return text
-
-
-def _triangles(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Triangles | None:
-    if min(shape) < 2:
-        return None
-    try:
-        return Triangles.of(view_parameter(archive, name, shape, dtype))
-    except ModelError:
-        return None  # reading the file later reports what is wrong with it

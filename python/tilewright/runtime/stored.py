@@ -75,7 +75,11 @@ class StoredWeights:
         """
         changed = {weight.scope for weight in self.weights}
         changed |= {scope for scope, path in archives.items() if path.suffix.lower() != ".irpa"}
-        sources = {scope: _load(path) for scope, path in archives.items() if scope in changed | self.sources}
+        sources = {
+            scope: load_parameters(path)
+            for scope, path in archives.items()
+            if scope in changed | self.sources
+        }
         written = {scope: self._write_scope(scope, sources, archives, directory) for scope in changed}
         return {**archives, **written}
 
@@ -132,7 +136,7 @@ def join_archives(
             continue
         taken: dict[str, Any] = {}
         for number, path in enumerate(paths):
-            for name, entry in (_load(path) if path is not None else {}).items():
+            for name, entry in (load_parameters(path) if path is not None else {}).items():
                 own = name if name not in taken or _is_equal(taken[name], entry) else f"{name}/shape{number}"
                 if own != name:
                     renamed[number][scope, name] = own
@@ -175,8 +179,8 @@ def _scopes(recipe: Mapping[str, Any]) -> set[str]:
     return {parameter["scope"] for parameter in parameters_in(recipe)}
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """Returns the parameters of a file, mapped."""
+def load_parameters(path: Path) -> dict[str, Any]:
+    """Returns the parameters of a file, mapped; `array_of` takes them."""
     if not path.is_file():
         raise ModelError("no such parameter file", where=str(path))
     index = runtime.ParameterIndex()
@@ -189,7 +193,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 def view_parameter(archive: Path, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Returns a parameter of a file, mapped."""
-    return array_of(_load(archive).get(name), shape, dtype, where=f"{archive}, parameter '{name}'")
+    return array_of(load_parameters(archive).get(name), shape, dtype, where=f"{archive}, parameter '{name}'")
 
 
 def held_parameters(file: HeldFile) -> Mapping[str, Any]:
@@ -216,7 +220,7 @@ def read_all(archive: Path) -> dict[str, Array]:
     """Returns the bytes of every parameter of a file."""
     return {
         name: _parameter(entry, [entry.length], 1, f"{archive}, parameter '{name}'")
-        for name, entry in _load(archive).items()
+        for name, entry in load_parameters(archive).items()
     }
 
 
