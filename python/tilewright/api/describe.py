@@ -114,7 +114,7 @@ def describe(
         calling=imported.calling,
         report=stitched.report,
         iree_seconds=seconds_of_iree(stitched.report, fused.targets[0]),
-        plan=stitched.plan.to_json() if stitched.plan else None,
+        plan=stitched.plan,
         launches=_read_launches(job, fused, finished, signature) if stitched.report.kernels else None,
         iree_flags=finished.flags,
         notes=(*imported.notes, *fused.notes, *assembled.notes, *notes),
