@@ -7,7 +7,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Block.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -88,10 +87,8 @@ TensorGraph TensorGraph::build(Block &block) {
         from |= known->second;
     });
     if (int64_t own = graph.indexOf(&op); own >= 0) {
-      SmallVector<bool> &all = graph.reach_.emplace_back(size, false);
-      for (unsigned index : from.set_bits())
-        all[index] = true;
       from.resize(size);
+      graph.reach_.push_back(from);
       from.set(own);
     }
     if (!from.empty())

@@ -4,6 +4,7 @@
 #define TILEWRIGHT_GRAPH_TENSORGRAPH_H
 
 #include "passes/graph/TensorExpr.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace mlir {
@@ -67,7 +68,7 @@ private:
   llvm::SmallVector<llvm::SmallVector<unsigned>> outEdges_, inEdges_;
   llvm::DenseMap<mlir::Operation *, unsigned> index_;
   /// reach_[i] holds the expressions that i depends on.
-  llvm::SmallVector<llvm::SmallVector<bool>> reach_;
+  llvm::SmallVector<llvm::BitVector, 0> reach_;
 };
 
 } // namespace tilewright
