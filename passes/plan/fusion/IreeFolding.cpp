@@ -252,11 +252,16 @@ std::vector<int64_t> tilewright::foldsIntoContraction(const TensorGraph &graph, 
 //===----------------------------------------------------------------------===//
 
 /// Returns an attribute, which unregistered ops may have among their properties.
-static Attribute attributeOf(Operation *op, StringRef name) {
-  if (Attribute attribute = op->getAttr(name))
-    return attribute;
+static Attribute attributeOf(Operation *op, StringAttr name) {
+  if (op->isRegistered())
+    return op->getAttr(name);
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
-  return properties ? properties.get(name) : Attribute();
+  Attribute found = properties ? properties.get(name) : Attribute();
+  return found ? found : op->getDiscardableAttr(name);
+}
+
+static Attribute attributeOf(Operation *op, StringRef name) {
+  return attributeOf(op, StringAttr::get(op->getContext(), name));
 }
 
 Operation *tilewright::globalOf(Operation *load) {
@@ -264,8 +269,10 @@ Operation *tilewright::globalOf(Operation *load) {
   auto module = load->getParentOfType<ModuleOp>();
   if (!name || !module)
     return nullptr;
+  // A module has a global for each weight, so the name of the attribute is looked up once.
+  auto symbol = StringAttr::get(load->getContext(), "sym_name");
   auto found = llvm::find_if(module.getOps(),
-                             [&](Operation &global) { return attributeOf(&global, "sym_name") == name.getAttr(); });
+                             [&](Operation &global) { return attributeOf(&global, symbol) == name.getAttr(); });
   return found == module.getOps().end() ? nullptr : &*found;
 }
 

@@ -126,12 +126,15 @@ int64_t GroupSignatures::numberOf(unsigned expr) {
   return numbers[expr];
 }
 
-/// Appends what planning reads of a tensor from outside the group.
-void GroupSignatures::appendInput(MemoKey &key, Value tensor) const {
-  key.append({addressOf(tensor.getType()), addressOf(Attribute(constantElement(tensor))),
-              matchPattern(tensor, m_Constant())});
-  std::optional<WeightGroup> weights = groupsWeights ? weightGroupOf(tensor) : std::nullopt;
-  key.push_back(weights ? 1 + weights->isConstant : 0);
+/// Appends what planning reads of a tensor from outside the group. Many groups have the same tensor, so it is kept.
+void GroupSignatures::appendInput(MemoKey &key, Value tensor) {
+  auto [known, isNew] = inputs.try_emplace(tensor);
+  if (isNew) {
+    std::optional<WeightGroup> weights = groupsWeights ? weightGroupOf(tensor) : std::nullopt;
+    known->second = {addressOf(tensor.getType()), addressOf(Attribute(constantElement(tensor))),
+                     matchPattern(tensor, m_Constant()), weights ? 1 + weights->isConstant : 0};
+  }
+  key.append(known->second.begin(), known->second.end());
 }
 
 /// Appends how the results of an expression are used outside the group.

@@ -7,6 +7,8 @@
 #include "passes/plan/space/GroupMemo.h"
 #include "passes/plan/space/PlannedGroup.h"
 
+#include <array>
+
 namespace tilewright {
 
 /// The expressions, edges and tensors of a group, in the order in which its signature mentions them. Groups with equal
@@ -28,7 +30,7 @@ public:
 
 private:
   int64_t numberOf(unsigned expr);
-  void appendInput(MemoKey &key, mlir::Value tensor) const;
+  void appendInput(MemoKey &key, mlir::Value tensor);
   void appendUses(MemoKey &key, unsigned expr, llvm::ArrayRef<unsigned> exprs) const;
   void appendDependences(MemoKey &key, llvm::ArrayRef<unsigned> exprs) const;
 
@@ -37,6 +39,7 @@ private:
   bool groupsWeights; ///< true if the target stores weights of a kernel in one binding
   int64_t machine;    ///< number of the target and the numerics
   std::vector<int64_t> numbers; ///< number of each expression; -1: not read yet
+  llvm::DenseMap<mlir::Value, std::array<int64_t, 4>> inputs; ///< what was read of tensors from outside groups
 };
 
 /// Appends the scopes of the edges of a frame, and everything that was chosen for a space, to the key of a question
