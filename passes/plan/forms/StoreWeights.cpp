@@ -14,7 +14,6 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
@@ -55,19 +54,21 @@ public:
 
   /// Returns the parameter that a global is initialised with.
   static std::optional<ParameterRecipe> parameterOf(Operation *global) {
-    // Names with escapes are left alone.
-    static const llvm::Regex form("^parameter\\.named<\"([^\"\\]*)\"::\"([^\"\\]+)\">$");
     auto initial = propertiesOf(global).getAs<OpaqueAttr>("initial_value");
     auto type = initial ? dyn_cast<RankedTensorType>(initial.getType()) : RankedTensorType();
-    SmallVector<StringRef> parts;
-    if (!type || !type.hasStaticShape() || initial.getDialectNamespace() != "stream" ||
-        !form.match(initial.getAttrData(), &parts))
+    if (!type || !type.hasStaticShape() || initial.getDialectNamespace() != "stream")
+      return std::nullopt;
+    StringRef spelled = initial.getAttrData();
+    if (!spelled.consume_front("parameter.named<\"") || !spelled.consume_back("\">") || spelled.contains('\\'))
+      return std::nullopt; // names with escapes are left alone, too
+    auto [scope, name] = spelled.split("\"::\"");
+    if (name.empty())
       return std::nullopt;
     ParameterRecipe recipe;
     recipe.kind = Kind::parameter;
     recipe.shape = type.getShape().vec();
-    recipe.scope = parts[1].str();
-    recipe.name = parts[2].str();
+    recipe.scope = scope.str();
+    recipe.name = name.str();
     return recipe;
   }
 
