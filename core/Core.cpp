@@ -91,7 +91,8 @@ std::string NativeModule::text(bool generic, bool localScope, bool debugInfo) {
   return result;
 }
 
-std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, const std::string &dumpDirectory) {
+std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, const std::string &dumpDirectory,
+                                                 bool verifyEach) {
   std::lock_guard<std::mutex> lock(state->mutex);
   DiagnosticCollector collector(state->mlir());
   std::string syntaxError;
@@ -123,6 +124,7 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
   for (Operation *root : roots) {
     PassManager manager(state->mlir(), anchor);
     static_cast<OpPassManager &>(manager) = *parsed;
+    manager.enableVerifier(verifyEach);
     if (std::unique_ptr<PassInstrumentation> notes = createPassNotes())
       manager.addInstrumentation(std::move(notes));
     manager.addInstrumentation(std::make_unique<CrashContext>());

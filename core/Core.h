@@ -42,8 +42,9 @@ public:
 
   std::string text(bool generic, bool localScope, bool debugInfo);
   /// Runs a pipeline such as "builtin.module(a,b{c=1})". A pipeline anchored on another op runs on every such op of the
-  /// module.
-  std::tuple<bool, Diagnostics> run(const std::string &pipeline, const std::string &dumpDirectory);
+  /// module. With `verifyEach`, MLIR's verifier runs after every pass that changes the module; without, a pipeline of
+  /// ours verifies the module at the end of each phase.
+  std::tuple<bool, Diagnostics> run(const std::string &pipeline, const std::string &dumpDirectory, bool verifyEach);
   std::tuple<bool, Diagnostics> verify();
   std::shared_ptr<NativeModule> clone();
   /// The module as an op of MLIR's C API, for the owner of a lock on the module (core/Ir.h).

@@ -27,6 +27,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -69,6 +70,18 @@ struct RefusePasses : PassWrapper<RefusePasses, OperationPass<ModuleOp>> {
   }
 
   std::string reason;
+};
+
+/// Verifies the module at the end of a phase. Compilations have no verifier after every pass (`NativeModule::run`).
+struct VerifyPhase : PassWrapper<VerifyPhase, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyPhase)
+
+  StringRef getName() const override { return "VerifyPhase"; }
+  void runOnOperation() override {
+    markAllAnalysesPreserved();
+    if (failed(mlir::verify(getOperation())))
+      signalPassFailure();
+  }
 };
 
 /// Adds the passes that the caller named for a stage.
@@ -126,6 +139,7 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
   if (!traitsOf(backend).sharesBindings)
     storeWeights(manager, options);
   extend(manager, options.atPlanned);
+  manager.addPass(std::make_unique<VerifyPhase>());
   manager.addPass(createVerifyPlanned());
   maybeFail(manager, options, "planned");
 }
@@ -136,6 +150,7 @@ void buildNormalized(OpPassManager &manager, const KernelOptions &options, const
     manager.addPass(createRequestForms({options.planIn}));
   backend.populateNormalize(manager, options);
   extend(manager, options.atNormalized);
+  manager.addPass(std::make_unique<VerifyPhase>());
 }
 
 void buildPrograms(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
@@ -146,6 +161,7 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, const B
     lower.workgroupStaging = 0; // tensors that every tile reads stay in caches
   manager.addPass(createLowerToProgram(lower));
   extend(manager, options.atPrograms);
+  manager.addPass(std::make_unique<VerifyPhase>());
 }
 
 /// Puts loops into the kernels of their bodies, where blocks can wait for each other.
@@ -162,6 +178,7 @@ void buildKernels(OpPassManager &manager, const KernelOptions &options, const Ba
   maybeFail(manager, options, "program");
   backend.populateKernels(manager, options);
   repeatLaunches(manager, options, backend);
+  manager.addPass(std::make_unique<VerifyPhase>());
 }
 
 /// Stores weights that could not be stored before.
@@ -203,6 +220,7 @@ void buildModel(OpPassManager &manager, const KernelOptions &options, const Back
   manager.addPass(createAlignBindings());
   backend.populateSplice(manager, options);
   manager.addPass(createExportIree());
+  manager.addPass(std::make_unique<VerifyPhase>());
 }
 
 using BuildPipeline = void (*)(OpPassManager &manager, const KernelOptions &options, const Backend &backend);

@@ -58,7 +58,7 @@ std::tuple<std::optional<Module>, Diagnostics> parse(const std::string &text, co
   return {Module(native), std::move(diagnostics)};
 }
 
-nb::tuple run(Module &self, const std::string &pipeline, const std::string &dumpDirectory) {
+nb::tuple run(Module &self, const std::string &pipeline, const std::string &dumpDirectory, bool verifyEach) {
   if (self.session->busy == 0) {
     if (self.session->hasChanged) { // passes take valid IR for granted
       auto [ok, diagnostics] = withoutGil(self, [](NativeModule &native) { return native.verify(); });
@@ -68,7 +68,8 @@ nb::tuple run(Module &self, const std::string &pipeline, const std::string &dump
     self.session->hasChanged = false;
     self.session->forgetAll(self.session->root);
   }
-  auto [ok, diagnostics] = withoutGil(self, [&](NativeModule &native) { return native.run(pipeline, dumpDirectory); });
+  auto [ok, diagnostics] =
+      withoutGil(self, [&](NativeModule &native) { return native.run(pipeline, dumpDirectory, verifyEach); });
   return nb::make_tuple(ok, std::move(diagnostics), takeFailure(self.session->context->get()));
 }
 } // namespace
@@ -88,9 +89,9 @@ void python::bindModules(nb::module_ &m) {
             return withoutGil(self, [&](NativeModule &native) { return native.text(generic, localScope, debugInfo); });
           },
           "generic"_a, "local_scope"_a, "debug_info"_a)
-      .def("run", &run, "pipeline"_a, "dump_directory"_a,
-           nb::sig("def run(self, pipeline: str, dump_directory: str) -> tuple[bool, list[Diagnostic], tuple[str, "
-                   "BaseException] | None]"),
+      .def("run", &run, "pipeline"_a, "dump_directory"_a, "verify_each"_a,
+           nb::sig("def run(self, pipeline: str, dump_directory: str, verify_each: bool) -> tuple[bool, "
+                   "list[Diagnostic], tuple[str, BaseException] | None]"),
            "Returns True or False, the diagnostics, and the Python pass and exception that ended the pipeline.")
       .def("verify",
            [](Module &self) { return withoutGil(self, [](NativeModule &native) { return native.verify(); }); })

@@ -540,7 +540,7 @@ class NativeModule:
     def parse(text: str, name: str) -> tuple[NativeModule | None, list[Diagnostic]]: ...
     def text(self, generic: bool, local_scope: bool, debug_info: bool) -> str: ...
     def run(
-        self, pipeline: str, dump_directory: str
+        self, pipeline: str, dump_directory: str, verify_each: bool
     ) -> tuple[bool, list[Diagnostic], tuple[str, BaseException] | None]:
         """
         Returns True or False, the diagnostics, and the Python pass and exception that ended the pipeline.

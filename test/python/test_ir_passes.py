@@ -71,17 +71,27 @@ def test_an_exception_in_a_pass_names_the_pass(module: Module, register: Callabl
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
+def breaks_a_tile(op: ir.OpView) -> None:
+    """Leaves invalid IR."""
+    group: Any = ir.view(next(op.walk("tile.subprogram")))
+    with op.context:
+        group.tiles = ir.DenseI64ArrayAttr.get([9, 7])
+
+
 # Invalid IR is found behind the pass that left it, and not in a later one.
 def test_a_pass_that_leaves_invalid_ir_is_named(planned: Module, register: Callable[..., ir.Pass]) -> None:
-    def breaks_a_tile(op: ir.OpView) -> None:
-        group: Any = ir.view(next(op.walk("tile.subprogram")))
-        with op.context:
-            group.tiles = ir.DenseI64ArrayAttr.get([9, 7])
-
     with pytest.raises(PythonPassError, match=r"pass 'test-breaks-a-tile' left invalid IR: .* S3") as raised:
         planned.run(register(breaks_a_tile))
     assert raised.value.operation == "tile.subprogram"
     assert raised.value.location is not None and raised.value.location.startswith("planned.mlir:3")
+
+
+# Without a verifier behind each pass, invalid IR does not leave the phase.
+def test_a_phase_ends_with_the_verifier(planned: Module, register: Callable[..., ir.Pass]) -> None:
+    register(breaks_a_tile)
+    phase = "builtin.module(tilewright-cpu-normalize{target=x86-64-avx2 at-normalized=test-breaks-a-tile})"
+    with pytest.raises(PassError, match="S3"):
+        planned.run_unrecorded(phase, verify_each=False)
 
 
 # The module is locked while a pass runs; using it from inside would wait for itself.

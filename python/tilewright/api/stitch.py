@@ -256,9 +256,12 @@ def answer(header: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes]:
         module = Module.parse(from_iree(blob.decode()), name="preprocessing.mlir")
     except ModelError as error:
         return {"ok": False, "unreadable": str(error)}, b""
-    dump = header["dump_dir"]
+    dump = Path(header["dump_dir"]) if header["dump_dir"] else None
     register_stages(header["stages"])
-    module.run_unrecorded(header["pipeline"], dump_directory=Path(dump) if dump else None)
+    # Passes of the user may leave invalid IR, and who looks at the IR after each pass wants to know which one did.
+    module.run_unrecorded(
+        header["pipeline"], dump_directory=dump, verify_each=dump is not None or bool(header["stages"])
+    )
     return {"ok": True}, to_iree(module.to_text(generic=True, debug_info=True)).encode()
 
 
