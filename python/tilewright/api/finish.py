@@ -87,7 +87,7 @@ def _finish(
             return module, stitched, untiled, notes
     if job.options.strict or not stitched.report.kernels:
         raise first
-    alone, widened = computable_by_iree(job, front.text)
+    alone, widened = computable_by_iree(job, imported, front.text)
     notes += widened
     for fewer in (flags, untiled):
         try:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from tilewright.api.front import Preprocessed
 from tilewright.api.job import Job
 from tilewright.api.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
+from tilewright.frontends import ImportedModel
 from tilewright.iree.faults import widen_convolutions, widening_note
+from tilewright.iree.lent import keep_arguments
 from tilewright.records.report import Report
 from tilewright.records.targets import Target, resolve_targets
 from tilewright.records.threads import choose_threads
@@ -36,15 +38,19 @@ def fuse(job: Job, front: Preprocessed) -> Fused:
         if not job.is_for_gpu and threads < job.threads[-1]:
             targets = tuple(resolve_targets(job.choice, threads=threads))
             stitched = _stitch(job, front, targets)
-    text, notes = computable_by_iree(job, stitched.text)
+    text, notes = computable_by_iree(job, front.imported, stitched.text)
     found = [*stitched.notes, *(note for note in notes if note not in stitched.notes)]
     fused = Fused(stitched=replace(stitched, text=text), targets=targets, threads=threads, notes=tuple(found))
     _dump(job, fused)
     return fused
 
 
-def computable_by_iree(job: Job, text: str) -> tuple[str, tuple[str, ...]]:
+def computable_by_iree(job: Job, imported: ImportedModel, text: str) -> tuple[str, tuple[str, ...]]:
     """Returns a module that IREE's back end computes correctly with kernels of its own, and notes on the changes."""
+    if imported.lends_inputs and imported.signature is not None:
+        continued = job.options.state.values()
+        inputs = enumerate(imported.signature.inputs)
+        text = keep_arguments(text, except_for=[place for place, spec in inputs if spec.name in continued])
     if not job.is_for_gpu:
         return text, ()
     widened, count = widen_convolutions(text, functools.partial(run_passes, job.worker), job.folder)

@@ -42,6 +42,8 @@ class ImportedModel:
     """The module as text for people to read, if the source is bytecode."""
     calling: Calling | None = None
     """How the program is called, if the model takes nested arguments."""
+    lends_inputs: bool = False
+    """True if callers lend the memory of inputs, which the program must not change."""
     is_static_onnx: bool = False
     """True if the module is ONNX, and all of its tensors have sizes."""
     notes: tuple[str, ...] = ()

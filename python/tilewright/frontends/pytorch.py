@@ -279,6 +279,7 @@ def _run_importer(
         archives=archives,
         listing=imported.listing,
         calling=calling,
+        lends_inputs=True,
     )
     identities = {
         key: (tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype)

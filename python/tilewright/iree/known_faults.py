@@ -242,6 +242,16 @@ FAULTS: Mapping[str, Fault] = {
         where="tilewright.frontends.pytorch_bags",
         program="weighted_embedding_bag",
     ),
+    "updated arguments": Fault(
+        pattern="torch.aten.index_put, sort, slice_scatter and their like, of an argument",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="the caller's tensor is sorted, too",
+        instead="the argument is used at the end, so that a copy is updated",
+        where="tilewright.iree.lent",
+        unchecked="test/python/test_torch_lent_inputs.py shows it",
+    ),
     "elu near zero": Fault(
         pattern="Elu, Celu, Selu",
         types="floats",

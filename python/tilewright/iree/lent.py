@@ -1,0 +1,55 @@
+"""Arguments in memory that the caller lends: programs must not change them.
+
+IREE 3.13 makes a scatter, a sort or an inserted slice in the buffer of an argument, if nothing reads the argument
+afterwards. A use at the end of the function makes it work on a copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+_FUNCTION = re.compile(r'"util\.func"\(\) <\{.*?(?="util\.func"\(\) <\{|\Z)', re.DOTALL)
+_ARGUMENT = re.compile(r"(%\w+): ")
+_OP = re.compile(r'^ *(%\w+)(?::\d+)? = "([\w.]+)"\(([^)]*)\).*$', re.MULTILINE)
+_TYPE = re.compile(r"-> (tensor<(?:[^<>]|<[^<>]*>)*>) loc\(")
+_END = re.compile(
+    r'^ *(?:%\w+(?::\d+)? = )?"(?:hal\.tensor\.barrier|hal\.tensor\.export|util\.return)"', re.MULTILINE
+)
+
+_VIEWS = frozenset(("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "flow.tensor.reshape"))
+
+
+def keep_arguments(text: str, *, except_for: Collection[int] = ()) -> str:
+    """Returns a module at IREE's preprocessing phase that overwrites none of its arguments, except for those at some
+    positions."""
+    return _FUNCTION.sub(lambda match: _keep(match[0], except_for), text)
+
+
+def _keep(function: str, except_for: Collection[int]) -> str:
+    arguments = _ARGUMENT.findall(function[function.find("^bb0(") :].partition("\n")[0])
+    kinds: dict[str, str] = {}
+    """Types of imported arguments."""
+    imported: dict[str, str] = {}
+    """Imported arguments and views of them, with the name of the argument's tensor."""
+    updated: list[str] = []
+    end = 0
+    for match in _OP.finditer(function):
+        result, op, operands = match[1], match[2], match[3].split(", ")
+        if op == "hal.tensor.import" and (kind := _TYPE.search(match[0])):
+            if arguments.index(operands[0]) not in except_for:
+                imported[result], kinds[result] = result, kind[1]
+        elif op in _VIEWS and operands[0] in imported:
+            imported[result] = imported[operands[0]]
+        elif op.startswith("iree_linalg_ext.") or op == "tensor.insert_slice":
+            updated += [imported[operand] for operand in operands if operand in imported]
+            end = match.end()
+    if not updated:
+        return function
+    at = _END.search(function, end)
+    assert at is not None
+    lines = [
+        f'    %lent{number} = "util.optimization_barrier"({name}) : ({kinds[name]}) -> {kinds[name]} loc(unknown)\n'
+        for number, name in enumerate(dict.fromkeys(updated))
+    ]
+    return function[: at.start()] + "".join(lines) + function[at.start() :]
