@@ -98,6 +98,10 @@ def rewrite_model(model: onnx.ModelProto) -> None:
         _infer_shapes(model, taken_out)
 
     windows = CeilWindows(model)
+    if has_loops(model.graph):  # what is inferred around loops reaches their bodies
+        _infer_outside_loops(model, taken_out)
+        while windows.declare():
+            _infer_outside_loops(model, taken_out)
     infer()
     while windows.declare():
         infer()

@@ -25,6 +25,8 @@ from onnx import (
     numpy_helper,
 )
 
+from tilewright.frontends.rewrites.ceil_windows import CeilWindows
+
 Types = Mapping[str, TypeProto]
 Constants = Mapping[str, TensorProto]
 Array = np.ndarray[Any, Any]
@@ -142,7 +144,7 @@ class _Settler:
                 probe.graph.input.append(ValueInfoProto(name=name, type=types[name]))
         given = {dim.dim_param for value in probe.graph.input for dim in value.type.tensor_type.shape.dim}
         try:
-            inferred = onnx.shape_inference.infer_shapes(probe, data_prop=True).graph
+            inferred = _inferred(probe)
         except (onnx.shape_inference.InferenceError, ValueError):
             return  # what could not be inferred is refused later, with its name
         _forget_invented(inferred, given)
@@ -256,6 +258,15 @@ def _common(before: TypeProto, after: TypeProto) -> TypeProto:
         if is_known and (dim.dim_value, dim.dim_param) != (other.dim_value, other.dim_param):
             dim.Clear()
     return kind
+
+
+def _inferred(model: ModelProto) -> GraphProto:
+    """Infers the types of a model, in place; returns its graph."""
+    windows = CeilWindows(model)
+    while True:
+        model.CopyFrom(onnx.shape_inference.infer_shapes(model, data_prop=True))
+        if not windows.declare():
+            return model.graph
 
 
 def _declare(graph: GraphProto, node: NodeProto, kinds: Sequence[TypeProto]) -> bool:
