@@ -164,6 +164,7 @@ def _import_exported(
     from tilewright.frontends.pytorch_ops import decompositions
     from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
+    from tilewright.frontends.pytorch_sizes import with_ops_of_sizes
 
     symbols = Symbols(program)
     try:
@@ -200,7 +201,7 @@ def _import_exported(
             user_inputs_to_mutate={},
         )
         bare = SimpleNamespace(
-            graph=graph,
+            graph=with_ops_of_sizes(graph),
             graph_signature=kept,
             state_dict=constants,
             constants=constants,

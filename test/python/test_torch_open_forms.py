@@ -1,0 +1,72 @@
+"""Ops of PyTorch on tensors of open sizes, in forms that IREE's importer lacks: each program at two sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tilewright
+from torch_cases import assert_close, module_of
+
+torch = pytest.importorskip("torch")
+_functional = torch.nn.functional
+
+
+def _image(height: int, width: int) -> tuple[Any, ...]:
+    return (torch.randn(2, 3, height, width),)
+
+
+def _line(length: int, _: int) -> tuple[Any, ...]:
+    return (torch.randn(2, 3, length),)
+
+
+_FORMS: dict[str, tuple[Callable[..., tuple[Any, ...]], list[dict[int, Any]], Callable[..., Any]]] = {}
+
+
+def _form(inputs: Callable[..., tuple[Any, ...]], *axes: tuple[int, ...]) -> Callable[..., Any]:
+    """Registers a function of such inputs, whose dims along some axes of each are open."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        opened = [dict.fromkeys(each, torch.export.Dim.DYNAMIC) for each in axes]
+        _FORMS[function.__name__] = inputs, opened, function
+        return function
+
+    return register
+
+
+@_form(_image, (2, 3))
+def bilinear_to_corners(x: Any) -> Any:
+    return _functional.interpolate(x, size=(13, 9), mode="bilinear", align_corners=True)
+
+
+@_form(_image, (2, 3))
+def bilinear_of_a_factor(x: Any) -> Any:
+    return _functional.interpolate(x, scale_factor=1.5, mode="bilinear")
+
+
+@_form(_image, (2, 3))
+def bilinear_to_an_open_size(x: Any) -> Any:
+    return _functional.interpolate(x, size=(x.shape[2] + 3, 2 * x.shape[3]), mode="bilinear")
+
+
+@_form(_image, (2, 3))
+def reflected_image(x: Any) -> Any:
+    return _functional.pad(x, (3, 2, 1, 4), mode="reflect")
+
+
+@_form(_line, (2,))
+def reflected_line(x: Any) -> Any:
+    return _functional.pad(x, (4, 3), mode="reflect")
+
+
+@pytest.mark.parametrize("name", _FORMS)
+def test_a_form_of_open_sizes(name: str) -> None:
+    inputs, opened, function = _FORMS[name]
+    torch.manual_seed(0)
+    module = module_of(function)
+    exported = torch.export.export(module, inputs(5, 7), dynamic_shapes=(tuple(opened),))
+    program = tilewright.compile(exported, threads=1)
+    for sizes in ((6, 11), (9, 6)):
+        given = inputs(*sizes)
+        assert_close(program(*given), module, given)
