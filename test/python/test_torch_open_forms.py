@@ -21,6 +21,16 @@ def _line(length: int, _: int) -> tuple[Any, ...]:
     return (torch.randn(2, 3, length),)
 
 
+def _points(rows: int, columns: int) -> tuple[Any, ...]:
+    """Returns a matrix and positions in it, some of which count from the end."""
+    count = rows + 2
+    return (
+        torch.randn(rows, columns, 3),
+        torch.randint(-rows, rows, (count,)),
+        torch.randint(-columns, columns, (count,)),
+    )
+
+
 _FORMS: dict[str, tuple[Callable[..., tuple[Any, ...]], list[dict[int, Any]], Callable[..., Any]]] = {}
 
 
@@ -58,6 +68,16 @@ def reflected_image(x: Any) -> Any:
 @_form(_line, (2,))
 def reflected_line(x: Any) -> Any:
     return _functional.pad(x, (4, 3), mode="reflect")
+
+
+@_form(_points, (0, 1), (0,), (0,))
+def elements_of_two_dims(x: Any, i: Any, j: Any) -> Any:
+    return x[i, j]
+
+
+@_form(_points, (0, 1), (0,), (0,))
+def elements_behind_a_whole_dim(x: Any, i: Any, j: Any) -> Any:
+    return x.permute(2, 0, 1)[:, i, j[:, None]]
 
 
 @pytest.mark.parametrize("name", _FORMS)

@@ -1,0 +1,40 @@
+"""ATen's reads of elements by several tensors of indices whose number is open, which IREE's importer refuses.
+
+The indexed dims become one, and their indices its index.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+_aten = torch.ops.aten
+
+
+def decompositions() -> dict[Any, Any]:
+    """Returns the ops to spell out, with functions that do so."""
+    return {_aten.index.Tensor: _index}
+
+
+def _index(x: Any, indices: Any) -> Any:
+    indexed = [axis for axis, index in enumerate(indices) if index is not None]
+    used = [indices[axis] for axis in indexed]
+    if len(used) < 2 or any(index.dtype == torch.bool for index in used) or not _has_open_dims(used):
+        return NotImplemented
+    sizes = [x.shape[axis] for axis in indexed]
+    place: Any = 0
+    for index, size in zip(used, sizes, strict=True):
+        place = place * size + torch.where(index < 0, index + size, index)
+    others = [axis for axis in range(x.dim()) if axis not in indexed]
+    rows = x.permute([*indexed, *others]).reshape([math.prod(sizes), *(x.shape[axis] for axis in others)])
+    found = _aten.index.Tensor(rows, [place])
+    if indexed[-1] - indexed[0] + 1 != len(indexed):  # the dims of the points come first
+        return found
+    first = list(range(indexed[0], indexed[0] + place.dim()))
+    return found.movedim(list(range(place.dim())), first)
+
+
+def _has_open_dims(indices: Any) -> bool:
+    return any(isinstance(size, torch.SymInt) for index in indices for size in index.shape)
