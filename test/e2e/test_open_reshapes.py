@@ -76,6 +76,32 @@ def test_open_dims_become_a_computed_shape(parts: tuple[str | int, ...]) -> None
     np.testing.assert_array_equal(y, x.reshape(wanted))
 
 
+@pytest.mark.parametrize("op", ["Add", "Concat"])
+def test_a_shape_is_computed_from_an_input(op: str) -> None:
+    """The zero and the -1 are data."""
+    shape, constant = ([0, -2], [0, 1]) if op == "Add" else ([0], [-1])
+    attributes = {"axis": 0} if op == "Concat" else {}
+    graph = helper.make_graph(
+        [
+            helper.make_node(op, ["given", "constant"], ["shape"], **attributes),
+            helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        ],
+        "reshape",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["a", "b", 4]),
+            helper.make_tensor_value_info("given", TensorProto.INT64, [len(shape)]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])],
+        [numpy_helper.from_array(np.array(constant, np.int64), "constant")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    program = tilewright.compile(model, threads=1)
+    for rows, columns in ((3, 5), (7, 1)):
+        x = np.random.default_rng(rows).standard_normal((rows, columns, 4)).astype(np.float32)
+        (y,) = program(x, np.array(shape))
+        np.testing.assert_array_equal(y, x.reshape(rows, -1))
+
+
 @pytest.mark.parametrize("shape", [(1, -1, 4), (-1, 1, 4), (-1, 2)])
 def test_pytorch_merges_open_dims(shape: tuple[int, ...]) -> None:
     check_in_pytorch(lambda x: x.reshape(shape))

@@ -87,7 +87,6 @@ class _Run:
         self._name = name
         self._rounds = 0
         self._opset = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
-        self._inputs = frozenset(value.name for value in model.graph.input)
         self._settled: set[tuple[str, ...]] = set()
         """The nodes that a rule for the same op made, by the path of their graph and their first result: branches may
         use a name each for themselves."""
@@ -111,7 +110,6 @@ class _Run:
             constants=scope.constants,
             makers=scope.makers,
             opset=self._opset,
-            inputs=self._inputs,
             tag=f"_{self._name}{self._rounds}",
         )
         try:

@@ -69,7 +69,6 @@ class Operation:
         constants: Constants,
         opset: int,
         makers: Makers | None = None,
-        inputs: frozenset[str] = frozenset(),
         tag: str = "",
     ) -> None:
         self.inputs: list[str] = list(node.input)
@@ -81,7 +80,6 @@ class Operation:
         self._types = types
         self._constants = constants
         self._makers = makers or {}
-        self._graph_inputs = inputs
         self._tag = tag
 
     # Questions about the node
@@ -170,10 +168,6 @@ class Operation:
 
     def is_constant(self, index: int) -> bool:
         return self.has(index) and self.inputs[index] in self._constants
-
-    def is_input(self, index: int) -> bool:
-        """Returns True if an input of the node is one of the model."""
-        return self.has(index) and self.inputs[index] in self._graph_inputs
 
     def integers(self, index: int) -> list[int] | None:
         """Returns the values of a constant input, or None if the input is absent."""

@@ -1,5 +1,5 @@
-"""Reshape to a shape that is only known at run time, with its zeros and its -1 replaced by lengths; and of several open
-dims, all of which become one dim first.
+"""Reshape to a shape that comes from data at run time, with its zeros and its -1 replaced by lengths; and of several
+open dims, all of which become one dim first.
 
 IREE takes such a shape as it is, and an open dim for a dim of one element, and then fails at run time.
 """
@@ -18,7 +18,7 @@ def _complete_shape(operation: Operation) -> bool:
         # IREE's compiler divides by the number of elements.
         empty = numpy_helper.from_array(np.zeros(declared, operation.dtype(0)))
         return operation.finish("Constant", value=empty)
-    if operation.is_constant(1) or not operation.is_input(1):
+    if not _comes_from_data(operation, operation.inputs[1]):
         return _flatten_first(operation)
     x, shape = operation.inputs
     if declared is not None and -1 not in declared:
@@ -26,6 +26,22 @@ def _complete_shape(operation: Operation) -> bool:
     if not operation.attribute("allowzero", 0):
         shape = _without_zeros(operation)
     return operation.finish("Reshape", x, _with_rest(operation, shape))
+
+
+def _comes_from_data(operation: Operation, name: str) -> bool:
+    """Returns True if a value depends on more than constants and the lengths of tensors."""
+    left, seen = [name], {name}
+    while left:
+        each = left.pop()
+        maker = operation.maker_of(each)
+        if maker is None:
+            if operation.value_of(each) is None:
+                return True
+        elif maker.op_type not in ("Constant", "Shape", "Size"):
+            fresh = {read for read in maker.input if read} - seen
+            seen |= fresh
+            left += fresh
+    return False
 
 
 def _with_rest(operation: Operation, shape: str) -> str:
@@ -75,6 +91,6 @@ RULES = (
         "Reshape",
         _complete_shape,
         "IREE fails on a length of 0 or -1, and merges open dims wrongly",
-        forms="a shape that is an input, several open dims, no elements",
+        forms="a shape that comes from an input, several open dims, no elements",
     ),
 )
