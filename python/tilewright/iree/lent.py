@@ -28,6 +28,7 @@ def keep_arguments(text: str, *, except_for: Collection[int] = ()) -> str:
 
 def _keep(function: str, except_for: Collection[int]) -> str:
     arguments = _ARGUMENT.findall(function[function.find("^bb0(") :].partition("\n")[0])
+    lent = {name for place, name in enumerate(arguments) if place not in except_for}
     kinds: dict[str, str] = {}
     """Types of imported arguments."""
     imported: dict[str, str] = {}
@@ -37,7 +38,7 @@ def _keep(function: str, except_for: Collection[int]) -> str:
     for match in _OP.finditer(function):
         result, op, operands = match[1], match[2], match[3].split(", ")
         if op == "hal.tensor.import" and (kind := _TYPE.search(match[0])):
-            if arguments.index(operands[0]) not in except_for:
+            if operands[0] in lent:
                 imported[result], kinds[result] = result, kind[1]
         elif op in _VIEWS and operands[0] in imported:
             imported[result] = imported[operands[0]]
