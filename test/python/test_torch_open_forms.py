@@ -70,6 +70,11 @@ def reflected_line(x: Any) -> Any:
     return _functional.pad(x, (4, 3), mode="reflect")
 
 
+@_form(_image, (2, 3))
+def split_into_the_length_that_is_left(x: Any) -> Any:
+    return x.reshape(2, x.shape[2], -1, 3) + 1
+
+
 @_form(_points, (0, 1), (0,), (0,))
 def elements_of_two_dims(x: Any, i: Any, j: Any) -> Any:
     return x[i, j]

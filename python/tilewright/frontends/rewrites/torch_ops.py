@@ -8,6 +8,7 @@ one for a dim of one element.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import re
@@ -105,7 +106,23 @@ def _flatten_first(view: Any) -> Any:
     kind = re.sub(r"\[.*\]", "[?]", str(x.type))
     all_elements = _make("prim.ListConstruct", shape.type, _int(-1))
     flat = _make("aten.view", ir.Type.parse(kind), x, all_elements)
-    return _make("aten.view", view.results[0].type, flat, shape)
+    lengths = [*shape.owner.operands]
+    if (rest := [place for place, length in enumerate(lengths) if _is_rest(length)]) and len(lengths) > 1:
+        lengths[rest[0]] = _length_of_rest(x, [length for length in lengths if not _is_rest(length)])
+    return _make("aten.view", view.results[0].type, flat, _make("prim.ListConstruct", shape.type, *lengths))
+
+
+def _is_rest(length: Any) -> bool:
+    """Returns True for the -1 that stands for the length that is left."""
+    constant = length.owner.attributes
+    return length.owner.name == "torch.constant.int" and ir.IntegerAttr(constant["value"]).value == -1
+
+
+def _length_of_rest(x: Any, lengths: list[Any]) -> Any:
+    """Divides the number of elements by the other lengths, because IREE takes -1 for a length here."""
+    kind = ir.Type.parse("!torch.int")
+    others = functools.reduce(lambda product, length: _make("aten.mul.int", kind, product, length), lengths)
+    return _make("aten.floordiv.int", kind, _make("aten.numel", kind, x), others)
 
 
 def _bytecode(module: Any) -> bytes:
