@@ -70,6 +70,16 @@ def reflected_line(x: Any) -> Any:
     return _functional.pad(x, (4, 3), mode="reflect")
 
 
+@_form(_line, (2,))
+def padded_to_a_multiple(x: Any) -> Any:
+    return _functional.pad(x, (0, -x.shape[2] % 8)) + 1
+
+
+@_form(_line, (2,))
+def cut_to_half(x: Any) -> Any:
+    return x[..., : torch.sym_max(torch.sym_int(x.shape[2] * 0.5), torch.sym_min(x.shape[2], 3))] + 1
+
+
 @_form(_image, (2, 3))
 def split_into_the_length_that_is_left(x: Any) -> Any:
     return x.reshape(2, x.shape[2], -1, 3) + 1

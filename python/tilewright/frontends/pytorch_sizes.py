@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 _aten, _prim = torch.ops.aten, torch.ops.prim
 
@@ -20,7 +21,6 @@ _OF_PYTHON = {
     torch.sym_float: _aten.Float.Scalar,
     torch.sym_max: _prim.max.int,
     torch.sym_min: _prim.min.int,
-    operator.mod: _aten.remainder.int,
 }
 """Functions of sizes, with the ops that compute the same."""
 
@@ -39,16 +39,19 @@ def with_ops_of_sizes(graph: Graph) -> Graph:
     for node in copy.nodes:
         if node.target is math.trunc:
             _divide(node)
+        elif node.target is operator.mod:
+            _spell_out_remainder(node)
         elif node.target in _OF_PYTHON:
             node.target = _OF_PYTHON[node.target]
         elif _is_taken_from_size(node):
             size, subtracted, *more = node.args
             node.target, node.args = _aten.rsub.Scalar, (subtracted, size, *more)
+    copy.eliminate_dead_code()
     return copy
 
 
 def _has_to_change(node: Node) -> bool:
-    return node.target is math.trunc or node.target in _OF_PYTHON or _is_taken_from_size(node)
+    return node.target in (math.trunc, operator.mod, *_OF_PYTHON) or _is_taken_from_size(node)
 
 
 def _is_taken_from_size(node: Node) -> bool:
@@ -60,8 +63,21 @@ def _value(argument: Any) -> Any:
     return argument.meta.get("val") if isinstance(argument, Node) else argument
 
 
+def _spell_out_remainder(node: Node) -> None:
+    """Subtracts the whole part, because IREE's remainder of sizes has the sign of the dividend."""
+    dividend: Any
+    divisor: Any
+    dividend, divisor = node.args
+    with node.graph.inserting_before(node):
+        quotient = node.graph.call_function(operator.floordiv, (dividend, divisor))
+        whole = node.graph.call_function(operator.mul, (quotient, divisor))
+    quotient.meta["val"] = _value(dividend) // _value(divisor)
+    whole.meta["val"] = quotient.meta["val"] * _value(divisor)
+    node.target, node.args = operator.sub, (dividend, whole)
+
+
 def _divide(node: Node) -> None:
-    """Makes a product of a size and a float, which is cut off, a quotient, if the product is exact."""
+    """Makes a product of a size and a float, which is cut off, a quotient, if the product is exact and not negative."""
     product: Any = node.args[0]
     if getattr(product, "target", None) is not operator.mul:
         return
@@ -70,8 +86,8 @@ def _divide(node: Node) -> None:
         if not is_size or not isinstance(factor, float) or factor < 0:
             continue
         above, below = factor.as_integer_ratio()
-        if above < _LARGEST_FACTOR:
-            (size,) = widened.args
+        (size,) = widened.args
+        if above < _LARGEST_FACTOR and statically_known_true(_value(size) >= 0):
             with node.graph.inserting_before(node):
                 whole = node.graph.call_function(operator.mul, (size, above))
             whole.meta["val"] = size.meta["val"] * above

@@ -50,8 +50,8 @@ class Triangles:
             first = int(others[0])
             below, above, diagonal = matrix[row, 0], matrix[row, first], first - row
             # Checking one row first rules out most weights.
-            for part in (np.arange(row, row + 1), np.arange(rows)):
-                distance = np.arange(columns)[None, :] - part[:, None]
+            for part in (slice(row, row + 1), slice(rows)):
+                distance = np.arange(columns)[None, :] - np.arange(rows)[part, None]
                 if not np.array_equal(matrix[part], np.where(distance >= diagonal, above, below)):
                     return None
             return Triangles(diagonal, float(below), float(above))

@@ -9,15 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-_FUNCTION = re.compile(r'"util\.func"\(\) <\{.*?(?="util\.func"\(\) <\{|\Z)', re.DOTALL)
+_FUNCTION = re.compile(r'^( *)"util\.func"\(\) <\{.*?^\1\}\)', re.DOTALL | re.MULTILINE)
 _ARGUMENT = re.compile(r"(%\w+): ")
 _OP = re.compile(r'^ *(%\w+)(?::\d+)? = "([\w.]+)"\(([^)]*)\).*$', re.MULTILINE)
 _TYPE = re.compile(r"-> (tensor<(?:[^<>]|<[^<>]*>)*>) loc\(")
 _END = re.compile(
     r'^ *(?:%\w+(?::\d+)? = )?"(?:hal\.tensor\.barrier|hal\.tensor\.export|util\.return)"', re.MULTILINE
 )
+_SEGMENTS = re.compile(r"operandSegmentSizes = array<i32: ([\d, ]+)>")
 
-_VIEWS = frozenset(("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "flow.tensor.reshape"))
+_VIEWS = frozenset(
+    [
+        "flow.tensor.bitcast",
+        "flow.tensor.reshape",
+        "iree_tensor_ext.compute_barrier.start",
+        "tensor.cast",
+        "tensor.collapse_shape",
+        "tensor.expand_shape",
+        "tensor.extract_slice",
+    ]
+)
 
 
 def keep_arguments(text: str, *, except_for: Collection[int] = ()) -> str:
@@ -29,10 +40,8 @@ def keep_arguments(text: str, *, except_for: Collection[int] = ()) -> str:
 def _keep(function: str, except_for: Collection[int]) -> str:
     arguments = _ARGUMENT.findall(function[function.find("^bb0(") :].partition("\n")[0])
     lent = {name for place, name in enumerate(arguments) if place not in except_for}
-    kinds: dict[str, str] = {}
-    """Types of imported arguments."""
-    imported: dict[str, str] = {}
-    """Imported arguments and views of them, with the name of the argument's tensor."""
+    kinds: dict[str, str] = {}  # the types of imported arguments
+    imported: dict[str, str] = {}  # imported arguments and views of them, with the argument's tensor
     updated: list[str] = []
     end = 0
     for match in _OP.finditer(function):
@@ -42,8 +51,8 @@ def _keep(function: str, except_for: Collection[int]) -> str:
                 imported[result], kinds[result] = result, kind[1]
         elif op in _VIEWS and operands[0] in imported:
             imported[result] = imported[operands[0]]
-        elif op.startswith("iree_linalg_ext.") or op == "tensor.insert_slice":
-            updated += [imported[operand] for operand in operands if operand in imported]
+        elif written := [each for each in _updated(op, operands, match[0]) if each in imported]:
+            updated += [imported[each] for each in written]
             end = match.end()
     if not updated:
         return function
@@ -54,3 +63,15 @@ def _keep(function: str, except_for: Collection[int]) -> str:
         for number, name in enumerate(dict.fromkeys(updated))
     ]
     return function[: at.start()] + "".join(lines) + function[at.start() :]
+
+
+def _updated(op: str, operands: list[str], line: str) -> list[str]:
+    """Returns the operands whose buffers an op may write to. Loops, branches and calls may have such ops in them."""
+    if op.startswith("scf.") or op == "util.call":
+        return operands
+    if op in ("tensor.insert", "tensor.insert_slice"):
+        return operands[1:2]
+    if not op.startswith("iree_linalg_ext."):
+        return []
+    segments = _SEGMENTS.search(line)
+    return operands[-int(segments[1].split(",")[-1]) :] if segments else operands

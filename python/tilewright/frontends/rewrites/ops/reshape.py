@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from tilewright.frontends.rewrites.rule import Operation, Rule, UnknownType
+from tilewright.frontends.rewrites.rule import Operation, Rule, UnknownType, subgraphs
 
 
 def _complete_shape(operation: Operation) -> bool:
@@ -37,6 +37,8 @@ def _comes_from_data(operation: Operation, name: str) -> bool:
         if maker is None:
             if operation.value_of(each) is None:
                 return True
+        elif any(subgraphs(maker)):
+            return True
         elif maker.op_type not in ("Constant", "Shape", "Size"):
             fresh = {read for read in maker.input if read} - seen
             seen |= fresh
