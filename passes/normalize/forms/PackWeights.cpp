@@ -61,7 +61,10 @@ public:
   bool paysForComputed(const MicroKernel &kernel, const Target &target) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     Positions positions = sourceOrder();
-    if (positions.reduced.size() != 1)
+    bool readsAll = llvm::all_of(positions.outer, [&](int64_t position) {
+      return isa<AffineDimExpr>(access.map.getResult(position)) || type.getDimSize(position) == 1;
+    });
+    if (positions.reduced.size() != 1 || !readsAll)
       return false;
     int64_t rows = 1, columns = type.getDimSize(positions.n), bytes = tile::elementBytes(type.getElementType());
     for (auto [dim, size] : llvm::enumerate(expr.domain))
@@ -94,6 +97,12 @@ public:
     linalg::GenericOp packed = copyElements(builder, loc, source, shape, from);
     if (isWeight)
       packed->setAttr(kPackedWeightAttr, builder.getUnitAttr());
+    else if (linalg::GenericOp known = earlierCopy(packed)) {
+      Operation *empty = packed.getOutputs()[0].getDefiningOp();
+      packed->erase();
+      empty->erase();
+      return known.getResult(0);
+    }
     return packed.getResult(0);
   }
 
@@ -130,6 +139,18 @@ private:
         (llvm::is_contained(expr.reductions, dim) ? positions.reduced : positions.outer).push_back(position);
     }
     return positions;
+  }
+
+  /// Returns the same copy for an earlier contraction, or nothing.
+  static linalg::GenericOp earlierCopy(linalg::GenericOp packed) {
+    for (Operation *user : packed.getDpsInputs()[0].getUsers())
+      if (auto other = dyn_cast<linalg::GenericOp>(user);
+          other && other != packed && other->getBlock() == packed->getBlock() && other->isBeforeInBlock(packed) &&
+          other.getResultTypes() == packed.getResultTypes() && other.getIndexingMaps() == packed.getIndexingMaps() &&
+          OperationEquivalence::isRegionEquivalentTo(&other.getRegion(), &packed.getRegion(),
+                                                     OperationEquivalence::IgnoreLocations))
+        return other;
+    return nullptr;
   }
 
   /// Returns how many elements along a reduced dim of the operand are contiguous behind their lane.
@@ -242,7 +263,7 @@ class PackWeights : public GraphPass<impl::PackWeightsBase<PackWeights>> {
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       if (auto roles = blockRoles(graph, atLoad, id); roles && hasConstantLanes(graph, atLoad, id, *roles))
         chosen.push_back(&expr);
-    SmallVector<std::pair<const TensorExpr *, bool>> computed; // and if rhs lies across the lanes
+    SmallVector<std::pair<const TensorExpr *, bool>> computed; // true: rhs lies across the lanes
     for (auto [id, expr] : llvm::enumerate(graph.exprs()))
       if (auto roles = blockRoles(graph, atLoad, id); roles && !llvm::is_contained(chosen, &expr))
         computed.push_back({&expr, liesAcrossLanes(graph, expr, *roles)});

@@ -163,13 +163,8 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
       perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
 }
 
-/// Returns true if hardware prefetches an operand along a dim, because its elements lie in the same page.
-static bool isPrefetchedAlong(const RootAccess &access, int64_t dim) {
-  constexpr int64_t kMostBytesApart = 512;
-  auto type = cast<RankedTensorType>(access.tensor.getType());
-  std::optional<int64_t> stride = strideAlong(access.map, denseStrides(type.getShape()), dim);
-  return stride && *stride * elementBytesOf(access.tensor) <= kMostBytesApart;
-}
+/// Most bytes between lines that hardware prefetches, because several of them lie in one page.
+static constexpr int64_t kMostPrefetched = 512;
 
 /// Adds the copies of a matrix whose rows lie apart into panels, which tiles with enough rows make anew. With fewer rows,
 /// each register block reads the matrix in place. If nothing prefetches it, that takes as long as the copy at the number
@@ -178,13 +173,16 @@ static void addPanelCopies(const TensorGraph &graph, const IterationSpace &space
                            const ContractionRoles &roles, const CpuCosts &costs, GroupWork &work) {
   const RootAccess &rhs = root.accesses[roles.rhsInput];
   int64_t m = roles.m < 0 ? -1 : root.dims[roles.m];
-  bool liesApart = space.rowsToCopy > 0 && m >= 0 && graph.exprs()[root.expr].reductions.size() == 1 &&
-                   !panelWidth(rhs.map, roles.n);
-  if (!liesApart)
+  ArrayRef<int64_t> reduced = graph.exprs()[root.expr].reductions;
+  if (space.rowsToCopy == 0 || m < 0 || reduced.size() != 1 || panelWidth(rhs.map, roles.n))
     return;
+  auto type = cast<RankedTensorType>(rhs.tensor.getType());
+  std::optional<int64_t> apart = strideAlong(rhs.map, denseStrides(type.getShape()), reduced[0]);
+  if (apart == space.block.vectors * space.lanes)
+    return; // the matrix is one panel
   double copies = 1;
   if (space.tiles[m] < space.rowsToCopy)
-    copies = isPrefetchedAlong(rhs, graph.exprs()[root.expr].reductions[0])
+    copies = apart && *apart * elementBytesOf(rhs.tensor) <= kMostPrefetched
                  ? 0
                  : static_cast<double>(space.tiles[m]) / space.rowsToCopy;
   for (int64_t place : space.grid) {
@@ -193,7 +191,7 @@ static void addPanelCopies(const TensorGraph &graph, const IterationSpace &space
       copies *= llvm::divideCeil(space.extents[place], space.tiles[place]);
   }
   work.arithmetic += costs.panelCopyOperations * copies * space.visitedShare(root) *
-                     static_cast<double>(cast<RankedTensorType>(rhs.tensor.getType()).getNumElements());
+                     static_cast<double>(type.getNumElements());
 }
 
 /// Adds the bytes of a tensor that a root reads again, since tiles differ in grid dims along which the tensor does not

@@ -120,7 +120,9 @@ func.func @keys_are_laid_along_lanes(%q: tensor<3x37x19xf32>, %k: tensor<3x53x19
 // Keys that many rows read are packed once, in front of the contraction, if blocks of lanes are single lines. With few
 // rows, or with columns that do not fill the blocks, they are transposed only.
 // CHECK-LABEL: func @keys_of_many_rows
-// CHECK-NOT: floordiv
+// CHECK-NOT: tensor<3x4x19x16xf32>
+// CHECK: tensor<3x19x64xf32>
+// CHECK: return
 // AVX2-DAG: #[[$FROM:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1 * 16 + d3, d2)>
 // AVX2-DAG: #[[$READ:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d2 floordiv 16, d3, d2 mod 16)>
 // AVX2-LABEL: func @keys_of_many_rows
@@ -139,6 +141,25 @@ func.func @keys_of_many_rows(%many: tensor<3x67x19xf32>, %few: tensor<3x63x19xf3
         affine_map<(b, i, j, k) -> (b, i, j)>]
       ins(%few, %k : tensor<3x63x19xf32>, tensor<3x64x19xf32>) outs(%z : tensor<3x63x64xf32>) -> tensor<3x63x64xf32>
   return %m, %n : tensor<3x67x64xf32>, tensor<3x63x64xf32>
+}
+
+// -----
+
+// A second contraction reads the same copy.
+// AVX2-LABEL: func @keys_of_two_queries
+// AVX2-COUNT-1: tensor.empty() : tensor<3x4x19x16xf32>
+// AVX2-NOT: tensor.empty() : tensor<3x4x19x16xf32>
+// AVX2: return
+func.func @keys_of_two_queries(%first: tensor<3x67x19xf32>, %second: tensor<3x67x19xf32>, %k: tensor<3x64x19xf32>)
+    -> (tensor<3x67x64xf32>, tensor<3x67x64xf32>) {
+  %z = arith.constant dense<0.0> : tensor<3x67x64xf32>
+  %m = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>,
+        affine_map<(b, i, j, k) -> (b, i, j)>]
+      ins(%first, %k : tensor<3x67x19xf32>, tensor<3x64x19xf32>) outs(%z : tensor<3x67x64xf32>) -> tensor<3x67x64xf32>
+  %n = linalg.batch_matmul indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>, affine_map<(b, i, j, k) -> (b, j, k)>,
+        affine_map<(b, i, j, k) -> (b, i, j)>]
+      ins(%second, %k : tensor<3x67x19xf32>, tensor<3x64x19xf32>) outs(%z : tensor<3x67x64xf32>) -> tensor<3x67x64xf32>
+  return %m, %n : tensor<3x67x64xf32>, tensor<3x67x64xf32>
 }
 
 // -----
