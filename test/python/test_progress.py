@@ -44,14 +44,14 @@ def test_details_are_reported_with_their_step(monkeypatch: pytest.MonkeyPatch) -
 
     def report(text: str) -> None:
         said.append(text)
-        if ":" in text:
+        if text.startswith("compiling the rest:"):
             is_there.set()
 
     steps = Steps(report, Deadline(None))
     with steps.watch(lambda: "IREE's phase 'flow'"):
         steps.report("compiling the rest")
         assert is_there.wait(60)
-    assert said[-1] == "compiling the rest: IREE's phase 'flow'"
+    assert "compiling the rest: IREE's phase 'flow'" in said
 
 
 # Kernels are counted while their code is generated.
