@@ -114,8 +114,9 @@ def _flatten_first(view: Any) -> Any:
 
 def _is_rest(length: Any) -> bool:
     """Returns True for the -1 that stands for the length that is left."""
-    constant = length.owner.attributes
-    return length.owner.name == "torch.constant.int" and ir.IntegerAttr(constant["value"]).value == -1
+    if length.owner.name != "torch.constant.int":
+        return False
+    return bool(ir.IntegerAttr(length.owner.attributes["value"]).value == -1)
 
 
 def _length_of_rest(x: Any, lengths: list[Any]) -> Any:
