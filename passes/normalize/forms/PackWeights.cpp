@@ -26,9 +26,9 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 /// A computed rhs that is packed may have one of so many parts of a core's cache. The rhs of a second contraction and
-/// what lies between them need the others.
+/// what lies between them need the others. The number is a choice.
 static constexpr int64_t kPartsOfCache = 4;
-/// Fewest rows for which a computed rhs is packed, so that several tiles would copy its panels.
+/// Fewest rows for which a computed rhs is packed, so that several tiles would copy its panels: a choice.
 static constexpr int64_t kLeastRows = 64;
 
 /// Returns an input of an op as it is now; `expr` was described before earlier rewrites replaced ops.
@@ -56,8 +56,8 @@ public:
            sourceOrder().n >= 0 && (depth == 1 || !sourceOrder().reduced.empty()) && fits();
   }
 
-  /// Returns true if a computed rhs, which has to be transposed anyway, should be packed by that. Each tile of rows would
-  /// copy its panels otherwise (layout/Blocking.h), which pays for narrower elements only: copies widen them.
+  /// Returns true if a computed rhs, which has to be transposed anyway, should be packed by that. Each tile of rows
+  /// would copy its panels otherwise (layout/Blocking.h). Copies widen narrower elements, so those pay.
   bool paysForComputed(const MicroKernel &kernel, const Target &target) const {
     auto type = cast<RankedTensorType>(access.tensor.getType());
     Positions positions = sourceOrder();

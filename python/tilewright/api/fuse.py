@@ -47,9 +47,9 @@ def fuse(job: Job, front: Preprocessed) -> Fused:
 
 def computable_by_iree(job: Job, imported: ImportedModel, text: str) -> tuple[str, tuple[str, ...]]:
     """Returns a module that IREE's back end computes correctly with kernels of its own, and notes on the changes."""
-    if imported.lends_inputs and imported.signature is not None:
+    if imported.lends_inputs:
         continued = job.options.state.values()
-        inputs = enumerate(imported.signature.inputs)
+        inputs = enumerate(imported.signature.inputs if imported.signature else ())
         text = keep_arguments(text, except_for=[place for place, spec in inputs if spec.name in continued])
     if not job.is_for_gpu:
         return text, ()
