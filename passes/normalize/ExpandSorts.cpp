@@ -11,28 +11,34 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr llvm::StringLiteral kSort = "iree_linalg_ext.sort";
+constexpr llvm::StringLiteral kSort = "iree_linalg_ext.sort", kTopK = "iree_linalg_ext.topk";
 
-/// A stable sort along a dim: all operands are put in the order of one of them.
+/// The order of the elements of one operand.
+struct Order {
+  unsigned key; ///< number of the operand
+  bool isDescending, isUnsigned;
+  bool isTotal = false; ///< true if floats are ordered by sign and magnitude: -0 before 0, and NaNs at both ends
+};
+
+/// A stable sort along a dim.
 struct Sort {
   int64_t dim;
-  unsigned key; ///< number of the operand that gives the order
-  bool isDescending, isUnsigned;
-  int64_t kept; ///< number of elements that are read of each sorted row
+  int64_t kept;               ///< number of elements that are read of each sorted row
+  std::optional<Order> order; ///< nothing: the op's comparison gives the order, of several operands for instance
 };
 
-/// The order that a comparison of two elements stands for.
-struct Order {
+/// What the predicate of a comparison says about an order.
+struct Direction {
   bool isDescending, isUnsigned;
 };
 
-std::optional<Order> orderOf(Operation *compare) {
+std::optional<Direction> directionOf(Operation *compare) {
   if (auto floats = dyn_cast<arith::CmpFOp>(compare)) {
     using P = arith::CmpFPredicate;
     if (llvm::is_contained({P::OGT, P::OGE, P::UGT, P::UGE}, floats.getPredicate()))
-      return Order{true, false};
+      return Direction{true, false};
     if (llvm::is_contained({P::OLT, P::OLE, P::ULT, P::ULE}, floats.getPredicate()))
-      return Order{false, false};
+      return Direction{false, false};
     return std::nullopt;
   }
   auto integers = dyn_cast<arith::CmpIOp>(compare);
@@ -42,16 +48,16 @@ std::optional<Order> orderOf(Operation *compare) {
   switch (integers.getPredicate()) {
   case P::sgt:
   case P::sge:
-    return Order{true, false};
+    return Direction{true, false};
   case P::ugt:
   case P::uge:
-    return Order{true, true};
+    return Direction{true, true};
   case P::slt:
   case P::sle:
-    return Order{false, false};
+    return Direction{false, false};
   case P::ult:
   case P::ule:
-    return Order{false, true};
+    return Direction{false, true};
   default:
     return std::nullopt;
   }
@@ -83,36 +89,93 @@ int64_t keptOf(Operation *op, int64_t dim, int64_t length) {
   return kept;
 }
 
-std::optional<Sort> match(Operation *op) {
-  if (op->getName().getStringRef() != kSort || op->getNumOperands() == 0 ||
-      op->getOperandTypes() != op->getResultTypes() || op->getNumRegions() != 1 || op->use_empty())
-    return std::nullopt;
-  Region &region = op->getRegion(0);
-  if (!region.hasOneBlock() || !llvm::hasNItems(region.front(), 2) ||
-      region.getNumArguments() != 2 * op->getNumOperands())
-    return std::nullopt;
-  Operation *compare = &region.front().front();
-  std::optional<Order> order = orderOf(compare);
-  if (!order || compare->getNextNode()->getOperands() != compare->getResults())
+/// Returns the order if the op compares the elements of one operand, and integers can be ordered like these.
+std::optional<Order> orderOf(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  Operation *compare = &block.front();
+  std::optional<Direction> direction = directionOf(compare);
+  if (!llvm::hasNItems(block, 2) || !direction || compare->getNextNode()->getOperands() != compare->getResults())
     return std::nullopt;
   auto first = dyn_cast<BlockArgument>(compare->getOperand(0));
   auto second = dyn_cast<BlockArgument>(compare->getOperand(1));
-  if (!first || !second || first == second || first.getArgNumber() / 2 != second.getArgNumber() / 2)
+  if (!first || !second || first == second || first.getArgNumber() / 2 != second.getArgNumber() / 2 ||
+      !hasKeys(first.getType()))
     return std::nullopt;
+  bool isDescending = direction->isDescending == (first.getArgNumber() < second.getArgNumber());
+  return Order{first.getArgNumber() / 2, isDescending, direction->isUnsigned};
+}
+
+/// Returns true if the op has a comparison that can be computed anywhere: of its arguments and of constants.
+bool comparesElements(Operation *op) {
+  if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock() ||
+      op->getRegion(0).getNumArguments() != 2 * op->getNumOperands())
+    return false;
+  Block &block = op->getRegion(0).front();
+  return block.back().getNumOperands() == 1 && block.back().getOperand(0).getType().isInteger(1) &&
+         llvm::all_of(llvm::drop_end(block),
+                      [](Operation &each) { return isa_and_nonnull<arith::ArithDialect>(each.getDialect()); }) &&
+         llvm::all_of(block, [&](Operation &each) {
+           return llvm::all_of(each.getOperands(), [&](Value used) {
+             return used.getParentBlock() == &block || used.getDefiningOp<arith::ConstantOp>();
+           });
+         });
+}
+
+/// Returns the dim along which the op sorts tensors of known shape.
+std::optional<int64_t> dimOf(Operation *op) {
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
   auto dimension = properties ? properties.getAs<IntegerAttr>("dimension") : IntegerAttr();
-  unsigned key = first.getArgNumber() / 2;
-  auto type = dyn_cast<RankedTensorType>(op->getOperand(key).getType());
-  if (!dimension || !type || !type.hasStaticShape() || type.getNumElements() == 0 || !hasKeys(type.getElementType()) ||
-      dimension.getInt() < 0 || dimension.getInt() >= type.getRank() ||
+  auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  if (!dimension || !type || !type.hasStaticShape() || type.getNumElements() == 0 || dimension.getInt() < 0 ||
+      dimension.getInt() >= type.getRank() ||
       type.getDimSize(dimension.getInt()) > std::numeric_limits<int32_t>::max())
     return std::nullopt;
+  return dimension.getInt();
+}
+
+/// Returns true if the elements that a search begins with come after all others.
+bool isLast(Value init, bool isDescending) {
+  auto fill = init.getDefiningOp<linalg::FillOp>();
+  auto constant = fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : arith::ConstantOp();
+  if (!constant)
+    return false;
+  if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+    return number.getValue().isInfinity() && number.getValue().isNegative() == isDescending;
+  auto number = dyn_cast<IntegerAttr>(constant.getValue());
+  return number && (isDescending ? number.getValue().isMinSignedValue() : number.getValue().isMaxSignedValue());
+}
+
+/// Recognises the search for the first elements of each row and their positions.
+std::optional<Sort> matchTopK(Operation *op) {
+  if (op->getNumOperands() != 3 || op->getNumResults() != 2 || op->getNumRegions() != 1 ||
+      !op->getRegion(0).hasOneBlock() || op->getRegion(0).getNumArguments() != 2)
+    return std::nullopt;
+  std::optional<int64_t> dim = dimOf(op);
+  std::optional<Order> order = orderOf(op);
+  auto values = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  auto positions = dyn_cast<RankedTensorType>(op->getResult(1).getType());
+  if (!dim || !order || order->isUnsigned || !values || !values.hasStaticShape() || !positions ||
+      !positions.getElementType().isInteger() || !isLast(op->getOperand(1), order->isDescending))
+    return std::nullopt;
+  int64_t kept = values.getDimSize(*dim);
+  if (kept > cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(*dim))
+    return std::nullopt;
+  order->isTotal = true; // XLA's, whose search this is
+  return Sort{*dim, kept, order};
+}
+
+std::optional<Sort> match(Operation *op) {
+  if (op->getNumOperands() == 0 || op->getOperandTypes() != op->getResultTypes() || op->use_empty() ||
+      !comparesElements(op))
+    return std::nullopt;
+  std::optional<int64_t> dim = dimOf(op);
+  if (!dim)
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
   for (Type other : op->getOperandTypes())
     if (auto tensor = dyn_cast<RankedTensorType>(other); !tensor || tensor.getShape() != type.getShape())
       return std::nullopt;
-  int64_t dim = dimension.getInt();
-  bool isDescending = order->isDescending == (first.getArgNumber() < second.getArgNumber());
-  return Sort{dim, key, isDescending, order->isUnsigned, keptOf(op, dim, type.getDimSize(dim))};
+  return Sort{*dim, keptOf(op, *dim, type.getDimSize(*dim)), orderOf(op)};
 }
 
 /// Returns the length of blocks with which the first `kept` of `length` elements take the fewest comparisons, which may
@@ -133,7 +196,7 @@ std::pair<int64_t, double> bestBlock(int64_t length, int64_t kept) {
 
 /// Elements that may be among the first: their keys, of which the greatest comes first, and their positions in the row.
 struct Candidates {
-  Value keys;
+  Value keys;      ///< null where no candidates are compared any more
   Value positions; ///< null where each element's position is its index
 };
 
@@ -141,8 +204,16 @@ class Expander : GenericBuilder {
 public:
   Expander(Operation *op, const Sort &sort) : GenericBuilder(op), op(op), sort(sort) {}
 
-  void expand() {
+  /// Replaces a search by the elements at the positions and these.
+  void expandTopK() {
     Value positions = first({keys(), Value()});
+    op->getResult(0).replaceAllUsesWith(gathered(op->getOperand(0), positions));
+    op->getResult(1).replaceAllUsesWith(indices(positions, op->getResult(1)));
+    op->erase();
+  }
+
+  void expand() {
+    Value positions = sort.order ? first({keys(), Value()}) : picked(ranksByComparison(), {}, sort.dim).positions;
     for (auto [operand, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
       if (result.use_empty())
         continue;
@@ -161,7 +232,7 @@ private:
 
   /// Returns integers that are ordered as the elements, the greatest first.
   Value keys() {
-    Value operand = op->getOperand(sort.key);
+    Value operand = op->getOperand(sort.order->key);
     auto type = cast<RankedTensorType>(operand.getType());
     Type key = builder.getIntegerType(type.getElementTypeBitWidth() <= 32 ? 32 : 64);
     return elementwise(resized(type, sort.dim, type.getDimSize(sort.dim), key), operand,
@@ -171,12 +242,12 @@ private:
   Value keyOf(OpBuilder &at, Value element, Type type) {
     Value key = isa<FloatType>(element.getType()) ? keyOfFloat(at, element, type) : keyOfInteger(at, element, type);
     // The complement reverses the order without overflow.
-    return sort.isDescending ? key : arith::XOrIOp::create(at, loc, key, number(at, type, -1)).getResult();
+    return sort.order->isDescending ? key : arith::XOrIOp::create(at, loc, key, number(at, type, -1)).getResult();
   }
 
   Value keyOfInteger(OpBuilder &at, Value element, Type type) {
     unsigned width = element.getType().getIntOrFloatBitWidth();
-    if (sort.isUnsigned) // turning the highest bit makes signed numbers of the same order
+    if (sort.order->isUnsigned) // turning the highest bit makes signed numbers of the same order
       element = arith::XOrIOp::create(at, loc, element,
                                       number(at, element.getType(), APInt::getSignedMinValue(width)));
     return element.getType() == type ? element : arith::ExtSIOp::create(at, loc, type, element).getResult();
@@ -189,9 +260,13 @@ private:
     if (format.getWidth() < width)
       bits = arith::ExtSIOp::create(at, loc, type, bits);
     Value sizeBits = number(at, type, APInt::getLowBitsSet(width, format.getWidth() - 1));
-    Value size = arith::AndIOp::create(at, loc, bits, sizeBits);
     Value zero = number(at, type, 0);
     Value isNegative = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, bits, zero);
+    if (sort.order->isTotal) {
+      Value turned = arith::XOrIOp::create(at, loc, bits, sizeBits);
+      return arith::SelectOp::create(at, loc, isNegative, turned, bits);
+    }
+    Value size = arith::AndIOp::create(at, loc, bits, sizeBits);
     Value key = arith::SelectOp::create(at, loc, isNegative, arith::SubIOp::create(at, loc, zero, size), size);
     APInt infinity = APFloat::getInf(format.getFloatSemantics()).bitcastToAPInt().zext(width);
     Value isNan =
@@ -217,17 +292,58 @@ private:
 
   /// Returns the number of elements in front of each element.
   Value ranks(Value keys, int64_t dim) {
-    auto type = cast<RankedTensorType>(keys.getType());
+    return countInFront(keys, dim, [](OpBuilder &at, Location loc, ValueRange one, ValueRange other) {
+      using P = arith::CmpIPredicate;
+      Value isGreater = arith::CmpIOp::create(at, loc, P::sgt, other[0], one[0]);
+      Value isEqual = arith::CmpIOp::create(at, loc, P::eq, other[0], one[0]);
+      return std::pair(isGreater, isEqual);
+    });
+  }
+
+  /// The same by the op's comparison. Elements are equal if neither is less than the other.
+  Value ranksByComparison() {
+    return countInFront(op->getOperands(), sort.dim, [&](OpBuilder &at, Location loc, ValueRange one, ValueRange other) {
+      Value isLess = comparison(at, other, one), isGreater = comparison(at, one, other);
+      Value isNotGreater = arith::XOrIOp::create(at, loc, isGreater, number(at, at.getI1Type(), 1));
+      return std::pair(isLess, isNotGreater);
+    });
+  }
+
+  Value comparison(OpBuilder &at, ValueRange first, ValueRange second) {
+    IRMapping values;
+    Block &block = op->getRegion(0).front();
+    for (auto [number, pair] : llvm::enumerate(llvm::zip_equal(first, second))) {
+      values.map(block.getArgument(2 * number), std::get<0>(pair));
+      values.map(block.getArgument(2 * number + 1), std::get<1>(pair));
+    }
+    for (Operation &each : llvm::drop_end(block)) {
+      for (Value used : each.getOperands())
+        if (auto constant = used.getDefiningOp<arith::ConstantOp>(); constant && !values.contains(used))
+          values.map(used, at.clone(*constant)->getResult(0));
+      at.clone(each, values);
+    }
+    return values.lookup(block.back().getOperand(0));
+  }
+
+  /// Whether another element comes in front of one: always, or if it stands there in the row.
+  using InFront = llvm::function_ref<std::pair<Value, Value>(OpBuilder &at, Location loc, ValueRange one,
+                                                             ValueRange other)>;
+
+  Value countInFront(ValueRange rows, int64_t dim, InFront inFront) {
+    auto type = cast<RankedTensorType>(rows[0].getType());
     int64_t rank = type.getRank();
-    AffineMap own = builder.getMultiDimIdentityMap(rank + 1).dropResult(rank);
-    return sum(resized(type, dim, type.getDimSize(dim), builder.getI32Type()), {keys, keys}, {own, alongLast(rank, dim)},
+    SmallVector<Value> inputs(rows);
+    llvm::append_range(inputs, rows);
+    SmallVector<AffineMap> maps(rows.size(), builder.getMultiDimIdentityMap(rank + 1).dropResult(rank));
+    maps.append(rows.size(), alongLast(rank, dim));
+    return sum(resized(type, dim, type.getDimSize(dim), builder.getI32Type()), inputs, maps,
                [&](OpBuilder &at, ValueRange elements) {
-                 using P = arith::CmpIPredicate;
-                 Value isGreater = arith::CmpIOp::create(at, loc, P::sgt, elements[1], elements[0]);
-                 Value isEqual = arith::CmpIOp::create(at, loc, P::eq, elements[1], elements[0]);
-                 Value isBefore = arith::CmpIOp::create(at, loc, P::slt, index(at, rank), index(at, dim));
-                 Value wins = arith::OrIOp::create(at, loc, isGreater,
-                                                   arith::AndIOp::create(at, loc, isEqual, isBefore).getResult());
+                 auto [always, ifBefore] =
+                     inFront(at, loc, elements.take_front(rows.size()), elements.drop_front(rows.size()));
+                 Value isBefore = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, index(at, rank),
+                                                        index(at, dim));
+                 Value wins = arith::OrIOp::create(at, loc, always,
+                                                   arith::AndIOp::create(at, loc, ifBefore, isBefore).getResult());
                  return arith::ExtUIOp::create(at, loc, at.getI32Type(), wins).getResult();
                });
   }
@@ -248,9 +364,9 @@ private:
                  });
     };
     auto given = [](OpBuilder &, ValueRange elements) -> Value { return elements[1]; };
-    Type keyType = cast<RankedTensorType>(all.keys.getType()).getElementType();
     Candidates some;
-    some.keys = pick(keyType, {ranks, all.keys}, given);
+    if (all.keys)
+      some.keys = pick(cast<RankedTensorType>(all.keys.getType()).getElementType(), {ranks, all.keys}, given);
     if (all.positions)
       some.positions = pick(builder.getI32Type(), {ranks, all.positions}, given);
     else
@@ -348,12 +464,39 @@ private:
 };
 } // namespace
 
+/// Lets IREE's sort keep equal elements in order, too: it swaps neighbours for which the comparison is false.
+static void keepEqualsInOrder(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  Operation *end = &block.back(); // an op that is not registered here
+  OpBuilder builder(end);
+  IRMapping swapped;
+  for (unsigned number = 0; number < block.getNumArguments(); ++number)
+    swapped.map(block.getArgument(number), block.getArgument(number ^ 1));
+  for (Operation *each : llvm::to_vector(llvm::make_pointer_range(llvm::drop_end(block))))
+    builder.clone(*each, swapped);
+  Location loc = op->getLoc();
+  Value isLess = end->getOperand(0), isGreater = swapped.lookup(isLess);
+  Value yes = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+  Value isNotGreater = arith::XOrIOp::create(builder, loc, isGreater, yes);
+  end->setOperand(0, arith::OrIOp::create(builder, loc, isLess, isNotGreater));
+}
+
 void tilewright::expandSorts(func::FuncOp function) {
-  SmallVector<std::pair<Operation *, Sort>> sorts;
+  SmallVector<std::pair<Operation *, Sort>> sorts, searches;
   function->walk([&](Operation *op) {
-    if (std::optional<Sort> sort = match(op))
-      sorts.push_back({op, *sort});
+    StringRef name = op->getName().getStringRef();
+    if (name == kTopK) {
+      if (std::optional<Sort> search = matchTopK(op))
+        searches.push_back({op, *search});
+    } else if (name == kSort) {
+      if (std::optional<Sort> sort = match(op))
+        sorts.push_back({op, *sort});
+      else if (comparesElements(op))
+        keepEqualsInOrder(op);
+    }
   });
   for (auto &[op, sort] : sorts)
     Expander(op, sort).expand();
+  for (auto &[op, search] : searches)
+    Expander(op, search).expandTopK();
 }

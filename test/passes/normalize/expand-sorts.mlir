@@ -70,21 +70,75 @@ func.func @second_operand(%x: tensor<9xi8>, %y: tensor<9xf64>) -> tensor<9xf64> 
   return %s#1 : tensor<9xf64>
 }
 
-// A comparison of something else than two elements of one operand is left to IREE.
+// Any other comparison gives the order, too, with constants from outside: an element is in front of another if it is
+// less, or stands before it and is not greater.
 // CHECK-LABEL: func @another_comparison
-// CHECK: iree_linalg_ext.sort
+// CHECK-SAME:  %[[X:[a-z0-9]+]]: tensor<9xi32>, %[[Y:[a-z0-9]+]]: tensor<9xi32>
+// CHECK: %[[RANKS:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[X]], %[[Y]], %[[X]], %[[Y]]
+// CHECK: ^bb0(%[[A:.*]]: i32, %[[B:.*]]: i32, %[[OTHER_A:.*]]: i32, %[[OTHER_B:.*]]: i32,
+// CHECK:   %[[SUM:.*]] = arith.addi %[[OTHER_A]], %[[OTHER_B]]
+// CHECK:   %[[LESS:.*]] = arith.cmpi slt, %[[SUM]], %c5_i32
+// CHECK:   %[[OTHER:.*]] = arith.addi %[[A]], %[[B]]
+// CHECK:   arith.cmpi slt, %[[OTHER]], %c5_i32
+// CHECK-NOT: iree_linalg_ext.sort
+// CHECK: return
 func.func @another_comparison(%x: tensor<9xi32>, %y: tensor<9xi32>) -> tensor<9xi32> {
+  %five = arith.constant 5 : i32
   %s:2 = "iree_linalg_ext.sort"(%x, %y) <{dimension = 0 : i64}> ({
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
-    %g = arith.cmpi sgt, %a, %c : i32
+    %t = arith.addi %a, %c : i32
+    %g = arith.cmpi slt, %t, %five : i32
     "iree_linalg_ext.yield"(%g) : (i1) -> ()
   }) : (tensor<9xi32>, tensor<9xi32>) -> (tensor<9xi32>, tensor<9xi32>)
   return %s#0 : tensor<9xi32>
 }
 
-// A row whose length is not known is left to IREE.
+// The first elements of a row and their positions are those of a sorted row, in XLA's order: of floats, negative ones
+// are ordered by their turned bits.
+// CHECK-LABEL: func @top_k
+// CHECK-SAME:  %[[X:[a-z0-9]+]]: tensor<3x17xf32>
+// CHECK: %[[BITS:.*]] = arith.bitcast
+// CHECK: %[[TURNED:.*]] = arith.xori %[[BITS]], %c2147483647_i32
+// CHECK: arith.select {{.*}}, %[[TURNED]], %[[BITS]]
+// CHECK: tensor.extract %[[X]]
+// CHECK: return {{.*}} : tensor<3x4xf32>, tensor<3x4xi32>
+func.func @top_k(%x: tensor<3x17xf32>) -> (tensor<3x4xf32>, tensor<3x4xi32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %far = arith.constant 2147483647 : i32
+  %e = tensor.empty() : tensor<3x4xf32>
+  %p = tensor.empty() : tensor<3x4xi32>
+  %v = linalg.fill ins(%low : f32) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %i = linalg.fill ins(%far : i32) outs(%p : tensor<3x4xi32>) -> tensor<3x4xi32>
+  %s:2 = "iree_linalg_ext.topk"(%x, %v, %i) <{dimension = 1 : i64}> ({
+  ^bb0(%a: f32, %b: f32):
+    %g = arith.cmpf ogt, %a, %b : f32
+    "iree_linalg_ext.yield"(%g) : (i1) -> ()
+  }) : (tensor<3x17xf32>, tensor<3x4xf32>, tensor<3x4xi32>) -> (tensor<3x4xf32>, tensor<3x4xi32>)
+  return %s#0, %s#1 : tensor<3x4xf32>, tensor<3x4xi32>
+}
+
+// A search that begins with other elements than the last ones in order is left to IREE.
+// CHECK-LABEL: func @top_k_of_more
+// CHECK: iree_linalg_ext.topk
+func.func @top_k_of_more(%x: tensor<9xi32>, %v: tensor<4xi32>, %i: tensor<4xi32>) -> tensor<4xi32> {
+  %s:2 = "iree_linalg_ext.topk"(%x, %v, %i) <{dimension = 0 : i64}> ({
+  ^bb0(%a: i32, %b: i32):
+    %g = arith.cmpi sgt, %a, %b : i32
+    "iree_linalg_ext.yield"(%g) : (i1) -> ()
+  }) : (tensor<9xi32>, tensor<4xi32>, tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>)
+  return %s#1 : tensor<4xi32>
+}
+
+// A row whose length is not known is left to IREE, which swaps elements for which the comparison is false. It keeps
+// equal ones in order if the comparison is true of them.
 // CHECK-LABEL: func @open_dim
 // CHECK: iree_linalg_ext.sort
+// CHECK: ^bb0(%[[A:.*]]: i32, %[[B:.*]]: i32):
+// CHECK:   %[[LESS:.*]] = arith.cmpi sgt, %[[A]], %[[B]]
+// CHECK:   %[[GREATER:.*]] = arith.cmpi sgt, %[[B]], %[[A]]
+// CHECK:   %[[NOT:.*]] = arith.xori %[[GREATER]], %true
+// CHECK:   %[[BOTH:.*]] = arith.ori %[[LESS]], %[[NOT]]
+// CHECK:   "iree_linalg_ext.yield"(%[[BOTH]])
 func.func @open_dim(%x: tensor<?xi32>) -> tensor<?xi32> {
   %s = "iree_linalg_ext.sort"(%x) <{dimension = 0 : i64}> ({
   ^bb0(%a: i32, %b: i32):
