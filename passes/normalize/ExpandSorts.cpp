@@ -126,11 +126,11 @@ std::optional<int64_t> dimOf(Operation *op) {
   auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
   auto dimension = properties ? properties.getAs<IntegerAttr>("dimension") : IntegerAttr();
   auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-  if (!dimension || !type || !type.hasStaticShape() || type.getNumElements() == 0 || dimension.getInt() < 0 ||
-      dimension.getInt() >= type.getRank() ||
-      type.getDimSize(dimension.getInt()) > std::numeric_limits<int32_t>::max())
+  int64_t dim = dimension ? dimension.getInt() : -1;
+  if (!type || !type.hasStaticShape() || type.getNumElements() == 0 || dim < 0 || dim >= type.getRank() ||
+      type.getDimSize(dim) > std::numeric_limits<int32_t>::max())
     return std::nullopt;
-  return dimension.getInt();
+  return dim;
 }
 
 /// Returns true if the elements that a search begins with come after all others.
@@ -155,13 +155,11 @@ std::optional<Sort> matchTopK(Operation *op) {
   auto values = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   auto positions = dyn_cast<RankedTensorType>(op->getResult(1).getType());
   if (!dim || !order || order->isUnsigned || !values || !values.hasStaticShape() || !positions ||
-      !positions.getElementType().isInteger() || !isLast(op->getOperand(1), order->isDescending))
-    return std::nullopt;
-  int64_t kept = values.getDimSize(*dim);
-  if (kept > cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(*dim))
+      !positions.getElementType().isInteger() || !isLast(op->getOperand(1), order->isDescending) ||
+      values.getDimSize(*dim) > cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(*dim))
     return std::nullopt;
   order->isTotal = true; // XLA's, whose search this is
-  return Sort{*dim, kept, order};
+  return Sort{*dim, values.getDimSize(*dim), order};
 }
 
 std::optional<Sort> match(Operation *op) {
@@ -292,7 +290,7 @@ private:
 
   /// Returns the number of elements in front of each element.
   Value ranks(Value keys, int64_t dim) {
-    return countInFront(keys, dim, [](OpBuilder &at, Location loc, ValueRange one, ValueRange other) {
+    return countInFront(keys, dim, [&](OpBuilder &at, ValueRange one, ValueRange other) {
       using P = arith::CmpIPredicate;
       Value isGreater = arith::CmpIOp::create(at, loc, P::sgt, other[0], one[0]);
       Value isEqual = arith::CmpIOp::create(at, loc, P::eq, other[0], one[0]);
@@ -302,7 +300,7 @@ private:
 
   /// The same by the op's comparison. Elements are equal if neither is less than the other.
   Value ranksByComparison() {
-    return countInFront(op->getOperands(), sort.dim, [&](OpBuilder &at, Location loc, ValueRange one, ValueRange other) {
+    return countInFront(op->getOperands(), sort.dim, [&](OpBuilder &at, ValueRange one, ValueRange other) {
       Value isLess = comparison(at, other, one), isGreater = comparison(at, one, other);
       Value isNotGreater = arith::XOrIOp::create(at, loc, isGreater, number(at, at.getI1Type(), 1));
       return std::pair(isLess, isNotGreater);
@@ -326,8 +324,7 @@ private:
   }
 
   /// Whether another element comes in front of one: always, or if it stands there in the row.
-  using InFront = llvm::function_ref<std::pair<Value, Value>(OpBuilder &at, Location loc, ValueRange one,
-                                                             ValueRange other)>;
+  using InFront = llvm::function_ref<std::pair<Value, Value>(OpBuilder &at, ValueRange one, ValueRange other)>;
 
   Value countInFront(ValueRange rows, int64_t dim, InFront inFront) {
     auto type = cast<RankedTensorType>(rows[0].getType());
@@ -339,7 +336,7 @@ private:
     return sum(resized(type, dim, type.getDimSize(dim), builder.getI32Type()), inputs, maps,
                [&](OpBuilder &at, ValueRange elements) {
                  auto [always, ifBefore] =
-                     inFront(at, loc, elements.take_front(rows.size()), elements.drop_front(rows.size()));
+                     inFront(at, elements.take_front(rows.size()), elements.drop_front(rows.size()));
                  Value isBefore = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::slt, index(at, rank),
                                                         index(at, dim));
                  Value wins = arith::OrIOp::create(at, loc, always,

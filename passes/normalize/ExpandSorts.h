@@ -6,11 +6,14 @@
 
 namespace tilewright {
 
-/// Replaces sorts (iree_linalg_ext.sort) along dims of known length by reductions. The rank of an element is the number
-/// of elements in front of it, and the element at a place is the one whose rank it is. Where only the first elements are
-/// read (top k) and it takes fewer comparisons, those of each block are found first, and then the first of them.
+/// Replaces sorts (iree_linalg_ext.sort) along dims of known length by reductions, and searches for the first elements
+/// (iree_linalg_ext.topk). The rank of an element is the number of elements in front of it, and the element at a place
+/// is the one whose rank it is. Where only the first elements are read (top k) and it takes fewer comparisons, those of
+/// each block are found first, and then the first of them.
 ///
-/// Equal elements keep their order. -0 equals 0, and NaN is greater than every number, whichever the comparison is.
+/// Equal elements keep their order, also in sorts that stay with IREE. If the op only compares elements of one operand,
+/// -0 equals 0, and NaN is greater than every number. Any other comparison is computed as it stands, and a search has
+/// XLA's order, of signs and magnitudes.
 void expandSorts(mlir::func::FuncOp function);
 
 } // namespace tilewright

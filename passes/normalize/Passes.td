@@ -114,8 +114,9 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
       have a loop for each batch dim instead of a merged one, so that an attention of
       several batches and heads is one chain.
     - An element that a body extracts at a known place becomes an operand, which is a
-      slice. A running sum along a short dim becomes a reduction, and so do a sort, whose
-      ranks are counted, and a scatter of few updates.
+      slice. A running sum along a short dim becomes a reduction, and so do a sort or a
+      search for the first elements, whose ranks are counted, and a scatter of few
+      updates. A sort that remains keeps equal elements in order.
     - An elementwise op with results of several types becomes one op for each.
     - A number that a body takes from a one-element tensor, possibly with arithmetic
       on it, becomes an operand. A pad of integers with such a number becomes a pad

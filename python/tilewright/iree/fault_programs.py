@@ -399,6 +399,21 @@ func.func @main(%x: !torch.vtensor<[1],f32>) -> !torch.vtensor<[1],f32> {
     return Evidence(model=text, inputs=[_f32(1000)], expected=[_f32(1000)])
 
 
+def order_of_equal_elements() -> Evidence:
+    text = """
+func.func @main(%x: tensor<3xi32>, %at: tensor<3xi32>) -> tensor<3xi32> {
+  %sorted:2 = "stablehlo.sort"(%x, %at) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):
+    %less = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<3xi32>, tensor<3xi32>) -> (tensor<3xi32>, tensor<3xi32>)
+  return %sorted#1 : tensor<3xi32>
+}
+"""
+    order = np.arange(3, dtype=np.int32)
+    return Evidence(model=text, inputs=[np.array([0, 0, 1], np.int32), order], expected=[order])
+
+
 def place_of_nan() -> Evidence:
     text = """
 func.func @main(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[],si64> {

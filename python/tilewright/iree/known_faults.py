@@ -502,6 +502,16 @@ FAULTS: Mapping[str, Fault] = {
         where="tilewright.frontends.scf:Carrier",
         unchecked="test/e2e/test_control_flow_*.py show it",
     ),
+    "equal elements": Fault(
+        pattern="stablehlo.sort",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="a stable sort of (0, 0, 1) swaps the zeros, as it does all that is not less",
+        instead="`tile-normalize` counts, or compares both ways",
+        where="tilewright.api.stitch:stitch",
+        program="order_of_equal_elements",
+    ),
     "kernels without operands": Fault(
         pattern="dispatches with several results and no operand",
         types="all",
