@@ -82,3 +82,24 @@ def test_text_without_names_has_numbered_inputs() -> None:
     assert signature is not None
     assert [spec.name for spec in signature.inputs] == ["input0", "input1"]
     assert [spec.name for spec in signature.outputs] == ["result"]
+
+
+def test_unsigned_integers_keep_their_dtype() -> None:
+    """Their greatest numbers would else be negative."""
+    program = tilewright.compile(
+        """
+func.func @main(%x: tensor<5xui8>) -> (tensor<5xui8>, tensor<5xf32>) {
+  %half = stablehlo.constant dense<2> : tensor<5xui8>
+  %0 = stablehlo.divide %x, %half : tensor<5xui8>
+  %1 = stablehlo.convert %x : (tensor<5xui8>) -> tensor<5xf32>
+  %2 = stablehlo.add %0, %x : tensor<5xui8>
+  return %2, %1 : tensor<5xui8>, tensor<5xf32>
+}
+""",
+        threads=1,
+    )
+    x = np.array([0, 3, 130, 170, 255], np.uint8)
+    sums, floats = program(x)
+    assert sums.dtype == np.uint8
+    np.testing.assert_array_equal(sums, x // 2 + x)
+    np.testing.assert_array_equal(floats, x.astype(np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ from tilewright.runtime.launches import CodeImage, LaunchPlan, plan_launches
 from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.state import check_in_place, check_state
 from tilewright.system.ptxas import needed_capability
+
+_UNSIGNED = re.compile(rb"(?:\b|x)ui(?:8|16|32|64)\b")
+"""Pattern of an unsigned element type in a model's text; bytecode spells it likewise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,7 @@ def describe(
         imported.signature or interface.signature or job.iree.signature(imported.source, interface.entry)
     )
     if signature is not None:
+        signature = with_unsigned_types(job, imported, signature, interface.entry)
         signature = with_names_of_jax(job, imported, signature, interface.entry)
         signature.check_sizes()
     check_state(options.state, signature)
@@ -141,6 +146,27 @@ def _find_images(job: Job, fused: Fused, module: bytes) -> list[CodeImage]:
         capability = needed_capability(job.folder / name) or target.cpu
         images.append(CodeImage(capability, module.index(code), len(code)))
     return images
+
+
+def with_unsigned_types(
+    job: Job, imported: ImportedModel, signature: Signature, entry: str | None
+) -> Signature:
+    """Returns the signature with the unsigned types of a model in MLIR. IREE's interface has no signs."""
+    if imported.signature is not None or not _UNSIGNED.search(imported.source):
+        return signature
+    given = job.iree.signature(imported.source, entry)
+
+    def signed(specs: tuple[TensorSpec, ...], models: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
+        if len(specs) != len(models):
+            return specs
+        return tuple(
+            replace(spec, dtype=model.dtype) if model.dtype == f"u{spec.dtype}" else spec
+            for spec, model in zip(specs, models, strict=True)
+        )
+
+    if given is None:
+        return signature
+    return Signature(signed(signature.inputs, given.inputs), signed(signature.outputs, given.outputs))
 
 
 def with_names_of_jax(
