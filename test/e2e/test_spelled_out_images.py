@@ -113,3 +113,17 @@ def test_a_pad_that_wraps_a_dim_of_unknown_length_is_refused() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     with pytest.raises(tilewright.ModelError, match=r"pad_7.*length is not known"):
         tilewright.compile(model)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 1, 2], "pads": [1, 0, 2, 0, 1, 1], "dilations": [2, 1, 1]},
+        {"strides": [2, 2, 2], "auto_pad": "SAME_UPPER"},
+    ],
+    ids=["padded and dilated", "padded automatically"],
+)
+def test_volumes_convolved_by_single_channels(attributes: dict[str, list[int] | str]) -> None:
+    node = helper.make_node("Conv", ["x", "w", "bias"], ["y"], group=6, **attributes)
+    constants = {"w": normal(6, 1, 2, 3, 4), "bias": normal(6)}
+    run_beside_onnx(node, {"x": normal(2, 6, 5, 7, 8)}, constants)

@@ -20,6 +20,7 @@ from tilewright.frontends import (
     pytorch_running,
     pytorch_scatters,
 )
+from tilewright.frontends.pytorch_convolutions import convolution
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
 from tilewright.frontends.pytorch_histogram import histogram
 
@@ -63,6 +64,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten._unsafe_index_put.default: _unsafe_index_put,
+        _aten.convolution.default: convolution,
         _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,

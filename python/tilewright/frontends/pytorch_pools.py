@@ -1,4 +1,4 @@
-"""ATen's pools of a single image, of which IREE's importer takes batches only, and windows of open batches."""
+"""ATen's pools of a single image, of which IREE's importer takes batches only, and pools of open batches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tilewright.frontends.pytorch_windows import AVERAGE_POOLS, MAX_POOLS, average_pool, convolution, max_pool
+from tilewright.frontends.pytorch_windows import AVERAGE_POOLS, MAX_POOLS, average_pool, max_pool
 
 _aten = torch.ops.aten
 
@@ -21,8 +21,7 @@ _SPATIAL_DIMS = {
 
 def decompositions() -> dict[Any, Any]:
     """Returns the ops to spell out, with functions that do so."""
-    pools = {op: functools.partial(_pool, op, dims) for op, dims in _SPATIAL_DIMS.items()}
-    return {**pools, _aten.convolution.default: convolution}
+    return {op: functools.partial(_pool, op, dims) for op, dims in _SPATIAL_DIMS.items()}
 
 
 def _pool(pool: Any, dims: int, x: Any, *arguments: Any, **options: Any) -> Any:
