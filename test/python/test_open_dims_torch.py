@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,19 @@ def test_weights_are_those_of_the_compilation(module: Any) -> None:
 def test_dims_that_a_module_does_not_have_are_refused(module: Any) -> None:
     with pytest.raises(ModelError, match=r"no dim of its inputs is called 'y\.0'; name an input and an axis"):
         tilewright.compile(module, example_inputs=_inputs(3, 7), dims={"y.0": 1})
+
+
+def test_a_thread_of_ours_waits_for_exports(exported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a module is exported, PyTorch keeps what it notes of ops in one table for all threads."""
+    from tilewright.frontends import pytorch_dims
+
+    fixed: list[Any] = []
+    shapes = {node.name: node.meta["val"].shape for node in exported.graph.nodes if node.op == "placeholder"}
+    thread = threading.Thread(target=lambda: fixed.append(pytorch_dims._run(exported.graph, shapes)))
+    with monkeypatch.context() as exporting:
+        exporting.setattr(torch.compiler, "_is_exporting_flag", True)
+        thread.start()
+        thread.join(0.2)
+        assert not fixed
+    thread.join(60)
+    assert fixed

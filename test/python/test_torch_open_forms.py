@@ -21,6 +21,10 @@ def _line(length: int, _: int) -> tuple[Any, ...]:
     return (torch.randn(2, 3, length),)
 
 
+def _images(count: int, _: int) -> tuple[Any, ...]:
+    return (torch.randn(count, 3, 4, 5),)
+
+
 def _points(rows: int, columns: int) -> tuple[Any, ...]:
     """Returns a matrix and positions in it, some of which count from the end."""
     count = rows + 2
@@ -93,6 +97,11 @@ def elements_of_two_dims(x: Any, i: Any, j: Any) -> Any:
 @_form(_points, (0, 1), (0,), (0,))
 def elements_behind_a_whole_dim(x: Any, i: Any, j: Any) -> Any:
     return x.permute(2, 0, 1)[:, i, j[:, None]]
+
+
+@_form(_images, (0,))
+def pooled_to_one_element_with_channels_last(x: Any) -> Any:
+    return _functional.adaptive_avg_pool2d(x.to(memory_format=torch.channels_last), 1).flatten(1)
 
 
 @pytest.mark.parametrize("name", _FORMS)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +32,8 @@ _CHECKS = (
     _aten.sym_constrain_range_for_size.default,
 )
 """Ops that check sizes, which are known once a graph is fixed."""
+_SECONDS_BETWEEN_LOOKS = 0.02
+"""Time between two looks whether an export has ended: little beside the compilation that waits for it."""
 
 
 class Symbols:
@@ -140,6 +144,7 @@ def _run(graph: Graph, shapes: Mapping[str, Sequence[Any]]) -> Graph:
     replaced: dict[Node, Any] = {}
     with mode, torch.no_grad():
         for node in graph.nodes:
+            _wait_for_exports()
             if node.op == "output":
                 fixed.output(map_arg(node.args[0], replaced.__getitem__))
                 continue
@@ -155,6 +160,14 @@ def _run(graph: Graph, shapes: Mapping[str, Sequence[Any]]) -> Graph:
             replaced[node].meta.pop("tensor_meta", None)  # the old shape
     fixed.owning_module = graph.owning_module
     return fixed
+
+
+def _wait_for_exports() -> None:
+    """Waits in a thread of ours while another one exports a module: PyTorch then notes the functions that an op calls
+    in a table that all threads share, and an op of either thread may fail."""
+    if threading.current_thread() is not threading.main_thread():
+        while torch.compiler.is_exporting():
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _mode_of(node: Node) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from iree.compiler import ir
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from tilewright.frontends import (
     pytorch_bags,
@@ -70,6 +71,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.native_group_norm.default: _group_norm,
         _aten.eye.default: _eye,
         _aten.eye.m: _eye,
+        _aten.as_strided.default: _as_strided,
         _aten.put.default: _put,
         _aten.roll.default: _roll,
         _aten._native_multi_head_attention.default: attention,
@@ -150,6 +152,18 @@ def _eye(rows: int, columns: int | None = None, *, dtype: Any = None, **_: Any) 
     """PyTorch compares numbers of eight bits, at which IREE's compiler crashes."""
     places = torch.arange(rows).unsqueeze(-1) == torch.arange(rows if columns is None else columns)
     return places.to(torch.get_default_dtype() if dtype is None else dtype)
+
+
+def _as_strided(x: Any, size: Any, stride: Any, offset: int | None = None) -> Any:
+    """A pool to one element says so which order of dims the memory has, which means nothing without strides; IREE's
+    importer does not take it with open sizes."""
+    held = [*x.shape, *x.stride(), x.storage_offset()]
+    steps = [old if n == 1 else new for n, old, new in zip(size, x.stride(), stride, strict=False)]
+    wanted = [*size, *steps, x.storage_offset() if offset is None else offset]
+    is_same = len(held) == len(wanted) and all(
+        statically_known_true(one == other) for one, other in zip(held, wanted, strict=True)
+    )
+    return x.view(size) if is_same else NotImplemented
 
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
