@@ -21,6 +21,10 @@ def _line(length: int, _: int) -> tuple[Any, ...]:
     return (torch.randn(2, 3, length),)
 
 
+def _tiles(rows: int, columns: int) -> tuple[Any, ...]:
+    return (torch.randn(2, 4, 3 * rows, 2 * columns),)
+
+
 def _images(count: int, _: int) -> tuple[Any, ...]:
     return (torch.randn(count, 3, 4, 5),)
 
@@ -97,6 +101,13 @@ def elements_of_two_dims(x: Any, i: Any, j: Any) -> Any:
 @_form(_points, (0, 1), (0,), (0,))
 def elements_behind_a_whole_dim(x: Any, i: Any, j: Any) -> Any:
     return x.permute(2, 0, 1)[:, i, j[:, None]]
+
+
+@_form(_tiles, (2, 3))
+def elements_of_windows(x: Any) -> Any:
+    batch, channels, height, width = x.shape
+    windows = x.view(batch, channels, height // 3, 3, width // 2, 2).permute(0, 2, 4, 3, 5, 1)
+    return windows.reshape(-1, 6, channels) + 1
 
 
 @_form(_images, (0,))

@@ -3,7 +3,7 @@
 In a gelu by tanh, IREE 3.13 has 0.797724 for √(2/π) = 0.797885, so results differ from the fifth digit on. Sums,
 means, norms and losses of f16 and bf16 are accumulated in f32 and rounded once by PyTorch, but IREE keeps them in the
 type of the operands: a mean of 1024 numbers near 100 becomes infinite in f16. Where a view merges open dims, IREE takes
-one for a dim of one element.
+one for a dim of one element; where its type lacks a length that it is given, IREE takes -1 for the open ones.
 """
 
 from __future__ import annotations
@@ -79,6 +79,10 @@ def spell_out_torch(source: bytes) -> bytes:
                 found.append((operation, _sum_in_f32))
             elif operation.name == "torch.aten.view" and _has_open_dims_to_merge(operation):
                 found.append((operation, lambda view: [_flatten_first(view)]))
+            elif (
+                operation.name == "torch.aten.view" and _with_lengths(operation) != operation.results[0].type
+            ):
+                found.append((operation, lambda view: [_view(view, *view.operands)]))
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(collect)
@@ -109,14 +113,42 @@ def _flatten_first(view: Any) -> Any:
     lengths = [*shape.owner.operands]
     if (rest := [place for place, length in enumerate(lengths) if _is_rest(length)]) and len(lengths) > 1:
         lengths[rest[0]] = _length_of_rest(x, [length for length in lengths if not _is_rest(length)])
-    return _make("aten.view", view.results[0].type, flat, _make("prim.ListConstruct", shape.type, *lengths))
+    return _view(view, flat, _make("prim.ListConstruct", shape.type, *lengths))
+
+
+def _view(view: Any, x: Any, shape: Any) -> Any:
+    """Makes the view with a type that has all of its constant lengths, without which IREE loses the open ones."""
+    result = view.results[0].type
+    exact = _make("aten.view", _with_lengths(view), x, shape)
+    return exact if exact.type == result else _make("tensor_static_info_cast", result, exact)
+
+
+def _with_lengths(view: Any) -> Any:
+    """Returns the type of the result with the constant lengths that the view is given."""
+    result = view.results[0].type
+    found = re.fullmatch(r"(!torch.vtensor<\[)(.*?)(\].*)", str(result))
+    if found is None or getattr(view.operands[1].owner, "name", "") != "torch.prim.ListConstruct":
+        return result
+    lengths = [_constant(length) for length in view.operands[1].owner.operands]
+    sizes = found[2].split(",")
+    if len(sizes) != len(lengths):
+        return result
+    exact = [
+        size if size != "?" or n is None or n < 0 else str(n) for size, n in zip(sizes, lengths, strict=True)
+    ]
+    return ir.Type.parse(f"{found[1]}{','.join(exact)}{found[3]}")
+
+
+def _constant(length: Any) -> int | None:
+    """Returns a length that is known, or None."""
+    if getattr(length.owner, "name", "") != "torch.constant.int":
+        return None
+    return int(ir.IntegerAttr(length.owner.attributes["value"]).value)
 
 
 def _is_rest(length: Any) -> bool:
     """Returns True for the -1 that stands for the length that is left."""
-    if length.owner.name != "torch.constant.int":
-        return False
-    return bool(ir.IntegerAttr(length.owner.attributes["value"]).value == -1)
+    return _constant(length) == -1
 
 
 def _length_of_rest(x: Any, lengths: list[Any]) -> Any:
