@@ -34,6 +34,12 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "bilinear, corners": lambda x: torch.nn.functional.interpolate(
         x, size=(5, 11), mode="bilinear", align_corners=True
     ),
+    "bilinear, antialiased": lambda x: torch.nn.functional.interpolate(
+        x, size=(3, 11), mode="bilinear", antialias=True
+    ),
+    "bicubic, antialiased, corners": lambda x: torch.nn.functional.interpolate(
+        x, size=(9, 3), mode="bicubic", antialias=True, align_corners=True
+    ),
     "cdist": lambda x: torch.cdist(x[0, 0], x[1, 1]),
     "cdist, sums": lambda x: torch.cdist(x[0, 0], x[1, 1], p=1.0),
     "fmod": lambda x: torch.fmod(x, 0.7),

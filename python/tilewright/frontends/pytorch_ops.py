@@ -18,6 +18,7 @@ from tilewright.frontends import (
     pytorch_indices,
     pytorch_pools,
     pytorch_powers,
+    pytorch_resizes,
     pytorch_running,
     pytorch_scatters,
 )
@@ -60,6 +61,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_indices.decompositions(),
         **pytorch_pools.decompositions(),
         **pytorch_powers.decompositions(),
+        **pytorch_resizes.decompositions(),
         **pytorch_running.decompositions(),
         **pytorch_scatters.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
