@@ -84,6 +84,12 @@ def padded_to_a_multiple(x: Any) -> Any:
 
 
 @_form(_line, (2,))
+def parts_of_open_sizes(x: Any) -> Any:
+    head, tail = x.split([x.shape[2] // 2, x.shape[2] - x.shape[2] // 2], 2)
+    return torch.cat([tail.relu(), -head], 2)
+
+
+@_form(_line, (2,))
 def cut_to_half(x: Any) -> Any:
     return x[..., : torch.sym_max(torch.sym_int(x.shape[2] * 0.5), torch.sym_min(x.shape[2], 3))] + 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -75,6 +76,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.eye.m: _eye,
         _aten.as_strided.default: _as_strided,
         _aten.put.default: _put,
+        _aten.split_with_sizes.default: _split,
         _aten.roll.default: _roll,
         _aten._native_multi_head_attention.default: attention,
         _aten._transformer_encoder_layer_fwd.default: encoder_layer,
@@ -171,6 +173,14 @@ def _as_strided(x: Any, size: Any, stride: Any, offset: int | None = None) -> An
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
     put = _aten.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), accumulate)
     return put.reshape(x.shape)
+
+
+def _split(x: Any, sizes: Any, dim: int = 0) -> Any:
+    """IREE splits into parts of fixed sizes only."""
+    if all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    ends = list(itertools.accumulate(sizes))
+    return [_aten.slice.Tensor(x, dim, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
