@@ -225,7 +225,9 @@ private:
           from >= 0 && to >= 0 && from != to)
         decisions.declined[{static_cast<unsigned>(from), static_cast<unsigned>(to)}] = {
             "two kernels were measured to be faster than one", "another machine"};
-    return writePlan(graph, target, options.policy, options.numerics, decisions);
+    Plan plan = writePlan(graph, target, options.policy, options.numerics, decisions);
+    addLeastMovement(plan, graph, target, decisions);
+    return plan;
   }
 
   const TensorGraph &graph;

@@ -45,6 +45,7 @@ OrDeclined<PlanDraft> tilewright::explore(const FusionProblem &problem) {
 Plan tilewright::writePlan(const FusionProblem &problem, const PlanDraft &draft) {
   Plan plan = writePlan(problem.graph, problem.machine, problem.options.policy, problem.options.numerics,
                         draft.decisions);
+  addLeastMovement(plan, problem.graph, problem.machine, draft.decisions);
   plan.forms = problem.forms;
   return plan;
 }
@@ -77,6 +78,10 @@ OrDeclined<double> tilewright::plannedSeconds(const TensorGraph &graph, const Pl
 
 OrDeclined<double> tilewright::plannedSeconds(const TensorGraph &graph, const Target &target,
                                               const PlanOptions &options) {
-  OrDeclined<Plan> plan = makePlan(graph, target, options);
-  return plan ? plannedSeconds(graph, *plan) : plan.why();
+  if (graph.exprs().empty())
+    return 0.0;
+  FusionProblem problem(graph, target, options);
+  OrDeclined<PlanDraft> draft = explore(problem);
+  return draft ? plannedSeconds(graph, writePlan(graph, target, options.policy, options.numerics, draft->decisions))
+               : draft.why();
 }

@@ -28,7 +28,7 @@ namespace {
 class PlanWriter {
 public:
   PlanWriter(const TensorGraph &graph, const Target &target, NumericsMode numerics, const Decisions &decisions)
-      : graph(graph), target(target), numerics(numerics), decisions(decisions), least(target) {}
+      : graph(graph), target(target), numerics(numerics), decisions(decisions) {}
 
   Plan write(StringRef policy) {
     Plan plan;
@@ -150,7 +150,7 @@ private:
       plan.ops.push_back(emitOp(part, id));
     emitTensors(part, firstInput, plan);
     if (part.space.threads == 0) // on a GPU, blocks share the L2, whose traffic is predicted for the whole kernel
-      plan.movement = movementOfGroup(graph, part, target, least);
+      plan.movement = movementOfGroup(graph, part, target);
     return plan;
   }
 
@@ -322,7 +322,6 @@ private:
   const Target &target;
   NumericsMode numerics;
   const Decisions &decisions;
-  LeastMovement least;
 };
 } // namespace
 
@@ -366,4 +365,13 @@ Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, Strin
     return *decisions.parts[decisions.partOf[op]];
   });
   return plan;
+}
+
+void tilewright::addLeastMovement(Plan &plan, const TensorGraph &graph, const Target &target,
+                                  const Decisions &decisions) {
+  LeastMovement least(target);
+  for (auto [kernel, members] : llvm::zip_equal(plan.kernels, decisions.kernels))
+    for (auto [group, part] : llvm::zip_equal(kernel.groups, members))
+      if (!group.movement.empty())
+        addLeastMovement(graph, *decisions.parts[part], least, group.movement);
 }

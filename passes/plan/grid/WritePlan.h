@@ -31,8 +31,12 @@ int64_t countBindings(const TensorGraph &graph, const Decisions &decisions, llvm
 Prediction predictionOf(const TensorGraph &graph, const Decisions &decisions, llvm::ArrayRef<unsigned> kernel,
                         const Target &target);
 
+/// Writes the decisions as a plan, without the least movement of its groups.
 Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
                const Decisions &decisions);
+/// Adds the least movement of each group to the plan of these decisions. It is for people who read the plan, and finding
+/// it takes longer than planning.
+void addLeastMovement(Plan &plan, const TensorGraph &graph, const Target &target, const Decisions &decisions);
 
 } // namespace tilewright
 

@@ -328,11 +328,13 @@ const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
 }
 
 std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &group,
-                                                       const Target &target, LeastMovement &least) {
-  std::vector<OperatorChain> chains = chainsOf(graph, group.choice.exprs, group.space);
-  std::vector<LevelMovement> all = movementIn(graph, group.space, chains, target);
-  for (const OperatorChain &chain : chains)
-    for (auto [level, bytes] : llvm::zip(all, least.of(chain)))
+                                                       const Target &target) {
+  return movementIn(graph, group.space, chainsOf(graph, group.choice.exprs, group.space), target);
+}
+
+void tilewright::addLeastMovement(const TensorGraph &graph, const PlannedGroup &group, LeastMovement &least,
+                                  std::vector<LevelMovement> &movement) {
+  for (const OperatorChain &chain : chainsOf(graph, group.choice.exprs, group.space))
+    for (auto [level, bytes] : llvm::zip(movement, least.of(chain)))
       level.leastBytes += bytes;
-  return all;
 }

@@ -61,9 +61,11 @@ private:
   std::map<std::vector<double>, std::vector<double>> known; ///< results by form of the chain
 };
 
-/// Returns the bytes that a group moves, with the lower bound over all orders; empty if it has no contractions.
-std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &group, const Target &target,
-                                           LeastMovement &least);
+/// Returns the bytes that a group moves, as `movementIn` does; empty if it has no contractions.
+std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &group, const Target &target);
+/// Sets the lower bound over all orders of what `movementOfGroup` returned. The search may take a second.
+void addLeastMovement(const TensorGraph &graph, const PlannedGroup &group, LeastMovement &least,
+                      std::vector<LevelMovement> &movement);
 
 } // namespace tilewright
 
