@@ -74,6 +74,12 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "index_fill": lambda x: x.index_fill(3, torch.tensor([1, 3]), 2.0),
     "index_copy": lambda x: x.index_copy(2, torch.tensor([4, 1]), x[:, :, :2]),
+    "attention whose heads become one dim, by a view": lambda x: (
+        torch.nn.functional.scaled_dot_product_attention(x, x, x)
+        .transpose(1, 2)
+        .reshape(2, 6, 21)
+        .view(12, 21)
+    ),
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),
     "places in the last dim, added": lambda x: _put(x, None, None, None, [0, 2, 2], accumulate=True),
     "places around a dim": lambda x: _put(x, [0, 1], None, [1, 2]),

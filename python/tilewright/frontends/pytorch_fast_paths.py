@@ -91,3 +91,31 @@ def attention(
     if not need_weights:
         return result, torch.empty(0, dtype=result.dtype)
     return result, weights.mean(1) if average_attn_weights else weights
+
+
+def flash_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,  # noqa: FBT001, FBT002 - the op's own signature
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> tuple[Any, Any]:
+    """Computes `aten._scaled_dot_product_flash_attention_for_cpu`, with the strides of its kernel.
+
+    Later views, such as those of heads as one dim, were recorded for these strides; the result of PyTorch's own
+    decomposition has others.
+    """
+    mixed, weights = torch.ops.aten._scaled_dot_product_attention_math(
+        query,
+        key,
+        value,
+        attn_mask=attn_mask,
+        dropout_p=dropout_p,
+        is_causal=is_causal,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    return mixed.transpose(1, 2).contiguous().transpose(1, 2), weights

@@ -24,7 +24,7 @@ from tilewright.frontends import (
     pytorch_scatters,
 )
 from tilewright.frontends.pytorch_convolutions import convolution
-from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer
+from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer, flash_attention
 from tilewright.frontends.pytorch_histogram import histogram
 
 _aten = torch.ops.aten
@@ -79,6 +79,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.split_with_sizes.default: _split,
         _aten.roll.default: _roll,
         _aten._native_multi_head_attention.default: attention,
+        _aten._scaled_dot_product_flash_attention_for_cpu.default: flash_attention,
         _aten._transformer_encoder_layer_fwd.default: encoder_layer,
     }
 
