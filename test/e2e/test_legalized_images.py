@@ -131,7 +131,7 @@ def test_a_pad_in_front_of_a_transposed_convolution_stays_where_it_is() -> None:
     check(nodes, {"x": x}, _by_onnx_runtime(nodes, {"x": x}, constants), constants, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_pads_that_differ_and_remove(mode: str) -> None:
     """What a negative amount removes is not repeated."""
     x = np.random.default_rng(0).standard_normal((3, 5, 7)).astype(np.float32)

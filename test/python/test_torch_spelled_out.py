@@ -80,6 +80,12 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         .reshape(2, 6, 21)
         .view(12, 21)
     ),
+    "pad that removes at the other end": lambda x: torch.nn.functional.pad(
+        x, (1, -2, -1, 3, 0, -1), value=2.0
+    ),
+    "empty tensor, filled by a permutation": lambda x: torch.empty_like(
+        x[0, 0, 0], dtype=torch.int64
+    ).index_put((x[0, 0, 0].argsort(),), torch.arange(7)),
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),
     "places in the last dim, added": lambda x: _put(x, None, None, None, [0, 2, 2], accumulate=True),
     "places around a dim": lambda x: _put(x, [0, 1], None, [1, 2]),

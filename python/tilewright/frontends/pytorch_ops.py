@@ -18,6 +18,7 @@ from tilewright.frontends import (
     pytorch_gamma,
     pytorch_groups,
     pytorch_indices,
+    pytorch_pads,
     pytorch_pools,
     pytorch_powers,
     pytorch_resizes,
@@ -62,6 +63,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_gamma.decompositions(),
         **pytorch_groups.decompositions(),
         **pytorch_indices.decompositions(),
+        **pytorch_pads.decompositions(),
         **pytorch_pools.decompositions(),
         **pytorch_powers.decompositions(),
         **pytorch_resizes.decompositions(),
@@ -74,6 +76,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
         _aten.native_group_norm.default: _group_norm,
+        _aten.empty_permuted.default: _empty_permuted,
         _aten.eye.default: _eye,
         _aten.eye.m: _eye,
         _aten.as_strided.default: _as_strided,
@@ -153,6 +156,11 @@ def _group_norm(
         y = y + bias.reshape(shape).to(kept)
     statistics = (one.reshape(batch, groups).to(x.dtype) for one in (mean, scale))
     return y.to(x.dtype).reshape(x.shape), *statistics
+
+
+def _empty_permuted(shape: Any, order: Any, *, dtype: Any = None, **_: Any) -> Any:
+    made = torch.empty([shape[axis] for axis in order], dtype=dtype)
+    return made.permute([order.index(axis) for axis in range(len(order))])
 
 
 def _eye(rows: int, columns: int | None = None, *, dtype: Any = None, **_: Any) -> Any:

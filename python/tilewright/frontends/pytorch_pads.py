@@ -1,7 +1,9 @@
-"""Zeros around the input of a transposed convolution, with a sign that IREE's compiler does not fold away.
+"""Pads that IREE's compiler gets wrong: those that also remove elements, and zeros around the input of a transposed
+convolution.
 
-It folds a pad with zeros into the step that sets elements `stride` apart, and forgets the stride. Sums that begin with
-zero are the same whatever the sign of the zeros that are added.
+It forgets to remove elements at one end of a dim that grows at the other. It folds a pad with zeros into the step that
+sets elements `stride` apart, and forgets the stride; zeros of the other sign are not folded, and sums that begin with
+zero are the same with them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,22 @@ from typing import Any
 import torch
 
 _aten = torch.ops.aten
+
+
+def decompositions() -> dict[Any, Any]:
+    """Returns the ops to spell out, with functions that do so."""
+    return {_aten.constant_pad_nd.default: _pad}
+
+
+def _pad(x: Any, amounts: Any, value: Any = 0) -> Any:
+    """Removes what negative amounts remove first."""
+    if all(amount >= 0 for amount in amounts):
+        return NotImplemented
+    for number in range(len(amounts) // 2):
+        axis = x.dim() - 1 - number
+        before, after = (max(0, -amount) for amount in amounts[2 * number : 2 * number + 2])
+        x = x.narrow(axis, before, x.shape[axis] - before - after)
+    return _aten.constant_pad_nd(x, [max(0, amount) for amount in amounts], value)
 
 
 def pad_by_other_zeros(graph: Any) -> None:

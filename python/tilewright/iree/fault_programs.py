@@ -159,6 +159,12 @@ def padded_by_wrapping() -> Evidence:
     return _onnx([node], {"x": x}, {"r": r}, constants={"pads": np.array([0, 0, 7, 7, 0, 0, 7, 7])})
 
 
+def removing_pad() -> Evidence:
+    node = helper.make_node("Pad", ["x", "amounts"], ["r"])
+    amounts = {"amounts": np.array([1, -1])}
+    return _onnx([node], {"x": _f32(1, 2)}, {"r": _f32(0, 1)}, constants=amounts)
+
+
 def pads_set_apart() -> Evidence:
     x = np.ones((1, 1, 1), np.float32)
     constants = {"amounts": np.array([0, 0, 4, 0, 0, 1]), "w": np.ones((1, 1, 1), np.float32)}

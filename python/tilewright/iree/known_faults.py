@@ -332,6 +332,16 @@ FAULTS: Mapping[str, Fault] = {
         where=f"{_OPS}.pad",
         program="padded_by_wrapping",
     ),
+    "pads that remove": Fault(
+        pattern="Pad by a constant, with a negative amount at one end of a dim and a positive one at the other",
+        types="all",
+        targets="all",
+        symptom="wrong numbers",
+        evidence="(1, 2) less its last element, behind a zero, is (1, 2)",
+        instead="elements are removed first",
+        where=f"{_OPS}.pad",
+        program="removing_pad",
+    ),
     "pads that are set apart": Fault(
         pattern="ConvTranspose with strides behind Pad",
         types="floats",

@@ -1,4 +1,4 @@
-"""Pad by the edge, by reflection or around, as gathers along each dim.
+"""Pad by the edge, by reflection or around, as gathers along each dim; by a constant, behind a slice.
 
 Elements that negative amounts remove are not repeated.
 """
@@ -12,11 +12,13 @@ import numpy as np
 from tilewright.errors import ModelError
 from tilewright.frontends.rewrites.rule import Operation, Rule
 
+_TO_THE_END = np.iinfo(np.int64).max
 
-def _gather_padded(operation: Operation) -> bool:
+
+def _spell_out(operation: Operation) -> bool:
     mode = operation.attribute("mode", b"constant").decode()
     if mode == "constant":
-        return False
+        return _remove_first(operation)
     shape, rank = operation.shape(0), operation.rank(0)
     if mode != "wrap" and operation.has(1) and operation.value(1) is None:
         operation.refuse("the amounts of padding are not known", "make them an initializer")
@@ -45,6 +47,22 @@ def _gather_padded(operation: Operation) -> bool:
     return operation.give(padded)
 
 
+def _remove_first(operation: Operation) -> bool:
+    """Removes what negative amounts remove before the rest is padded."""
+    value = operation.value(1)
+    if value is None or not (value < 0).any():
+        return False
+    amounts = value.reshape(-1)
+    ends = amounts[len(amounts) // 2 :]
+    axes = operation.inputs[3] if operation.has(3) else operation.ints(*range(operation.rank(0)))
+    begins = operation.constant(np.maximum(0, -amounts[: len(ends)]))
+    kept = operation.make(
+        "Slice", operation.inputs[0], begins, operation.constant(np.where(ends < 0, ends, _TO_THE_END)), axes
+    )
+    grown = operation.constant(np.maximum(0, amounts))
+    return operation.give(operation.make("Pad", kept, grown, *operation.inputs[2:]))
+
+
 def _is_of_iree(amounts: list[tuple[int, int, int]], rank: int) -> bool:
     """Returns True for the forms that IREE's importer gets right: nothing removed, and the last two dims only."""
     return all(axis >= rank - 2 and min(before, after) >= 0 for axis, before, after in amounts) and rank > 2
@@ -64,8 +82,8 @@ def _inside(mode: str, places: np.ndarray[Any, Any], length: int) -> np.ndarray[
 RULES = (
     Rule(
         "Pad",
-        _gather_padded,
-        "IREE takes minutes to wrap around, repeats what negative amounts remove, and pads the last dims only",
-        forms="modes wrap and reflect; mode edge with negative amounts or of other dims than the last two",
+        _spell_out,
+        "IREE takes minutes to wrap around, repeats or keeps what negative amounts remove, and pads the last dims only",
+        forms="modes wrap and reflect; negative amounts; mode edge of other dims than the last two",
     ),
 )
