@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,8 @@ def _unsafe_index_put(
     used: list[Any] = [indices[axis] for axis in indexed]
     if indexed == list(range(len(indexed))):
         return or_else(x, used, values, accumulate)
+    if len(used) == 1 and all(isinstance(size, int) for size in (*x.shape, *used[0].shape)):
+        return _put_rows(x, indexed[0], used[0], values, accumulate=accumulate)
     points = torch.broadcast_shapes(*(index.shape for index in used))  # type: ignore[no-untyped-call]
     before = [axis for axis in range(indexed[0]) if axis not in indexed]
     after = [axis for axis in range(indexed[0], x.dim()) if axis not in indexed]
@@ -130,6 +133,19 @@ def _unsafe_index_put(
     moved = torch.movedim(values.expand(shape), first, list(range(len(points))))
     put = _aten._unsafe_index_put(x.permute(order), used, moved, accumulate)
     return put.permute([order.index(axis) for axis in range(x.dim())])
+
+
+def _put_rows(x: Any, axis: int, index: Any, values: Any, *, accumulate: bool) -> Any:
+    """Puts rows of a matrix of all that lies behind an axis, which can be done in place, as in a cache of keys.
+
+    An index outside is moved to the nearest one inside, so that the next row of another dim is never written.
+    """
+    before, size, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    lines = torch.arange(math.prod(before)).unsqueeze(-1) * size
+    rows = (lines + index.reshape(-1).clamp(0, size - 1)).reshape(-1)
+    new = values.expand([*before, *index.shape, *behind]).reshape(rows.shape[0], -1)
+    put = _aten._unsafe_index_put(x.reshape(math.prod(before) * size, -1), [rows], new, accumulate)
+    return put.reshape(x.shape)
 
 
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:
