@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tilewright
 from tilewright.errors import InputError, ModelError
-from torch_cases import assert_close
+from torch_cases import assert_close, module_of
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -216,6 +216,15 @@ def test_a_module_that_changes_its_buffers_is_refused() -> None:
     module = nn.BatchNorm1d(7).train()
     with pytest.raises(ModelError, match=r"changes 'running_mean' .*module.eval\(\)"):
         tilewright.compile(module, example_inputs=(torch.ones(3, 7),))
+
+
+def test_an_op_of_another_library_is_refused_by_name() -> None:
+    op = torch.library.custom_op(
+        "someones::twice", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    op.register_fake(torch.empty_like)
+    with pytest.raises(ModelError, match=r"calls 'someones::twice'.*torch.compile"):
+        tilewright.compile(module_of(op), example_inputs=(torch.ones(3),))
 
 
 def test_a_damaged_pt2_is_refused(tmp_path: Path) -> None:

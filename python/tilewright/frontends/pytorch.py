@@ -161,7 +161,7 @@ def _import_exported(
 
     from tilewright.frontends.pytorch_complex import spell_out_complex
     from tilewright.frontends.pytorch_dims import Symbols, hold_constants
-    from tilewright.frontends.pytorch_ops import decompositions
+    from tilewright.frontends.pytorch_ops import check_libraries, decompositions
     from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
     from tilewright.frontends.pytorch_sizes import with_ops_of_sizes
@@ -177,6 +177,7 @@ def _import_exported(
         raise
     except Exception as error:
         raise ModelError(f"its ops cannot be decomposed: {_first_line(error)}", where=name) from error
+    check_libraries(program.graph, name=name)
     calling, inputs, outputs = _read_signature(program, name)
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     signature = Signature(

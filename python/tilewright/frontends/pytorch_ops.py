@@ -12,6 +12,7 @@ import torch
 from iree.compiler import ir
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from tilewright.errors import ModelError
 from tilewright.frontends import (
     pytorch_bags,
     pytorch_elementwise,
@@ -48,6 +49,9 @@ _SPELLED_OUT = (
     _aten.upsample_bilinear2d.vec,
 )
 """Core ops that IREE does not have, for which PyTorch has a decomposition."""
+
+_NAMESPACES = ("aten", "prim", "prims")
+"""PyTorch's own."""
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -221,6 +225,18 @@ def has_op(overload: Any) -> bool:
     name = overload._schema.name.replace("::", ".")
     suffix = f".{overload._schema.overload_name}" if overload._schema.overload_name else ""
     return bool(_context().is_registered_operation(f"torch.{name}{suffix}"))
+
+
+def check_libraries(graph: Any, *, name: str) -> None:
+    """Raises `ModelError` for an op of another library than PyTorch, which a program cannot call."""
+    for node in graph.nodes:
+        op = node.target
+        if isinstance(op, torch._ops.OpOverload) and op.namespace not in _NAMESPACES and not has_op(op):
+            raise ModelError(
+                f"it calls '{op._schema.name}', which only its library computes",
+                where=f"{name}, '{node.name}'",
+                hint="torch.compile(module, backend='tilewright') leaves this op to PyTorch",
+            )
 
 
 @functools.cache
