@@ -86,6 +86,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "empty tensor, filled by a permutation": lambda x: torch.empty_like(
         x[0, 0, 0], dtype=torch.int64
     ).index_put((x[0, 0, 0].argsort(),), torch.arange(7)),
+    "mask that selects nothing": lambda x: torch.ops.aten.index_put(x, (x > 99,), torch.tensor(2.0)),
+    "mask of rows": lambda x: torch.ops.aten.index_put(x, (None, x[0, :, :, 0] > 0), x[0, 0, :1]),
+    "mask of rows, added": lambda x: torch.ops.aten.index_put(x, (x[..., 0] > 0,), torch.arange(7.0), True),
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),
     "places in the last dim, added": lambda x: _put(x, None, None, None, [0, 2, 2], accumulate=True),
     "places around a dim": lambda x: _put(x, [0, 1], None, [1, 2]),

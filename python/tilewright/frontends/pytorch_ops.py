@@ -103,12 +103,26 @@ def _squeeze_dims(x: Any, dims: Any) -> Any:
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
     """Counts negative indices from the end, which IREE does not."""
     if any(index is not None and index.dtype == torch.bool for index in indices):
-        return NotImplemented
+        return _put_where(x, indices, values, accumulate=accumulate)
     counted = [
         None if index is None else torch.where(index < 0, index + x.shape[axis], index)
         for axis, index in enumerate(indices)
     ]
     return _unsafe_index_put(x, counted, values, accumulate, or_else=_aten._unsafe_index_put)
+
+
+def _put_where(x: Any, indices: Any, values: Any, *, accumulate: bool) -> Any:
+    """Puts the same values at all places of a mask. IREE counts the places, and its program crashes if there are none.
+
+    Values that differ from place to place are left to it.
+    """
+    masks = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+    behind = x.dim() - masks[0][0] - masks[0][1].dim()
+    if len(masks) != 1 or any(size != 1 for size in values.shape[: max(0, values.dim() - behind)]):
+        return NotImplemented
+    one = values.reshape(values.shape[max(0, values.dim() - behind) :])
+    mask = masks[0][1].reshape([*masks[0][1].shape, *[1] * behind])
+    return torch.where(mask, x + one if accumulate else one, x)
 
 
 def _unsafe_index_put(
