@@ -218,6 +218,25 @@ def test_a_module_that_changes_its_buffers_is_refused() -> None:
         tilewright.compile(module, example_inputs=(torch.ones(3, 7),))
 
 
+class _Positions(nn.Module):  # type: ignore[misc,name-defined]
+    """Normalises the sum of two embeddings, which IREE compiles without us."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(99, COLUMNS), nn.Embedding(40, COLUMNS)
+        self.norm = nn.LayerNorm(COLUMNS)
+
+    def forward(self, words: Any) -> Any:
+        return self.norm(self.words(words) + self.places(torch.arange(words.shape[1])))
+
+
+def test_small_weights_may_be_bf16() -> None:
+    """IREE converts the type of a small constant to f32, and its elements, too, only if it can see them."""
+    module, words = _Positions().bfloat16(), torch.randint(0, 99, (2, 13))
+    program = tilewright.compile(module, threads=1, example_inputs=(words,))
+    assert_close(program(words), module, (words,))
+
+
 def test_an_op_of_another_library_is_refused_by_name() -> None:
     op = torch.library.custom_op(
         "someones::twice", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor"

@@ -86,7 +86,11 @@ class _WeightHooks(fx_importer.FxImporterHooks):  # type: ignore[misc]
 
     def _parameter(self, gni: Any, value: Any, name: str) -> Any:
         """Returns a load of the tensor as a parameter, or None if it is to be a constant."""
-        if not isinstance(value, torch.Tensor) or value.numel() < MINIMUM_PARAMETER_ELEMENTS:
+        if not isinstance(value, torch.Tensor):
+            return None
+        # IREE computes bf16 in f32 on most CPUs, and converts the type of a constant without its elements.
+        least = 2 if value.dtype == torch.bfloat16 else MINIMUM_PARAMETER_ELEMENTS
+        if value.numel() < least:
             return None
         identity = (value.data_ptr(), tuple(value.shape), value.stride(), value.dtype)
         if identity not in self._globals:
