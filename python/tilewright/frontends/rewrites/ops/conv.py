@@ -61,7 +61,7 @@ RULES = (
     Rule(
         "Conv",
         _spell_out,
-        "IREE displaces such a window; it has no convolution of volumes by single channels",
-        forms="open batches with one window along a dim; volumes with as many groups as channels",
+        "IREE displaces such a window, and lacks such volumes",
+        forms="open batches with one window along a dim; depthwise in volumes",
     ),
 )
