@@ -27,7 +27,7 @@ struct Sort {
   std::optional<Order> order; ///< nothing: the op's comparison gives the order, of several operands for instance
 };
 
-/// What the predicate of a comparison says about an order.
+/// The order that the predicate of a comparison stands for.
 struct Direction {
   bool isDescending, isUnsigned;
 };
@@ -323,7 +323,7 @@ private:
     return values.lookup(block.back().getOperand(0));
   }
 
-  /// Whether another element comes in front of one: always, or if it stands there in the row.
+  /// Returns two conditions under which another element comes in front of one: always, and if it is before it now.
   using InFront = llvm::function_ref<std::pair<Value, Value>(OpBuilder &at, ValueRange one, ValueRange other)>;
 
   Value countInFront(ValueRange rows, int64_t dim, InFront inFront) {

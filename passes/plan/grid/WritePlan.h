@@ -34,8 +34,8 @@ Prediction predictionOf(const TensorGraph &graph, const Decisions &decisions, ll
 /// Writes the decisions as a plan, without the least movement of its groups.
 Plan writePlan(const TensorGraph &graph, const Target &target, llvm::StringRef policy, NumericsMode numerics,
                const Decisions &decisions);
-/// Adds the least movement of each group to the plan of these decisions. It is for people who read the plan, and finding
-/// it takes longer than planning.
+/// Adds the least movement of each group to the plan of these decisions. It is for people who read the plan, and
+/// finding it takes longer than planning.
 void addLeastMovement(Plan &plan, const TensorGraph &graph, const Target &target, const Decisions &decisions);
 
 } // namespace tilewright

@@ -83,7 +83,7 @@ RULES = (
     Rule(
         "Pad",
         _spell_out,
-        "IREE takes minutes to wrap, keeps what is to be removed, and pads the last dims only",
+        "IREE takes minutes to wrap, keeps what to remove, and pads the last dims only",
         forms="modes wrap and reflect; negative amounts; mode edge of earlier dims",
     ),
 )
