@@ -369,9 +369,20 @@ Plan tilewright::writePlan(const TensorGraph &graph, const Target &target, Strin
 
 void tilewright::addLeastMovement(Plan &plan, const TensorGraph &graph, const Target &target,
                                   const Decisions &decisions) {
-  LeastMovement least(target);
+  std::vector<OperatorChain> chains;
+  std::vector<std::vector<LevelMovement> *> movements;
   for (auto [kernel, members] : llvm::zip_equal(plan.kernels, decisions.kernels))
-    for (auto [group, part] : llvm::zip_equal(kernel.groups, members))
-      if (!group.movement.empty())
-        addLeastMovement(graph, *decisions.parts[part], least, group.movement);
+    for (auto [group, part] : llvm::zip_equal(kernel.groups, members)) {
+      if (group.movement.empty())
+        continue;
+      const PlannedGroup &planned = *decisions.parts[part];
+      llvm::append_range(chains, chainsOf(graph, planned.choice.exprs, planned.space));
+      movements.resize(chains.size(), &group.movement);
+    }
+  if (chains.empty())
+    return;
+  std::vector<std::vector<double>> least = leastMovement(chains, target, graph.exprs().front().op->getContext());
+  for (auto [movement, bytes] : llvm::zip_equal(movements, least))
+    for (auto [level, fewest] : llvm::zip(*movement, bytes))
+      level.leastBytes += fewest;
 }

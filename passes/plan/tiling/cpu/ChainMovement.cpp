@@ -6,6 +6,9 @@
 #include "passes/plan/space/ContractionKernel.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/LaneBytes.h"
+
+#include "mlir/IR/Threading.h"
+#include <map>
 #include <numeric>
 
 using namespace mlir;
@@ -318,23 +321,26 @@ std::vector<LevelMovement> tilewright::movementIn(const TensorGraph &graph, cons
   return all;
 }
 
-const std::vector<double> &LeastMovement::of(const OperatorChain &chain) {
-  auto [entry, isNew] = known.try_emplace(chain.form());
-  if (isNew)
-    if (std::optional<BlockSchedule> best = scheduleChain(chain, chainMachine(target), leastTiles(chain, target)))
-      for (const LevelChoice &level : best->levels)
-        entry->second.push_back(level.choice.movement.bytes);
-  return entry->second;
-}
-
 std::vector<LevelMovement> tilewright::movementOfGroup(const TensorGraph &graph, const PlannedGroup &group,
                                                        const Target &target) {
   return movementIn(graph, group.space, chainsOf(graph, group.choice.exprs, group.space), target);
 }
 
-void tilewright::addLeastMovement(const TensorGraph &graph, const PlannedGroup &group, LeastMovement &least,
-                                  std::vector<LevelMovement> &movement) {
-  for (const OperatorChain &chain : chainsOf(graph, group.choice.exprs, group.space))
-    for (auto [level, bytes] : llvm::zip(movement, least.of(chain)))
-      level.leastBytes += bytes;
+std::vector<std::vector<double>> tilewright::leastMovement(ArrayRef<OperatorChain> chains, const Target &target,
+                                                           MLIRContext *context) {
+  std::map<std::vector<double>, std::vector<double>> byForm;
+  std::vector<std::pair<const OperatorChain *, std::vector<double> *>> searched;
+  for (const OperatorChain &chain : chains)
+    if (auto [entry, isNew] = byForm.try_emplace(chain.form()); isNew)
+      searched.push_back({&chain, &entry->second});
+  parallelForEach(context, searched, [&](const auto &one) {
+    if (std::optional<BlockSchedule> best =
+            scheduleChain(*one.first, chainMachine(target), leastTiles(*one.first, target)))
+      for (const LevelChoice &level : best->levels)
+        one.second->push_back(level.choice.movement.bytes);
+  });
+  std::vector<std::vector<double>> all;
+  for (const OperatorChain &chain : chains)
+    all.push_back(byForm.at(chain.form()));
+  return all;
 }

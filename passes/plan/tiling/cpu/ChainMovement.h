@@ -6,7 +6,6 @@
 #include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
 #include "passes/plan/tiling/cpu/BlockSearch.h"
-#include <map>
 
 namespace tilewright {
 
@@ -47,25 +46,13 @@ std::vector<OperatorChain> chainsOf(const TensorGraph &graph, llvm::ArrayRef<uns
 std::vector<LevelMovement> movementIn(const TensorGraph &graph, const IterationSpace &space,
                                       llvm::ArrayRef<OperatorChain> chains, const Target &target);
 
-/// Computes the fewest bytes that a chain moves into each cache in any order. Equal chains, such as repeated layers,
-/// are searched once.
-class LeastMovement {
-public:
-  explicit LeastMovement(const Target &target) : target(target) {}
-
-  /// Returns the bytes by cache, innermost first, or nothing if not even the smallest tiles fit.
-  const std::vector<double> &of(const OperatorChain &chain);
-
-private:
-  const Target &target;
-  std::map<std::vector<double>, std::vector<double>> known; ///< results by form of the chain
-};
-
 /// Returns the bytes that a group moves, as `movementIn` does; empty if it has no contractions.
 std::vector<LevelMovement> movementOfGroup(const TensorGraph &graph, const PlannedGroup &group, const Target &target);
-/// Sets the lower bound over all orders of what `movementOfGroup` returned. The search may take a second.
-void addLeastMovement(const TensorGraph &graph, const PlannedGroup &group, LeastMovement &least,
-                      std::vector<LevelMovement> &movement);
+
+/// Returns, for each chain, the fewest bytes that it moves into each cache in any order, innermost first; nothing if not
+/// even the smallest tiles fit. Equal chains, such as repeated layers, are searched once, and others in parallel.
+std::vector<std::vector<double>> leastMovement(llvm::ArrayRef<OperatorChain> chains, const Target &target,
+                                               mlir::MLIRContext *context);
 
 } // namespace tilewright
 
