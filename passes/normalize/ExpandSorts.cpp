@@ -4,6 +4,7 @@
 #include "passes/normalize/ExpandSorts.h"
 
 #include "passes/normalize/GenericBuilder.h"
+#include "passes/normalize/MatchSorts.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -12,169 +13,6 @@ using namespace tilewright;
 
 namespace {
 constexpr llvm::StringLiteral kSort = "iree_linalg_ext.sort", kTopK = "iree_linalg_ext.topk";
-
-/// The order of the elements of one operand.
-struct Order {
-  unsigned key; ///< number of the operand
-  bool isDescending, isUnsigned;
-  bool isTotal = false; ///< true if floats are ordered by sign and magnitude: -0 before 0, and NaNs at both ends
-};
-
-/// A stable sort along a dim.
-struct Sort {
-  int64_t dim;
-  int64_t kept;               ///< number of elements that are read of each sorted row
-  std::optional<Order> order; ///< nothing: the op's comparison gives the order, of several operands for instance
-};
-
-/// The order that the predicate of a comparison stands for.
-struct Direction {
-  bool isDescending, isUnsigned;
-};
-
-std::optional<Direction> directionOf(Operation *compare) {
-  if (auto floats = dyn_cast<arith::CmpFOp>(compare)) {
-    using P = arith::CmpFPredicate;
-    if (llvm::is_contained({P::OGT, P::OGE, P::UGT, P::UGE}, floats.getPredicate()))
-      return Direction{true, false};
-    if (llvm::is_contained({P::OLT, P::OLE, P::ULT, P::ULE}, floats.getPredicate()))
-      return Direction{false, false};
-    return std::nullopt;
-  }
-  auto integers = dyn_cast<arith::CmpIOp>(compare);
-  if (!integers)
-    return std::nullopt;
-  using P = arith::CmpIPredicate;
-  switch (integers.getPredicate()) {
-  case P::sgt:
-  case P::sge:
-    return Direction{true, false};
-  case P::ugt:
-  case P::uge:
-    return Direction{true, true};
-  case P::slt:
-  case P::sle:
-    return Direction{false, false};
-  case P::ult:
-  case P::ule:
-    return Direction{false, true};
-  default:
-    return std::nullopt;
-  }
-}
-
-bool hasKeys(Type element) {
-  if (auto integer = dyn_cast<IntegerType>(element))
-    return integer.getWidth() > 1 && integer.getWidth() <= 64;
-  return element.isF16() || element.isBF16() || element.isF32() || element.isF64();
-}
-
-/// Returns the number of elements that a slice takes from the front of each row, if it takes all rows.
-std::optional<int64_t> takenFromFront(Operation *user, int64_t dim) {
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
-  if (!slice || !slice.hasUnitStride() || slice.getType().getRank() != slice.getSourceType().getRank() ||
-      !slice.getType().hasStaticShape())
-    return std::nullopt;
-  for (auto [number, offset] : llvm::enumerate(slice.getStaticOffsets()))
-    if (offset != 0 || (int64_t(number) != dim &&
-                        slice.getType().getDimSize(number) != slice.getSourceType().getDimSize(number)))
-      return std::nullopt;
-  return slice.getType().getDimSize(dim);
-}
-
-int64_t keptOf(Operation *op, int64_t dim, int64_t length) {
-  int64_t kept = 0;
-  for (Operation *user : op->getUsers())
-    kept = std::max(kept, takenFromFront(user, dim).value_or(length));
-  return kept;
-}
-
-/// Returns the order if the op compares the elements of one operand, and integers can be ordered like these.
-std::optional<Order> orderOf(Operation *op) {
-  Block &block = op->getRegion(0).front();
-  Operation *compare = &block.front();
-  std::optional<Direction> direction = directionOf(compare);
-  if (!llvm::hasNItems(block, 2) || !direction || compare->getNextNode()->getOperands() != compare->getResults())
-    return std::nullopt;
-  auto first = dyn_cast<BlockArgument>(compare->getOperand(0));
-  auto second = dyn_cast<BlockArgument>(compare->getOperand(1));
-  if (!first || !second || first == second || first.getArgNumber() / 2 != second.getArgNumber() / 2 ||
-      !hasKeys(first.getType()))
-    return std::nullopt;
-  bool isDescending = direction->isDescending == (first.getArgNumber() < second.getArgNumber());
-  return Order{first.getArgNumber() / 2, isDescending, direction->isUnsigned};
-}
-
-/// Returns true if the op has a comparison that can be computed anywhere: of its arguments and of constants.
-bool comparesElements(Operation *op) {
-  if (op->getNumRegions() != 1 || !op->getRegion(0).hasOneBlock() ||
-      op->getRegion(0).getNumArguments() != 2 * op->getNumOperands())
-    return false;
-  Block &block = op->getRegion(0).front();
-  return block.back().getNumOperands() == 1 && block.back().getOperand(0).getType().isInteger(1) &&
-         llvm::all_of(llvm::drop_end(block),
-                      [](Operation &each) { return isa_and_nonnull<arith::ArithDialect>(each.getDialect()); }) &&
-         llvm::all_of(block, [&](Operation &each) {
-           return llvm::all_of(each.getOperands(), [&](Value used) {
-             return used.getParentBlock() == &block || used.getDefiningOp<arith::ConstantOp>();
-           });
-         });
-}
-
-/// Returns the dim along which the op sorts tensors of known shape.
-std::optional<int64_t> dimOf(Operation *op) {
-  auto properties = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
-  auto dimension = properties ? properties.getAs<IntegerAttr>("dimension") : IntegerAttr();
-  auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-  int64_t dim = dimension ? dimension.getInt() : -1;
-  if (!type || !type.hasStaticShape() || type.getNumElements() == 0 || dim < 0 || dim >= type.getRank() ||
-      type.getDimSize(dim) > std::numeric_limits<int32_t>::max())
-    return std::nullopt;
-  return dim;
-}
-
-/// Returns true if the elements that a search begins with come after all others.
-bool isLast(Value init, bool isDescending) {
-  auto fill = init.getDefiningOp<linalg::FillOp>();
-  auto constant = fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : arith::ConstantOp();
-  if (!constant)
-    return false;
-  if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
-    return number.getValue().isInfinity() && number.getValue().isNegative() == isDescending;
-  auto number = dyn_cast<IntegerAttr>(constant.getValue());
-  return number && (isDescending ? number.getValue().isMinSignedValue() : number.getValue().isMaxSignedValue());
-}
-
-/// Recognises the search for the first elements of each row and their positions.
-std::optional<Sort> matchTopK(Operation *op) {
-  if (op->getNumOperands() != 3 || op->getNumResults() != 2 || op->getNumRegions() != 1 ||
-      !op->getRegion(0).hasOneBlock() || op->getRegion(0).getNumArguments() != 2)
-    return std::nullopt;
-  std::optional<int64_t> dim = dimOf(op);
-  std::optional<Order> order = orderOf(op);
-  auto values = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  auto positions = dyn_cast<RankedTensorType>(op->getResult(1).getType());
-  if (!dim || !order || order->isUnsigned || !values || !values.hasStaticShape() || !positions ||
-      !positions.getElementType().isInteger() || !isLast(op->getOperand(1), order->isDescending) ||
-      values.getDimSize(*dim) > cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(*dim))
-    return std::nullopt;
-  order->isTotal = true; // XLA's, whose search this is
-  return Sort{*dim, values.getDimSize(*dim), order};
-}
-
-std::optional<Sort> match(Operation *op) {
-  if (op->getNumOperands() == 0 || op->getOperandTypes() != op->getResultTypes() || op->use_empty() ||
-      !comparesElements(op))
-    return std::nullopt;
-  std::optional<int64_t> dim = dimOf(op);
-  if (!dim)
-    return std::nullopt;
-  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-  for (Type other : op->getOperandTypes())
-    if (auto tensor = dyn_cast<RankedTensorType>(other); !tensor || tensor.getShape() != type.getShape())
-      return std::nullopt;
-  return Sort{*dim, keptOf(op, *dim, type.getDimSize(*dim)), orderOf(op)};
-}
 
 /// Returns the length of blocks with which the first `kept` of `length` elements take the fewest comparisons, which may
 /// be the whole row, and their number.
@@ -221,7 +59,15 @@ public:
     op->erase();
   }
 
+  /// Returns true if an element may stand in front of another one.
+  Value isNotBehind(OpBuilder &at, Value one, Value other) {
+    Type type = keyType(one.getType());
+    return arith::CmpIOp::create(at, loc, arith::CmpIPredicate::sge, keyOf(at, one, type), keyOf(at, other, type));
+  }
+
 private:
+  Type keyType(Type element) { return builder.getIntegerType(element.getIntOrFloatBitWidth() <= 32 ? 32 : 64); }
+
   RankedTensorType resized(RankedTensorType type, int64_t dim, int64_t size, Type element) {
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = size;
@@ -232,7 +78,7 @@ private:
   Value keys() {
     Value operand = op->getOperand(sort.order->key);
     auto type = cast<RankedTensorType>(operand.getType());
-    Type key = builder.getIntegerType(type.getElementTypeBitWidth() <= 32 ? 32 : 64);
+    Type key = keyType(type.getElementType());
     return elementwise(resized(type, sort.dim, type.getDimSize(sort.dim), key), operand,
                        [&](OpBuilder &at, ValueRange elements) { return keyOf(at, elements[0], key); });
   }
@@ -301,9 +147,12 @@ private:
   /// The same by the op's comparison. Elements are equal if neither is less than the other.
   Value ranksByComparison() {
     return countInFront(op->getOperands(), sort.dim, [&](OpBuilder &at, ValueRange one, ValueRange other) {
+      // A comparison may be true of equal elements, too: then it is true both ways.
       Value isLess = comparison(at, other, one), isGreater = comparison(at, one, other);
       Value isNotGreater = arith::XOrIOp::create(at, loc, isGreater, number(at, at.getI1Type(), 1));
-      return std::pair(isLess, isNotGreater);
+      Value always = arith::AndIOp::create(at, loc, isLess, isNotGreater);
+      Value ifBefore = arith::OrIOp::create(at, loc, isLess, isNotGreater);
+      return std::pair(always, ifBefore);
     });
   }
 
@@ -466,12 +315,17 @@ static void keepEqualsInOrder(Operation *op) {
   Block &block = op->getRegion(0).front();
   Operation *end = &block.back(); // an op that is not registered here
   OpBuilder builder(end);
+  Location loc = op->getLoc();
+  if (std::optional<Order> order = orderOf(op)) {
+    end->setOperand(0, Expander(op, Sort{0, 0, order}).isNotBehind(builder, block.getArgument(2 * order->key),
+                                                                   block.getArgument(2 * order->key + 1)));
+    return;
+  }
   IRMapping swapped;
   for (unsigned number = 0; number < block.getNumArguments(); ++number)
     swapped.map(block.getArgument(number), block.getArgument(number ^ 1));
   for (Operation *each : llvm::to_vector(llvm::make_pointer_range(llvm::drop_end(block))))
     builder.clone(*each, swapped);
-  Location loc = op->getLoc();
   Value isLess = end->getOperand(0), isGreater = swapped.lookup(isLess);
   Value yes = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
   Value isNotGreater = arith::XOrIOp::create(builder, loc, isGreater, yes);
@@ -486,7 +340,7 @@ void tilewright::expandSorts(func::FuncOp function) {
       if (std::optional<Sort> search = matchTopK(op))
         searches.push_back({op, *search});
     } else if (name == kSort) {
-      if (std::optional<Sort> sort = match(op))
+      if (std::optional<Sort> sort = matchSort(op))
         sorts.push_back({op, *sort});
       else if (comparesElements(op))
         keepEqualsInOrder(op);

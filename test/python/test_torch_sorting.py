@@ -58,3 +58,31 @@ def test_a_median_of_nan_is_nan() -> None:
     module = module_of(lambda x, _: torch.median(x, dim=1)[0])
     program = tilewright.compile(torch.export.export(module, (x, x)), threads=1)
     np.testing.assert_array_equal(program(x.numpy(), x.numpy()), [np.nan, 2.0])
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
+def test_bools_and_bytes_are_sorted(dtype: Any, *, descending: bool) -> None:
+    """Bytes from 128 on are no negative numbers, and equal elements keep their order."""
+    x = torch.randint(0, 2 if dtype == torch.bool else 256, (3, 19)).to(dtype)
+    module = module_of(lambda x, _: torch.sort(x, descending=descending, stable=True))
+    program = tilewright.compile(torch.export.export(module, (x, x)), threads=1)
+    for result, want in zip(program(x.numpy(), x.numpy()), module(x, x), strict=True):
+        np.testing.assert_array_equal(result, want.numpy())
+
+
+def test_the_greatest_bytes_are_found() -> None:
+    x = torch.randperm(256)[:19].to(torch.uint8)
+    module = module_of(lambda x, _: torch.topk(x, 4)[0])
+    program = tilewright.compile(torch.export.export(module, (x, x)), threads=1)
+    np.testing.assert_array_equal(program(x.numpy(), x.numpy()), module(x, x).numpy())
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rows_are_put_inside_only(axis: int) -> None:
+    """An index outside is moved to the nearest row, so that no other memory is written."""
+    x = torch.randn(4, 5)
+    module = module_of(lambda x, i: x.index_copy(axis, i, torch.ones_like(x).narrow(axis, 0, 1)))
+    program = tilewright.compile(torch.export.export(module, (x, torch.tensor([1]))), threads=1)
+    expected = x.clone().index_fill(axis, torch.tensor([x.shape[axis] - 1]), 1.0)
+    np.testing.assert_array_equal(program(x.numpy(), np.array([77])), expected.numpy())

@@ -29,8 +29,8 @@ from tilewright.runtime.metadata import Metadata
 from tilewright.runtime.state import check_in_place, check_state
 from tilewright.system.ptxas import needed_capability
 
-_UNSIGNED = re.compile(rb"(?:\b|x)ui(?:8|16|32|64)\b")
-"""Pattern of an unsigned element type in a model's text; bytecode spells it likewise."""
+_MAY_BE_UNSIGNED = re.compile(rb"\AML\xefR|(?:\b|x)ui(?:8|16|32|64)\b")
+"""Pattern of bytecode, or of an unsigned element type in a model's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ def with_unsigned_types(
     job: Job, imported: ImportedModel, signature: Signature, entry: str | None
 ) -> Signature:
     """Returns the signature with the unsigned types of a model in MLIR. IREE's interface has no signs."""
-    if imported.signature is not None or not _UNSIGNED.search(imported.source):
+    if imported.signature is not None or not _MAY_BE_UNSIGNED.search(imported.source):
         return signature
     given = job.iree.signature(imported.source, entry)
 

@@ -163,8 +163,9 @@ def _run(graph: Graph, shapes: Mapping[str, Sequence[Any]]) -> Graph:
 
 
 def _wait_for_exports() -> None:
-    """Waits in a thread of ours while another one exports a module: PyTorch then notes the functions that an op calls
-    in a table that all threads share, and an op of either thread may fail."""
+    """Waits outside of the main thread while another one exports a module: PyTorch then notes the functions that an op
+    calls in a table that all threads share, and an op of either thread may fail. An export that begins during an op is
+    not seen."""
     if threading.current_thread() is not threading.main_thread():
         while torch.compiler.is_exporting():
             time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -86,6 +86,9 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.eye.m: _eye,
         _aten.as_strided.default: _as_strided,
         _aten.put.default: _put,
+        _aten.sort.default: _sort,
+        _aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: _sort(x, dim, descending),
+        _aten.topk.default: _top,
         _aten.split_with_sizes.default: _split,
         _aten.roll.default: _roll,
         _aten._native_multi_head_attention.default: attention,
@@ -101,14 +104,17 @@ def _squeeze_dims(x: Any, dims: Any) -> Any:
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
-    """Counts negative indices from the end, which IREE does not."""
+    """Counts negative indices from the end, which IREE does not, and moves those outside of a dim to its nearest end,
+    because IREE writes there."""
     if any(index is not None and index.dtype == torch.bool for index in indices):
         return _put_where(x, indices, values, accumulate=accumulate)
-    counted = [
-        None if index is None else torch.where(index < 0, index + x.shape[axis], index)
-        for axis, index in enumerate(indices)
-    ]
+    counted = [None if index is None else _inside(index, x.shape[axis]) for axis, index in enumerate(indices)]
     return _unsafe_index_put(x, counted, values, accumulate, or_else=_aten._unsafe_index_put)
+
+
+def _inside(index: Any, size: Any) -> Any:
+    counted = torch.where(index < 0, index + size, index)
+    return counted.clamp(0, size - 1) if isinstance(size, int) and size > 0 else counted
 
 
 def _put_where(x: Any, indices: Any, values: Any, *, accumulate: bool) -> Any:
@@ -116,12 +122,15 @@ def _put_where(x: Any, indices: Any, values: Any, *, accumulate: bool) -> Any:
 
     Values that differ from place to place are left to it.
     """
-    masks = [(axis, index) for axis, index in enumerate(indices) if index is not None]
-    behind = x.dim() - masks[0][0] - masks[0][1].dim()
-    if len(masks) != 1 or any(size != 1 for size in values.shape[: max(0, values.dim() - behind)]):
+    used = [(axis, index) for axis, index in enumerate(indices) if index is not None]
+    if len(used) != 1:
+        return NotImplemented
+    ((axis, mask),) = used
+    behind = x.dim() - axis - mask.dim()
+    if any(size != 1 for size in values.shape[: max(0, values.dim() - behind)]):
         return NotImplemented
     one = values.reshape(values.shape[max(0, values.dim() - behind) :])
-    mask = masks[0][1].reshape([*masks[0][1].shape, *[1] * behind])
+    mask = mask.reshape([*mask.shape, *[1] * behind])
     return torch.where(mask, x + one if accumulate else one, x)
 
 
@@ -158,12 +167,29 @@ def _put_rows(x: Any, axis: int, index: Any, values: Any, *, accumulate: bool) -
 
     An index outside is moved to the nearest one inside, so that the next row of another dim is never written.
     """
+    if 0 in (x.numel(), index.numel()):
+        return x
     before, size, behind = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     lines = torch.arange(math.prod(before)).unsqueeze(-1) * size
     rows = (lines + index.reshape(-1).clamp(0, size - 1)).reshape(-1)
     new = values.expand([*before, *index.shape, *behind]).reshape(rows.shape[0], -1)
     put = _aten._unsafe_index_put(x.reshape(math.prod(before) * size, -1), [rows], new, accumulate)
     return put.reshape(x.shape)
+
+
+def _sort(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
+    """Sorts bytes as wider numbers, because IREE's importer takes them for signed ones."""
+    if x.dtype != torch.uint8:
+        return NotImplemented
+    values, places = torch.sort(x.to(torch.int32), dim=dim, descending=descending, stable=True)
+    return values.to(x.dtype), places
+
+
+def _top(x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: FBT001, FBT002
+    if x.dtype != torch.uint8:
+        return NotImplemented
+    values, places = torch.topk(x.to(torch.int32), k, dim, largest, sorted)
+    return values.to(x.dtype), places
 
 
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:

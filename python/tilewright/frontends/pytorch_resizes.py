@@ -38,7 +38,7 @@ def _resize(x: Any, size: Any, corners: Any, factors: Any, kernel: Callable[[Any
         return NotImplemented
     kept = torch.promote_types(x.dtype, torch.float32)
     rows, columns = (
-        _weights(old, new, _step(old, new, corners, factor), kernel, reach).to(kept)
+        _weights(old, new, _step(old, new, corners, factor), kernel, reach, kept)
         for old, new, factor in zip(x.shape[2:], size, factors, strict=True)
     )
     return torch.matmul(torch.matmul(rows, x.to(kept)), columns.transpose(0, 1)).to(x.dtype)
@@ -51,13 +51,13 @@ def _step(old: int, new: int, corners: Any, factor: float | None) -> float:
     return 1 / factor if factor is not None and factor > 0 else old / new
 
 
-def _weights(old: int, new: int, step: float, kernel: Callable[[Any], Any], reach: int) -> Any:
+def _weights(old: int, new: int, step: float, kernel: Callable[[Any], Any], reach: int, dtype: Any) -> Any:
     """Returns the matrix of [results, elements] along a dim."""
     stretch = max(step, 1.0)
-    centres = ((torch.arange(new, dtype=torch.float32) + 0.5) * step).unsqueeze(1)
+    centres = ((torch.arange(new, dtype=dtype) + 0.5) * step).unsqueeze(1)
     begins = (centres - reach * stretch + 0.5).clamp(min=0).floor()
     ends = (centres + reach * stretch + 0.5).floor()
-    places = torch.arange(old, dtype=torch.float32)
+    places = torch.arange(old, dtype=dtype)
     weights = kernel(((places - centres + 0.5) / stretch).abs())
     weights = torch.where((places >= begins) & (places < ends), weights, 0.0)
     return weights / weights.sum(1, keepdim=True)

@@ -71,15 +71,17 @@ func.func @second_operand(%x: tensor<9xi8>, %y: tensor<9xf64>) -> tensor<9xf64> 
 }
 
 // Any other comparison gives the order, too, with constants from outside: an element is in front of another if it is
-// less, or stands before it and is not greater.
+// less and not greater, or stands before it and is not greater, or less.
 // CHECK-LABEL: func @another_comparison
 // CHECK-SAME:  %[[X:[a-z0-9]+]]: tensor<9xi32>, %[[Y:[a-z0-9]+]]: tensor<9xi32>
-// CHECK: %[[RANKS:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[X]], %[[Y]], %[[X]], %[[Y]]
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[X]], %[[Y]], %[[X]], %[[Y]]
 // CHECK: ^bb0(%[[A:.*]]: i32, %[[B:.*]]: i32, %[[OTHER_A:.*]]: i32, %[[OTHER_B:.*]]: i32,
-// CHECK:   %[[SUM:.*]] = arith.addi %[[OTHER_A]], %[[OTHER_B]]
-// CHECK:   %[[LESS:.*]] = arith.cmpi slt, %[[SUM]], %c5_i32
-// CHECK:   %[[OTHER:.*]] = arith.addi %[[A]], %[[B]]
-// CHECK:   arith.cmpi slt, %[[OTHER]], %c5_i32
+// CHECK:   arith.addi %[[OTHER_A]], %[[OTHER_B]]
+// CHECK:   %[[LESS:.*]] = arith.cmpi sle
+// CHECK:   %[[GREATER:.*]] = arith.cmpi sle
+// CHECK:   %[[NOT:.*]] = arith.xori %[[GREATER]], %true
+// CHECK:   arith.andi %[[LESS]], %[[NOT]]
+// CHECK:   arith.ori %[[LESS]], %[[NOT]]
 // CHECK-NOT: iree_linalg_ext.sort
 // CHECK: return
 func.func @another_comparison(%x: tensor<9xi32>, %y: tensor<9xi32>) -> tensor<9xi32> {
@@ -87,10 +89,27 @@ func.func @another_comparison(%x: tensor<9xi32>, %y: tensor<9xi32>) -> tensor<9x
   %s:2 = "iree_linalg_ext.sort"(%x, %y) <{dimension = 0 : i64}> ({
   ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
     %t = arith.addi %a, %c : i32
-    %g = arith.cmpi slt, %t, %five : i32
+    %u = arith.addi %b, %d : i32
+    %v = arith.muli %u, %five : i32
+    %w = arith.muli %t, %five : i32
+    %g = arith.cmpi sle, %w, %v : i32
     "iree_linalg_ext.yield"(%g) : (i1) -> ()
   }) : (tensor<9xi32>, tensor<9xi32>) -> (tensor<9xi32>, tensor<9xi32>)
   return %s#0 : tensor<9xi32>
+}
+
+// With a NaN, floats that are compared as they are have no order, in which ranks could be counted.
+// CHECK-LABEL: func @floats_as_they_are
+// CHECK: iree_linalg_ext.sort
+func.func @floats_as_they_are(%x: tensor<9xf32>, %y: tensor<9xf32>) -> tensor<9xf32> {
+  %s:2 = "iree_linalg_ext.sort"(%x, %y) <{dimension = 0 : i64}> ({
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+    %t = arith.addf %a, %c : f32
+    %u = arith.addf %b, %d : f32
+    %g = arith.cmpf olt, %t, %u : f32
+    "iree_linalg_ext.yield"(%g) : (i1) -> ()
+  }) : (tensor<9xf32>, tensor<9xf32>) -> (tensor<9xf32>, tensor<9xf32>)
+  return %s#0 : tensor<9xf32>
 }
 
 // The first elements of a row and their positions are those of a sorted row, in XLA's order: of floats, negative ones
@@ -130,15 +149,12 @@ func.func @top_k_of_more(%x: tensor<9xi32>, %v: tensor<4xi32>, %i: tensor<4xi32>
 }
 
 // A row whose length is not known is left to IREE, which swaps elements for which the comparison is false. It keeps
-// equal ones in order if the comparison is true of them.
+// equal ones in order if the comparison is true of them, as one of keys is, in which NaN has its place, too.
 // CHECK-LABEL: func @open_dim
 // CHECK: iree_linalg_ext.sort
 // CHECK: ^bb0(%[[A:.*]]: i32, %[[B:.*]]: i32):
-// CHECK:   %[[LESS:.*]] = arith.cmpi sgt, %[[A]], %[[B]]
-// CHECK:   %[[GREATER:.*]] = arith.cmpi sgt, %[[B]], %[[A]]
-// CHECK:   %[[NOT:.*]] = arith.xori %[[GREATER]], %true
-// CHECK:   %[[BOTH:.*]] = arith.ori %[[LESS]], %[[NOT]]
-// CHECK:   "iree_linalg_ext.yield"(%[[BOTH]])
+// CHECK:   %[[FRONT:.*]] = arith.cmpi sge, %[[A]], %[[B]]
+// CHECK:   "iree_linalg_ext.yield"(%[[FRONT]])
 func.func @open_dim(%x: tensor<?xi32>) -> tensor<?xi32> {
   %s = "iree_linalg_ext.sort"(%x) <{dimension = 0 : i64}> ({
   ^bb0(%a: i32, %b: i32):
@@ -146,4 +162,22 @@ func.func @open_dim(%x: tensor<?xi32>) -> tensor<?xi32> {
     "iree_linalg_ext.yield"(%g) : (i1) -> ()
   }) : (tensor<?xi32>) -> tensor<?xi32>
   return %s : tensor<?xi32>
+}
+
+// CHECK-LABEL: func @open_dim_of_two_keys
+// CHECK: ^bb0(%[[A:.*]]: i32, %[[B:.*]]: i32, %[[C:.*]]: i32, %[[D:.*]]: i32):
+// CHECK:   %[[LESS:.*]] = arith.cmpi slt
+// CHECK:   %[[GREATER:.*]] = arith.cmpi slt
+// CHECK:   %[[NOT:.*]] = arith.xori %[[GREATER]], %true
+// CHECK:   %[[FRONT:.*]] = arith.ori %[[LESS]], %[[NOT]]
+// CHECK:   "iree_linalg_ext.yield"(%[[FRONT]])
+func.func @open_dim_of_two_keys(%x: tensor<?xi32>, %y: tensor<?xi32>) -> tensor<?xi32> {
+  %s:2 = "iree_linalg_ext.sort"(%x, %y) <{dimension = 0 : i64}> ({
+  ^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
+    %t = arith.addi %a, %c : i32
+    %u = arith.addi %b, %d : i32
+    %g = arith.cmpi slt, %t, %u : i32
+    "iree_linalg_ext.yield"(%g) : (i1) -> ()
+  }) : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
+  return %s#0 : tensor<?xi32>
 }

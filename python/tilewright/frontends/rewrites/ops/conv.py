@@ -28,6 +28,8 @@ def _add_planes(operation: Operation) -> bool:
         return False
     kind = operation.kind(0)
     windows = windows_of(operation, kernel=weights[2:])
+    if 1 in windows.counts[1:] and operation.shape(0)[0] < 0:
+        return False  # planes of an open batch would have one window along a dim, which IREE displaces
     x, filters, *bias = operation.inputs
     pads = operation.ints(0, 0, windows.before[0], 0, 0, 0, 0, windows.after[0], 0, 0)
     padded = operation.make("Pad", x, pads) if windows.before[0] or windows.after[0] else x
