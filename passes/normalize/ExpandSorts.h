@@ -11,7 +11,7 @@ namespace tilewright {
 /// is the one whose rank it is. Where only the first elements are read (top k) and it takes fewer comparisons, those of
 /// each block are found first, and then the first of them.
 ///
-/// Equal elements keep their order, also in sorts that stay with IREE: those of rows of unknown length, and those that
+/// Equal elements keep their order, also in sorts that stay ops of IREE: those of rows of unknown length, and those that
 /// compare floats of several operands as they are. If an op only compares elements of one operand, -0 equals 0, and NaN
 /// is greater than every number. Any other comparison is computed as it stands, and a search has XLA's order, of signs
 /// and magnitudes.

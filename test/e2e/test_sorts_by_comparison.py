@@ -85,19 +85,3 @@ def test_top_k_has_the_order_of_xla() -> None:
     np.testing.assert_array_equal(at, [[4, 5, 0, 2, 1], [0, 4, 2, 6, 1]])
     np.testing.assert_array_equal(values, np.take_along_axis(x, at.astype(np.int64), 1))
     assert program.kernels
-
-
-def test_nan_comes_last_in_rows_of_unknown_length() -> None:
-    """IREE sorts these, by a comparison for which a NaN has its place."""
-    text = """
-func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %sorted = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %less = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.return %less : tensor<i1>
-  }) : (tensor<?xf32>) -> tensor<?xf32>
-  return %sorted : tensor<?xf32>
-}
-"""
-    x = np.array([2, np.nan, 1, 0.5], np.float32)
-    np.testing.assert_array_equal(tilewright.compile(text, threads=1)(x)[0], np.sort(x))

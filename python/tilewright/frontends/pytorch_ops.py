@@ -87,7 +87,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.as_strided.default: _as_strided,
         _aten.put.default: _put,
         _aten.sort.default: _sort,
-        _aten.sort.stable: lambda x, *, stable=None, dim=-1, descending=False: _sort(x, dim, descending),
+        _aten.sort.stable: _stable_sort,
         _aten.topk.default: _top,
         _aten.split_with_sizes.default: _split,
         _aten.roll.default: _roll,
@@ -178,11 +178,16 @@ def _put_rows(x: Any, axis: int, index: Any, values: Any, *, accumulate: bool) -
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
-    """Sorts bytes as wider numbers, because IREE's importer takes them for signed ones."""
-    if x.dtype != torch.uint8:
+    """Sorts bools and bytes as wider numbers, because IREE's importer takes them for signed ones."""
+    if x.dtype not in (torch.bool, torch.uint8):
         return NotImplemented
-    values, places = torch.sort(x.to(torch.int32), dim=dim, descending=descending, stable=True)
+    values, places = _aten.sort.default(x.to(torch.int32), dim, descending)
     return values.to(x.dtype), places
+
+
+def _stable_sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """All sorts of ours are stable."""
+    return _aten.sort.default(x, dim, descending)
 
 
 def _top(x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: FBT001, FBT002
