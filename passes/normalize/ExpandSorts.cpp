@@ -1,6 +1,5 @@
 // A sort compares neighbours one after the other, and IREE's takes n² steps, each waiting for the last. Counting takes n²
-// comparisons that do not depend on each other, in vectors. The op belongs to IREE and is unregistered here, so it is
-// recognised by its name, operands and comparison.
+// comparisons that do not depend on each other, in vectors. MatchSorts.h says which sorts can be counted.
 #include "passes/normalize/ExpandSorts.h"
 
 #include "passes/normalize/GenericBuilder.h"

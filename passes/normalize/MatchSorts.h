@@ -1,4 +1,4 @@
-// Recognises sorts and searches of IREE, whose ops are unregistered here, by their names, operands and comparisons.
+// Recognises sorts and searches of IREE, whose ops are unregistered here, by their operands and comparisons.
 #ifndef TILEWRIGHT_NORMALIZE_MATCHSORTS_H
 #define TILEWRIGHT_NORMALIZE_MATCHSORTS_H
 

@@ -518,7 +518,7 @@ FAULTS: Mapping[str, Fault] = {
         targets="all",
         symptom="wrong numbers",
         evidence="a stable sort of (0, 0, 1) swaps the zeros",
-        instead="`tile-normalize` counts, or compares both ways",
+        instead="`tile-normalize` counts, or compares both ways, unless sizes are open",
         where="tilewright.api.stitch:stitch",
         program="order_of_equal_elements",
     ),
