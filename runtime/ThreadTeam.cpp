@@ -4,6 +4,7 @@
 #include <climits>
 #include <linux/futex.h>
 #include <map>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,6 +68,8 @@ private:
 } // namespace
 
 ThreadTeam::ThreadTeam(unsigned size) {
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    CPU_ZERO(&allowed);
   for (unsigned number = 1; number < size; ++number)
     threads.emplace_back([this, number] { serve(number); });
 }
@@ -97,11 +100,25 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
     return;
   }
   work = &given;
-  core = sched_getcpu();
+  keepOff(sched_getcpu());
   helpers = (uint64_t(rounds.now() + 1) << kRoundShift) | kOpen;
   rounds.advance();
   given(0);
   close();
+}
+
+/// Keeps the other threads off the caller's core, which computes during the whole call, if there are enough others. A virtual machine's scheduler
+/// takes a core that sleeps for one that its host has taken away, and wakes a thread beside the caller instead; there
+/// it waits for milliseconds.
+void ThreadTeam::keepOff(int core) {
+  if (core == avoided || core < 0)
+    return;
+  avoided = core;
+  cpu_set_t others = allowed;
+  CPU_CLR(core, &others);
+  if (size_t(CPU_COUNT(&others)) >= threads.size())
+    for (std::thread &thread : threads)
+      pthread_setaffinity_np(thread.native_handle(), sizeof others, &others);
 }
 
 void ThreadTeam::meet() {
@@ -143,18 +160,6 @@ void ThreadTeam::leave() {
   departures.advance();
 }
 
-/// Moves the calling thread to another core than the given one. Threads that wait in turns for each other on one core
-/// may stay there for long: each is asleep when the scheduler looks for work to move.
-static void avoidCore(int core) {
-  cpu_set_t allowed, others;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    return;
-  others = allowed;
-  CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
-    sched_setaffinity(0, sizeof allowed, &allowed);
-}
-
 void ThreadTeam::serve(unsigned number) {
   SubnormalsAreZero mode;
   for (uint32_t served = 0, joined = 0;;) {
@@ -162,8 +167,6 @@ void ThreadTeam::serve(unsigned number) {
     if (isOver)
       return;
     served = rounds.now();
-    if (int callers = core; callers >= 0 && sched_getcpu() == callers)
-      avoidCore(callers);
     if (join(joined)) {
       (*work)(number);
       leave();

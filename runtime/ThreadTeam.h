@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
@@ -48,6 +49,7 @@ private:
   void serve(unsigned number);
   bool join(uint32_t &last);
   void leave();
+  void keepOff(int core);
   void close();
 
   std::mutex turn;                   ///< held during `run`
@@ -56,7 +58,8 @@ private:
   AwaitedCount departures;           ///< calls of `work` on other threads that have returned
   std::atomic<uint64_t> helpers{0};  ///< number of the round, and of other threads that are in `work`
   std::atomic<unsigned> arrived{0};
-  std::atomic<int> core{-1};         ///< the caller's
+  cpu_set_t allowed;                 ///< cores that the team may use
+  int avoided = -1;                  ///< core of the last caller
   std::atomic<bool> isOver{false};
   const std::function<void(unsigned)> *work = nullptr;
   std::vector<std::thread> threads;

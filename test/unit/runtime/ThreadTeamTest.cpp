@@ -92,3 +92,19 @@ TEST(ThreadTeam, MeetsOnOneCore) {
   ThreadTeam team(2);
   EXPECT_EQ(callsOf(team, 20, /*meets=*/true), std::vector<int>(2, 20));
 }
+
+TEST(ThreadTeam, KeepsTheOtherThreadOffTheCallersCore) {
+  ThreadTeam team(2);
+  OnOneCore caller;
+  cpu_set_t others;
+  CPU_ZERO(&others);
+  team.run([&](unsigned number) {
+    if (number == 1)
+      sched_getaffinity(0, sizeof others, &others);
+    team.meet();
+  });
+  if (std::thread::hardware_concurrency() < 2)
+    GTEST_SKIP() << "the machine has one core";
+  EXPECT_GT(CPU_COUNT(&others), 0);
+  EXPECT_FALSE(CPU_ISSET(sched_getcpu(), &others));
+}
