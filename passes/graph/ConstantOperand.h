@@ -21,7 +21,7 @@ std::optional<ContractionRoles> blockRoles(const TensorGraph &graph, const std::
 bool hasConstantLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned expr,
                       const ContractionRoles &roles);
 
-/// Returns true if the tensor is made of parameters by movement only, so that it can be stored in any layout.
+/// Returns true if the tensor is made of parameters by the steps of a recipe, so that it can be stored in any layout.
 bool isMadeOfParameters(mlir::Value tensor);
 
 /// Returns, for every expression, whether it only lays out parameters that `tile-store-weights` stores in that layout.

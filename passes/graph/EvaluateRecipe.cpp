@@ -1,5 +1,4 @@
-// Each step maps an element of its result to the element of a part, or to zero, so an element is found by following the
-// steps down to a constant.
+// A step takes the elements of its parts and moves them, or multiplies them with a matrix.
 #include "passes/graph/EvaluateRecipe.h"
 
 #include "passes/graph/ParameterRecipe.h"
@@ -12,6 +11,8 @@ using namespace tilewright;
 
 namespace {
 using Kind = ParameterRecipe::Kind;
+
+constexpr unsigned kNoPart = ~0u;
 
 /// The index of an element in the row-major order of a shape.
 int64_t linear(ArrayRef<int64_t> at, ArrayRef<int64_t> shape) {
@@ -30,21 +31,13 @@ SmallVector<int64_t> coordinates(int64_t index, ArrayRef<int64_t> shape) {
   return at;
 }
 
-/// An element of a constant, or zero.
-struct Source {
-  const ParameterRecipe *constant = nullptr; ///< null: zero
-  int64_t element = 0;
-};
-
-/// Returns the source of an element of a step's result.
-Source sourceOf(const ParameterRecipe &step, int64_t element) {
-  if (step.kind == Kind::parameter)
-    return {&step, element};
-  const ParameterRecipe *part = &step.parts.front();
+/// Returns which element of which part is moved to an element of the step's result; no part: zero.
+std::pair<unsigned, int64_t> sourceOf(const ParameterRecipe &step, int64_t element) {
   SmallVector<int64_t> at = coordinates(element, step.shape), from(at);
+  unsigned part = 0;
   switch (step.kind) {
   case Kind::reshape:
-    return sourceOf(*part, element);
+    return {0, element};
   case Kind::transpose:
     for (auto [dim, source] : llvm::enumerate(step.order))
       from[source] = at[dim];
@@ -56,19 +49,64 @@ Source sourceOf(const ParameterRecipe &step, int64_t element) {
   case Kind::pad:
     for (auto [dim, low] : llvm::enumerate(step.low)) {
       from[dim] -= low;
-      if (from[dim] < 0 || from[dim] >= part->shape[dim])
-        return {};
+      if (from[dim] < 0 || from[dim] >= step.parts[0].shape[dim])
+        return {kNoPart, 0};
     }
     break;
   case Kind::concat:
-    for (; from[step.axis] >= part->shape[step.axis]; ++part)
-      from[step.axis] -= part->shape[step.axis];
+    for (; from[step.axis] >= step.parts[part].shape[step.axis]; ++part)
+      from[step.axis] -= step.parts[part].shape[step.axis];
     break;
   case Kind::parameter:
+  case Kind::product:
   case Kind::swizzle:
-    llvm_unreachable("a source, and a step that is refused");
+    llvm_unreachable("does not move elements of parts, or is refused");
   }
-  return sourceOf(*part, linear(from, part->shape));
+  return {part, linear(from, step.parts[part].shape)};
+}
+
+using Elements = std::vector<char>;
+
+Elements multiplied(const ParameterRecipe &step, const Elements &part) {
+  int64_t rows = step.shape[0], depth = step.parts[0].shape[0];
+  int64_t columns = llvm::product_of(ArrayRef(step.shape).drop_front());
+  Elements result(rows * columns * sizeof(float));
+  const auto *from = reinterpret_cast<const float *>(part.data());
+  auto *into = reinterpret_cast<float *>(result.data());
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum += step.matrix[row * depth + k] * from[k * columns + column];
+      into[row * columns + column] = static_cast<float>(sum);
+    }
+  return result;
+}
+
+/// Returns the elements of a step's result, of `bytes` each, in row-major order.
+Elements evaluate(const ParameterRecipe &step, ArrayRef<DenseElementsAttr> constants, size_t bytes) {
+  int64_t count = llvm::product_of(step.shape);
+  if (step.kind == Kind::parameter) {
+    const DenseElementsAttr &from = constants[std::stoul(step.name)];
+    if (!from.isSplat())
+      return Elements(from.getRawData().begin(), from.getRawData().end());
+    Elements all;
+    for (int64_t element = 0; element < count; ++element)
+      all.insert(all.end(), from.getRawData().begin(), from.getRawData().end());
+    return all;
+  }
+  std::vector<Elements> parts;
+  for (const ParameterRecipe &part : step.parts)
+    parts.push_back(evaluate(part, constants, bytes));
+  if (step.kind == Kind::reshape)
+    return std::move(parts[0]);
+  if (step.kind == Kind::product)
+    return multiplied(step, parts[0]);
+  Elements result(count * bytes, 0);
+  for (int64_t element = 0; element < count; ++element)
+    if (auto [part, from] = sourceOf(step, element); part != kNoPart)
+      std::copy_n(parts[part].begin() + from * bytes, bytes, result.begin() + element * bytes);
+  return result;
 }
 
 bool isSwizzled(const ParameterRecipe &step) {
@@ -94,15 +132,6 @@ DenseElementsAttr tilewright::constantOfRecipe(Value tensor) {
   });
   if (!recipe || isSwizzled(*recipe) || !recipe->verify().empty())
     return {};
-  size_t bytes = type.getElementTypeBitWidth() / 8;
-  std::vector<char> packed(type.getNumElements() * bytes, 0);
-  for (int64_t element = 0; element < type.getNumElements(); ++element) {
-    Source source = sourceOf(*recipe, element);
-    if (!source.constant)
-      continue;
-    const DenseElementsAttr &from = constants[std::stoul(source.constant->name)];
-    const char *first = from.getRawData().data() + (from.isSplat() ? 0 : source.element * bytes);
-    std::copy_n(first, bytes, packed.begin() + element * bytes);
-  }
+  Elements packed = evaluate(*recipe, constants, type.getElementTypeBitWidth() / 8);
   return DenseElementsAttr::getFromRawBuffer(type, packed);
 }

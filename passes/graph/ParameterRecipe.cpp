@@ -3,6 +3,8 @@
 #include "passes/graph/ParameterRecipe.h"
 
 #include "dialects/tile/TileAttributeNames.h"
+#include "passes/graph/Contraction.h"
+#include "passes/graph/StartValue.h"
 #include "passes/graph/SwizzledLayout.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -37,6 +39,8 @@ static StringRef nameOf(ParameterRecipe::Kind kind) {
     return "concat";
   case ParameterRecipe::Kind::swizzle:
     return "swizzle";
+  case ParameterRecipe::Kind::product:
+    return "product";
   }
   llvm_unreachable("unknown kind");
 }
@@ -76,6 +80,11 @@ static std::string verifyStep(const ParameterRecipe &step) {
       return "a swizzle keeps sizes and needs two dims";
     int64_t atoms = step.atom > 0 && to.back() % step.atom == 0 ? to.back() / step.atom : 0;
     return atoms > 0 && atoms <= kSwizzleLines && llvm::isPowerOf2_64(atoms) ? "" : "lines have 1, 2, 4 or 8 atoms";
+  }
+  if (step.kind == Kind::product) {
+    bool fits = !to.empty() && from.drop_front() == to.drop_front() &&
+                static_cast<int64_t>(step.matrix.size()) == from[0] * to[0];
+    return fits ? "" : "a product replaces the first dim";
   }
   if (step.kind == Kind::slice) {
     if (step.low.size() != to.size())
@@ -128,6 +137,8 @@ void ParameterRecipe::print(raw_ostream &os) const {
       os << ", axis " << axis;
     if (kind == Kind::swizzle)
       os << ", atom " << atom;
+    if (kind == Kind::product)
+      os << ", matrix of " << shape[0] << " rows";
     os << ")";
   }
   printSizes(os << " : ", shape);
@@ -155,6 +166,8 @@ llvm::json::Value ParameterRecipe::toJson() const {
     json["axis"] = axis;
   if (kind == Kind::swizzle)
     json["atom"] = atom;
+  if (kind == Kind::product)
+    json["matrix"] = llvm::json::Array(matrix);
   llvm::json::Array of;
   for (const ParameterRecipe &part : parts)
     of.push_back(part.toJson());
@@ -234,6 +247,32 @@ static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLook
   return transposed(std::move(*source), order);
 }
 
+/// Reads a linalg.generic that multiplies a constant matrix with a tensor in f32, along its first dim.
+static std::optional<ParameterRecipe> ofProduct(linalg::GenericOp op, ParameterLookup parameterOf) {
+  DenseElementsAttr matrix;
+  Block &body = *op.getBody();
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() != 1 || !type ||
+      !type.getElementType().isF32() || !matchPattern(op.getInputs()[0], m_Constant(&matrix)) ||
+      !startsFromZero(op) || !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+    return std::nullopt;
+  unsigned last = op.getNumLoops() - 1;
+  AffineMap all = AffineMap::getMultiDimIdentityMap(last + 1, op.getContext());
+  SmallVector<AffineExpr> ofPart{all.getResult(last)};
+  llvm::append_range(ofPart, all.getResults().slice(1, last - 1));
+  auto mapTo = [&](ArrayRef<AffineExpr> index) { return AffineMap::get(last + 1, 0, index, op.getContext()); };
+  SmallVector<AffineMap> maps{mapTo({all.getResult(0), all.getResult(last)}), mapTo(ofPart), all.getMajorSubMap(last)};
+  if (last < 1 || !llvm::equal(op.getIndexingMapsArray(), maps))
+    return std::nullopt;
+  std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[1], parameterOf);
+  if (!source)
+    return std::nullopt;
+  ParameterRecipe recipe = step(ParameterRecipe::Kind::product, type.getShape(), std::move(*source));
+  for (float element : matrix.getValues<float>())
+    recipe.matrix.push_back(element);
+  return recipe;
+}
+
 /// Reads an op whose body gathers elements. Its attribute states the swizzle.
 static std::optional<ParameterRecipe> ofSwizzle(linalg::GenericOp op, IntegerAttr atom, ParameterLookup parameterOf) {
   std::optional<ParameterRecipe> source = recipeOf(op.getInputs()[0], parameterOf);
@@ -294,7 +333,10 @@ std::optional<ParameterRecipe> tilewright::recipeOf(Value tensor, ParameterLooku
     return std::nullopt;
   if (auto copy = dyn_cast<linalg::GenericOp>(op)) {
     auto atom = op->getAttrOfType<IntegerAttr>(kSwizzleAttr);
-    return atom ? ofSwizzle(copy, atom, parameterOf) : ofCopy(copy, parameterOf);
+    if (atom)
+      return ofSwizzle(copy, atom, parameterOf);
+    std::optional<ParameterRecipe> product = ofProduct(copy, parameterOf);
+    return product ? product : ofCopy(copy, parameterOf);
   }
   if (auto pad = dyn_cast<tensor::PadOp>(op))
     return ofPad(pad, parameterOf);

@@ -19,6 +19,7 @@
 #include "passes/normalize/RepeatedExtracts.h"
 #include "passes/normalize/ReshapedTo.h"
 #include "passes/normalize/TransposedConvolution.h"
+#include "passes/normalize/Winograd.h"
 #include "passes/normalize/WindowContraction.h"
 #include "passes/target/TargetOrError.h"
 
@@ -449,6 +450,11 @@ private:
   /// Returns the result of a convolution that sums over input channels; null for other ops.
   Value rewriteConvolution(linalg::LinalgOp op) {
     std::optional<tile::Form> mark = markedForm(op);
+    if (mark == tile::Form::winograd) {
+      WinogradConvolution rewritten = rewriteAsWinograd(op);
+      results.push_back(rewritten.channelsLast);
+      return rewritten.result;
+    }
     bool last = takesChannelsLast(op, mark);
     if (keepsLayout || (!last && isMatmulOfImage(op))) {
       bool windowsLast = last || (mark && hasChannelsLast(op->getOperand(0), results));

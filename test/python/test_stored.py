@@ -53,6 +53,25 @@ def test_every_step_moves_elements(source: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.irpa", "model.packed.irpa"]
 
 
+def test_a_product_multiplies_the_first_dim(tmp_path: Path) -> None:
+    """Sums are exact before they are rounded to f32 once."""
+    weights = np.random.default_rng(7).standard_normal((3, 5, 2)).astype(np.float32)
+    matrix = np.random.default_rng(8).standard_normal((4, 3))
+    source = archive(tmp_path / "model.irpa", {"w": weights})
+    recipe = {
+        "step": "product",
+        "of": [parameter("w", 3, 5, 2)],
+        "matrix": matrix.ravel().tolist(),
+        "shape": [4, 5, 2],
+    }
+    entry = {"scope": "model", "name": "packed", "type": "f32", "element_bytes": 4, "recipe": recipe}
+    files = StoredWeights.from_json({"parameters": [entry]}).write({"model": source}, tmp_path)
+    made = np.frombuffer(read_archive(files["model"])["packed"].file_view, np.float32).reshape(4, 5, 2)
+    np.testing.assert_array_equal(
+        made, np.einsum("ik,kab->iab", matrix, weights.astype(float)).astype(np.float32)
+    )
+
+
 def test_a_splat_can_be_packed(source: Path, tmp_path: Path) -> None:
     recipe = {"step": "transpose", "of": [parameter("splat", 2, 3)], "order": [1, 0], "shape": [3, 2]}
     files = stored(recipe).write({"model": source}, tmp_path)

@@ -69,11 +69,10 @@ public:
     return copies.lookup(value);
   }
 
-  /// Gives the copy of a convolution, if there is one, a layout.
-  void mark(linalg::LinalgOp convolution, bool channelsLast) {
+  /// Gives the copy of a convolution, if there is one, a form.
+  void mark(linalg::LinalgOp convolution, tile::Form form) {
     if (copies.contains(convolution->getResult(0)))
-      setForm(copyOf(convolution->getResult(0)).getDefiningOp(),
-              channelsLast ? tile::Form::channelsLast : tile::Form::asIs);
+      setForm(copyOf(convolution->getResult(0)).getDefiningOp(), form);
   }
 
   func::FuncOp finish() {
@@ -104,6 +103,8 @@ private:
   llvm::DenseMap<Operation *, bool> constants;
   SmallVector<Value> results;
 };
+
+tile::Form formOfLayout(bool channelsLast) { return channelsLast ? tile::Form::channelsLast : tile::Form::asIs; }
 
 SmallVector<int64_t> ofModel(Value tensor) {
   return llvm::to_vector(llvm::seq<int64_t>(0, cast<RankedTensorType>(tensor.getType()).getRank()));
@@ -169,16 +170,24 @@ OrDeclined<double> ImageTrials::secondsOf(unsigned region, bool channelsLast) {
         builder.give(result, ofModel(result));
   }
   for (linalg::LinalgOp convolution : images.regions[region].joined)
-    builder.mark(convolution, channelsLast);
+    builder.mark(convolution, formOfLayout(channelsLast));
   return secondsOf(builder.finish());
 }
 
 OrDeclined<double> ImageTrials::secondsOf(const ImageRead &read, bool imageLast, bool resultLast) {
+  return secondsOf(trialOf(read, imageLast, resultLast, formOfLayout(resultLast)));
+}
+
+OrDeclined<double> ImageTrials::secondsOf(const ImageRead &read, tile::Form form) {
+  return secondsOf(trialOf(read, /*imageLast=*/true, /*resultLast=*/true, form));
+}
+
+func::FuncOp ImageTrials::trialOf(const ImageRead &read, bool imageLast, bool resultLast, tile::Form form) {
   linalg::LinalgOp reader = read.reader;
   TrialBuilder builder(function, [&](Operation *op) { return op == reader || llvm::is_contained(read.behind, op); });
   builder.receive(read.image, imageLast ? read.channelsLast() : ofModel(read.image));
   Value result = reader->getResult(0);
   builder.give(result, resultLast ? channelsLastInResult(reader) : ofModel(result));
-  builder.mark(reader, resultLast);
-  return secondsOf(builder.finish());
+  builder.mark(reader, form);
+  return builder.finish();
 }

@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_PLAN_FORMS_IMAGETRIALS_H
 #define TILEWRIGHT_PLAN_FORMS_IMAGETRIALS_H
 
+#include "dialects/tile/TileDialect.h"
 #include "passes/normalize/ImageRegions.h"
 #include "passes/plan/ir/Declined.h"
 
@@ -30,7 +31,11 @@ public:
   /// Predicts a convolution alone, from an image in one layout to a result in another.
   OrDeclined<double> secondsOf(const ImageRead &read, bool imageLast, bool resultLast);
 
+  /// Predicts a convolution alone, from an image with channels last to a result with channels last, in the given form.
+  OrDeclined<double> secondsOf(const ImageRead &read, tile::Form form);
+
 private:
+  mlir::func::FuncOp trialOf(const ImageRead &read, bool imageLast, bool resultLast, tile::Form form);
   OrDeclined<double> secondsOf(mlir::func::FuncOp trial);
 
   mlir::func::FuncOp function;

@@ -8,7 +8,9 @@
 #include "passes/backend/KernelOptions.h"
 #include "passes/graph/Form.h"
 #include "passes/graph/FormPass.h"
+#include "passes/normalize/Winograd.h"
 #include "passes/plan/forms/DecideImageLayouts.h"
+#include "passes/plan/forms/DecideWinograd.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/target/TargetOrError.h"
 
@@ -52,7 +54,7 @@ private:
         continue;
       // Another layout sums the elements of a window in another order.
       if (*mode != NumericsMode::strict && function.getBody().hasOneBlock() && whyIncomplete(*machine).empty() &&
-          failed(layOut(function, *machine, *mode)))
+          failed(mark(function, *machine, *mode)))
         return;
       OpPassManager manager = rewriting();
       if (failed(runPipeline(manager, function)))
@@ -60,13 +62,19 @@ private:
     }
   }
 
-  /// Marks the convolutions of a function with the layout of their results.
-  LogicalResult layOut(func::FuncOp function, const Target &machine, NumericsMode mode) {
+  /// Marks the convolutions of a function with the layout of their results, and those that become products of sums.
+  LogicalResult mark(func::FuncOp function, const Target &machine, NumericsMode mode) {
     ImageRegions images = findImageRegions(function.front());
-    if (llvm::none_of(images.reads, [](const ImageRead &read) { return read.from.has_value(); }))
-      return success();
     auto predict = [&](func::FuncOp trial) { return plannedSecondsOf(trial, machine, mode); };
     ImageTrials trials(function, images, predict);
+    bool hasRegions = llvm::any_of(images.reads, [](const ImageRead &read) { return read.from.has_value(); });
+    if (hasRegions && failed(layOut(function, images, trials, machine, mode)))
+      return failure();
+    return machine.traits.readsTransposed ? success() : offerWinograd(function, images, trials, machine);
+  }
+
+  LogicalResult layOut(func::FuncOp function, const ImageRegions &images, ImageTrials &trials, const Target &machine,
+                       NumericsMode mode) {
     auto seconds = [&](const std::vector<bool> &channelsLast) {
       markRegions(images, channelsLast);
       return secondsOfClone(function, machine, mode);
@@ -83,6 +91,23 @@ private:
       decision.taken[number] = choice->taken;
     }
     markRegions(images, decision.taken);
+    return success();
+  }
+
+  /// Offers products of sums for convolutions whose results have channels last.
+  LogicalResult offerWinograd(func::FuncOp function, const ImageRegions &images, ImageTrials &trials,
+                              const Target &machine) {
+    for (const ImageRead &read : images.reads) {
+      if (!isWinogradOffered(read.reader) || markedForm(read.reader) == tile::Form::asIs)
+        continue;
+      FormChoice byRule = decideWinograd(trials.secondsOf(read, tile::Form::winograd),
+                                         trials.secondsOf(read, tile::Form::channelsLast), machine.costs.confidence.forms);
+      FailureOr<FormChoice> choice = settle(function, byRule, {read.reader}, takesNoParameters);
+      if (failed(choice))
+        return failure();
+      if (choice->taken)
+        setForm(read.reader, tile::Form::winograd);
+    }
     return success();
   }
 

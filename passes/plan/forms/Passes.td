@@ -31,13 +31,18 @@ def LayOutImages : Pass<"tile-lay-out-images", "::mlir::ModuleOp"> {
     are taken unless the layout of the model is predicted to be clearly faster, and
     mixed layouts if they are clearly faster than that. A layout changes the order in
     which the elements of a window are summed, so strict numerics offer none.
-    See test/passes/plan/forms/lay-out-images.mlir.
+
+    On CPUs, the form `winograd` is offered for each 3x3 convolution in f32 that has
+    channels last, constant weights, and no strides, dilations or groups: 4x4 points,
+    and the weights, are summed in 16 ways, and 2x2 results are sums of the products
+    of both. It is taken where it is predicted to be clearly faster.
+    See test/passes/plan/forms/lay-out-images.mlir and winograd.mlir.
   }];
   let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
                  Option<"numerics", "numerics", "std::string", "\"default\"", "default, strict or tf32">,
                  Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">];
-  let statistics = [Statistic<"numTaken", "channels-last", "regions of images that have channels last">,
-                    Statistic<"numDeclined", "of-model", "regions of images that keep the layout of the model">];
+  let statistics = [Statistic<"numTaken", "taken", "regions with channels last, and convolutions by sums of points">,
+                    Statistic<"numDeclined", "declined", "those that stay as they are">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::arith::ArithDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -99,9 +104,9 @@ def StoreWeights : Pass<"tile-store-weights", "::mlir::ModuleOp"> {
   let description = [{
     Input: functions whose weights `tile-pack-weights` or `tile-swizzle-weights` laid
     out. Output: each of these weights that is made of parameters of `scopes` by
-    movement only becomes a parameter of its own, which IREE maps from the file when
-    it loads the program. Equal weights share one parameter. Globals of parameters
-    that nothing reads any more are erased.
+    movement, and by products with constant matrices, becomes a parameter of its own,
+    which IREE maps from the file when it loads the program. Equal weights share one
+    parameter. Globals of parameters that nothing reads any more are erased.
 
     `recipes` is a JSON file that says how each new parameter is made of the old
     ones, and which of those are no longer needed. The writer of the parameter file

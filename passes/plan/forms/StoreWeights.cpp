@@ -266,7 +266,7 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
       return parameter;
     });
     if (!recipe && reason.empty())
-      reason = "it is not made of parameters by movement only";
+      reason = "it is not made of parameters by movement and constant matrices only";
     if (recipe && type.getElementTypeBitWidth() % 8 != 0)
       reason = "its elements are not whole bytes";
     if (recipe && reason.empty())
@@ -291,10 +291,12 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
     globals.eraseWithOperands(op, unused);
   }
 
-  /// Returns the load at the beginning of a chain of movement.
+  /// Returns the load at the beginning of a recipe.
   static Operation *firstLoad(Operation *op) {
-    while (op->getNumOperands() > 0)
-      op = op->getOperand(0).getDefiningOp();
+    while (op->getNumOperands() > 0) {
+      Operation *from = op->getOperand(0).getDefiningOp();
+      op = from->hasTrait<OpTrait::ConstantLike>() ? op->getOperand(1).getDefiningOp() : from; // a product's matrix
+    }
     return op;
   }
 

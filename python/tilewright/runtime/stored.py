@@ -1,8 +1,8 @@
 """Parameter files with weights in the layout that kernels read.
 
-The compiler describes each such parameter by a recipe that makes it of the original parameters. Recipes move elements
-and never change them, so they are carried out on plain unsigned integers of the element's size, one parameter at a
-time. The old file is mapped, and weights are made as they are written, so that no more than one is held in memory.
+The compiler describes each such parameter by a recipe that makes it of the original parameters. All steps but products
+move elements and do not change them, so they are carried out on plain unsigned integers of the element's size, one
+parameter at a time. The old file is mapped, and weights are made as they are written, so that no more than one is held in memory.
 """
 
 from __future__ import annotations
@@ -259,8 +259,8 @@ def _blocks(
 
 
 def evaluate_recipe(recipe: Mapping[str, Any], parameter: Callable[[Mapping[str, Any]], Array]) -> Array:
-    """Evaluates a recipe on parameters that `parameter` returns in their shapes; only pads, concatenations, swizzles
-    and reshapes of transposed arrays copy."""
+    """Evaluates a recipe on parameters that `parameter` returns in their shapes; only pads, concatenations, swizzles,
+    products and reshapes of transposed arrays copy."""
     step, shape = recipe["step"], recipe["shape"]
     if step == "parameter":
         return parameter(recipe)
@@ -277,6 +277,8 @@ def evaluate_recipe(recipe: Mapping[str, Any], parameter: Callable[[Mapping[str,
         made = np.pad(parts[0], around)
     elif step == "swizzle":
         made = _swizzled(parts[0], recipe["atom"])
+    elif step == "product":
+        made = _multiplied(recipe["matrix"], parts[0])
     elif step == "concat":
         made = np.concatenate(parts, axis=recipe["axis"])
     else:
@@ -294,6 +296,13 @@ def _swizzled(lines: Array, atom: int) -> Array:
     turns = np.arange(count) * atoms // 8 % atoms
     places = np.arange(length) ^ (turns * atom)[:, None]
     return np.take_along_axis(lines, places.reshape((1,) * (lines.ndim - 2) + places.shape), axis=-1)
+
+
+def _multiplied(matrix: Sequence[float], part: Array) -> Array:
+    """Returns the product of a matrix, given row by row, with the bits of f32 along their first dim, as such bits."""
+    rows = np.array(matrix).reshape(-1, part.shape[0])
+    numbers = np.ascontiguousarray(part).view(np.float32)
+    return np.tensordot(rows, numbers, axes=1).astype(np.float32).view(part.dtype)
 
 
 def _parameter(entry: Any, shape: list[int], element_bytes: int, where: str) -> Array:

@@ -51,7 +51,7 @@ func.func @projections(%x: tensor<9x5xf32>) -> (tensor<9x64xf32>, tensor<9x64xf3
 // -----
 
 // A weight that is a constant of the module is merged with a parameter, too; IREE concatenates them at load.
-// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement and constant matrices only
 // CHECK: "parameters": []
 // CHECK-LABEL: func.func @constant
 // CHECK: "util.global.load"() <{global = @v}>

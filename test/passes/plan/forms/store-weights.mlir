@@ -109,8 +109,8 @@ func.func @side_by_side(%a: tensor<9x5xf32>) -> tensor<9x128xf32> {
 
 // Packed at load: a parameter whose file is not available, a weight computed from others first, and a constant.
 // REMARK: computed each time the program is loaded: the parameter file of scope 'other' cannot be rewritten
-// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
-// REMARK: computed each time the program is loaded: it is not made of parameters by movement only
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement and constant matrices only
+// REMARK: computed each time the program is loaded: it is not made of parameters by movement and constant matrices only
 // CHECK: "parameters": []
 // CHECK: "unused": []
 // CHECK-LABEL: func.func @leaves

@@ -1,0 +1,124 @@
+"""Tests of 3x3 convolutions by products of sums (Winograd), on CPUs."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import tilewright
+from tilewright.reference.oracle import float64_reference, model_tolerance, random_inputs, relative_error
+
+from benchmarks.workloads.builder import GraphBuilder
+from benchmarks.workloads.networks import add, conv, image_input
+
+CPU = "x86-64-avx2"
+
+
+def _convolution(
+    shape: tuple[int, int, int, int],
+    filters: int,
+    *,
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
+    stride: int = 1,
+    dilation: int = 1,
+) -> onnx.ModelProto:
+    """Returns a convolution of batch x channels x height x width with a bias and a ReLU."""
+    batch, channels, height, width = shape
+    g = GraphBuilder("convolution", seed=5)
+    weight = g.weight((filters, channels, 3, 3), fan_in=9 * channels)
+    y = g.op(
+        "Conv", g.input("x", shape), weight, g.vector(filters),
+        kernel_shape=[3, 3], pads=list(pads), strides=[stride] * 2, dilations=[dilation] * 2,
+    )  # fmt: skip
+    sizes = [
+        (size + pads[dim] + pads[dim + 2] - 2 * dilation - 1) // stride + 1
+        for dim, size in enumerate((height, width))
+    ]
+    g.output(g.op("Relu", y), [batch, filters, *sizes])
+    return g.build()
+
+
+def _offers(program: tilewright.Program) -> list[bool]:
+    """Returns which of the convolutions that may have the form have it."""
+    assert program.plan is not None
+    return [form.taken for form in program.plan.forms if form.form == "winograd"]
+
+
+def _compile_with_form(model: onnx.ModelProto, threads: int = 1) -> tilewright.Program:
+    """Compiles a model in which every convolution has the form that may have it."""
+    plan = tilewright.compile(model, CPU, threads=threads).plan
+    assert plan is not None
+    wanted = plan.forms_only()
+    for form in wanted.forms:
+        if form.form == "winograd":
+            form.taken = True
+    return tilewright.compile(model, CPU, threads=threads, plan=wanted)
+
+
+def _error(program: tilewright.Program, model: onnx.ModelProto) -> float:
+    arrays = random_inputs(model, 1)
+    (expected,) = float64_reference(model, arrays)
+    return relative_error(program(*arrays)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "pads"),
+    [
+        ((1, 40, 14, 14), 24, (1, 1, 1, 1)),
+        ((2, 24, 13, 10), 17, (1, 1, 1, 1)),
+        ((1, 5, 9, 33), 40, (0, 0, 0, 0)),
+        ((3, 16, 6, 7), 16, (2, 1, 0, 1)),
+        ((1, 8, 3, 4), 9, (0, 0, 0, 0)),
+    ],
+    ids=["even", "batch-and-odd-height", "few-channels", "uneven-pads", "one-line-of-results"],
+)
+def test_results_are_those_of_the_convolution(
+    shape: tuple[int, int, int, int], filters: int, pads: tuple[int, int, int, int]
+) -> None:
+    model = _convolution(shape, filters, pads=pads)
+    program = _compile_with_form(model)
+    assert _offers(program) == [True]
+    assert _error(program, model) <= model_tolerance(model)
+
+
+def test_a_chain_keeps_channels_last() -> None:
+    """A residual block, in which a 1x1 convolution and an addition read what the form computes."""
+    g = GraphBuilder("block", seed=3)
+    x = conv(g, image_input(g, 20, 13), 20, kernel=1, act="relu")
+    y = conv(g, conv(g, x, 28, act="relu"), 20)
+    z = conv(g, add(g, x, y), 11, kernel=1)
+    g.output(z.value, z.shape)
+    model = g.build()
+    program = _compile_with_form(model, threads=2)
+    assert _offers(program) == [True, True]
+    assert _error(program, model) <= model_tolerance(model)
+
+
+def test_the_form_is_taken_where_channels_and_filters_are_many() -> None:
+    program = tilewright.compile(_convolution((1, 128, 28, 28), 128), CPU, threads=1)
+    assert _offers(program) == [True]
+    assert "16 products of sums in place of 36" in program.explain(verbose=True)
+
+
+def test_the_form_is_declined_where_sums_cost_more_than_they_save() -> None:
+    assert _offers(tilewright.compile(_convolution((1, 4, 40, 40), 8), CPU, threads=1)) == [False]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [_convolution((1, 16, 15, 15), 16, stride=2), _convolution((1, 16, 15, 15), 16, dilation=2)],
+    ids=["stride", "dilation"],
+)
+def test_other_windows_have_no_such_form(model: onnx.ModelProto) -> None:
+    assert _offers(tilewright.compile(model, CPU, threads=1)) == []
+
+
+def test_strict_numerics_have_no_such_form() -> None:
+    program = tilewright.compile(_convolution((1, 128, 28, 28), 128), CPU, threads=1, numerics="strict")
+    assert _offers(program) == []
+
+
+def test_weights_are_summed_when_the_program_is_compiled() -> None:
+    """The program reads the sums of weights from its file, so IREE computes nothing when it loads the program."""
+    program = _compile_with_form(_convolution((1, 40, 14, 14), 24))
+    assert program.runtime == "direct"
+    assert not any("computed each time" in note for note in program.explain(verbose=True).splitlines())
