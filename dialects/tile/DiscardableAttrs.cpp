@@ -63,6 +63,11 @@ static bool isSwizzledShape(Attribute value) {
   return shape && shape.size() == 2 && shape[0] > 0 && shape[1] > 0;
 }
 
+static bool isMatrix(Attribute value) {
+  auto elements = dyn_cast<DenseElementsAttr>(value);
+  return elements && elements.getElementType().isF32() && elements.getType().getRank() == 2;
+}
+
 static bool isBlocking(Attribute value) { return whyNoBlocking(value).empty(); }
 
 static bool isAccesses(Attribute value) {
@@ -99,6 +104,8 @@ static const Declaration kDeclarations[] = {
     {kPackedWeightAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
     {kSwizzleAttr, isAtLeast<1>, kCount, isAny, kAnyOp},
     {kSwizzledAttr, isSwizzledShape, "an array of two positive i64", isAny, kAnyOp},
+    {kFactorsAttr, isMatrix, "a dense tensor of f32 with two dims", isAny, kAnyOp},
+    {kTileLinesAttr, isAtLeast<1>, kCount, isAny, kAnyOp},
     {kBlockingAttr, isBlocking, "an i64 array: vectors and unroll of 1 to 16, panelK and prefetch of at least 0",
      isOneOf<ExprOp, ComputeOp>, "tile.expr and tile.compute"},
     {kThreadsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},

@@ -47,6 +47,14 @@ inline constexpr llvm::StringLiteral kSwizzleAttr = "tile.swizzle";
 /// an i64 array `[lines, K per step]` (graph/SwizzledLayout.h).
 inline constexpr llvm::StringLiteral kSwizzledAttr = "tile.swizzled";
 
+/// On a contraction (an op of the graph, a `tile.expr` or a `tile.compute`) whose lhs is a constant M x K matrix: a dense
+/// tensor of f32, the matrix. Code generation need not load it, nor multiply with zeros and ones.
+inline constexpr llvm::StringLiteral kFactorsAttr = "tile.factors";
+
+/// On a convolution in the form `winograd`: an i64, the lines of tiles whose sums lie together
+/// (normalize/Winograd.h).
+inline constexpr llvm::StringLiteral kTileLinesAttr = "tile.tile_lines";
+
 //===----------------------------------------------------------------------===//
 // Subprograms, parts of tile programs, and their ops
 //===----------------------------------------------------------------------===//

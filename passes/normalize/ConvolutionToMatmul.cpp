@@ -451,7 +451,7 @@ private:
   Value rewriteConvolution(linalg::LinalgOp op) {
     std::optional<tile::Form> mark = markedForm(op);
     if (mark == tile::Form::winograd) {
-      WinogradConvolution rewritten = rewriteAsWinograd(op);
+      WinogradConvolution rewritten = rewriteAsWinograd(op, op->getAttrOfType<IntegerAttr>(kTileLinesAttr).getInt());
       results.push_back(rewritten.channelsLast);
       return rewritten.result;
     }

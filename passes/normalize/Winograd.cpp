@@ -1,5 +1,6 @@
 #include "passes/normalize/Winograd.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/ConstantOperand.h"
 #include "passes/graph/Contraction.h"
 #include "passes/graph/Form.h"
@@ -41,44 +42,61 @@ bool areAll(ArrayRef<int64_t> values, int64_t value) {
   return llvm::all_of(values, [&](int64_t each) { return each == value; });
 }
 
-/// Rewrites a convolution.
+/// Rewrites a convolution. Its tiles lie along the batch dims, dims for lines of tiles, and one for the tiles of a line;
+/// sums lie in front of those for which they are stored together.
 class Rewriter {
 public:
-  explicit Rewriter(linalg::LinalgOp op)
+  Rewriter(linalg::LinalgOp op, int64_t lines)
       : op(op), dims(*linalg::inferConvolutionDims(op)), sizes(op.getStaticLoopRanges()), make(op),
-        builder(make.builder), loc(op.getLoc()), element(getElementTypeOrSelf(op->getResult(0))) {}
+        builder(make.builder), loc(op.getLoc()), element(getElementTypeOrSelf(op->getResult(0))),
+        channels(sizes[dims.inputChannel[0]]), filters(sizes[dims.outputChannel[0]]) {
+    places = llvm::map_to_vector(dims.batch, [&](unsigned dim) { return sizes[dim]; });
+    bool areAllTogether = lines == llvm::product_of(places) * tilesAlong(0);
+    if (!areAllTogether)
+      places.push_back(tilesAlong(0) / lines);
+    apart = areAllTogether ? 0 : places.size();
+    places.append({areAllTogether ? tilesAlong(0) : lines, tilesAlong(1)});
+  }
 
   WinogradConvolution rewrite() {
-    int64_t channels = sizes[dims.inputChannel[0]], filters = sizes[dims.outputChannel[0]];
-    SmallVector<int64_t> places = tiles(); // batch and tiles
-    int64_t count = llvm::product_of(places);
-    Value points = sumsOfPoints(places, channels);
-    Value multiplied = products(reshapedTo(builder, loc, points, {kPoints * kPoints, count, channels}),
-                                sumsOfWeights(channels, filters), count, channels, filters);
-    SmallVector<int64_t> shape{kPoints * kPoints};
-    llvm::append_range(shape, places);
-    shape.push_back(filters);
-    Value own = image(results(reshapedTo(builder, loc, multiplied, shape), places, filters), filters);
+    Value own = image(results(products(sumsOfPoints(), sumsOfWeights())));
     return {arranged(own), own};
   }
 
 private:
   int64_t batches() const { return dims.batch.size(); }
+  int64_t rank() const { return places.size(); }
   int64_t tilesAlong(unsigned dim) const { return llvm::divideCeil(sizes[dims.outputImage[dim]], kResults); }
-
-  /// Returns the sizes of the batch dims, and how many tiles there are along both dims of the image.
-  SmallVector<int64_t> tiles() const {
-    SmallVector<int64_t> shape = llvm::map_to_vector(dims.batch, [&](unsigned dim) { return sizes[dim]; });
-    shape.append({tilesAlong(0), tilesAlong(1)});
-    return shape;
-  }
-
   AffineMap mapOf(unsigned operand) { return op.getIndexingMapsArray()[operand]; }
   AffineExpr dim(int64_t position) { return builder.getAffineDimExpr(position); }
   AffineMap mapTo(int64_t loops, ArrayRef<AffineExpr> index) {
     return AffineMap::get(loops, 0, index, builder.getContext());
   }
   RankedTensorType typeOf(ArrayRef<int64_t> shape) const { return RankedTensorType::get(shape, element); }
+  Value reshaped(Value value, ArrayRef<int64_t> shape) { return reshapedTo(builder, loc, value, shape); }
+
+  /// Returns the sizes of the dims of places, and then `more`.
+  SmallVector<int64_t> placesAnd(ArrayRef<int64_t> more) const {
+    SmallVector<int64_t> shape(places);
+    llvm::append_range(shape, more);
+    return shape;
+  }
+
+  /// Returns the shape of sums: places, with the sums in front of those that lie together, and then `last`.
+  SmallVector<int64_t> shapeOfSums(int64_t last) const {
+    SmallVector<int64_t> shape(places);
+    shape.insert(shape.begin() + apart, kPoints * kPoints);
+    shape.push_back(last);
+    return shape;
+  }
+
+  /// Returns the line of the image, and the point of a line, at which each tile begins.
+  std::array<AffineExpr, 2> beginning() {
+    AffineExpr line = dim(rank() - 2);
+    if (apart > 0)
+      line = dim(rank() - 3) * places[rank() - 2] + line;
+    return {line * kResults, dim(rank() - 1) * kResults};
+  }
 
   /// Returns the image with further zeros behind it, which tiles that reach over the last result read.
   Value filledUp() {
@@ -108,90 +126,105 @@ private:
                                  getAsIndexOpFoldResult(builder.getContext(), high), zero);
   }
 
-  /// Returns the points of all tiles: batch, tiles, points of a tile as one dim, channels.
-  Value tilesOfImage(ArrayRef<int64_t> places, int64_t channels) {
-    int64_t rank = places.size(), loops = rank + 3, first = batches();
+  /// Returns the image with its channels last, and changes the map of its dims accordingly. A tile is read as whole
+  /// vectors of channels, and each point by four tiles, so it pays off to store such an image.
+  Value withChannelsLast(Value image, AffineMap &index) {
+    auto ofChannels = [&](int64_t position) { return index.getResult(position).isFunctionOfDim(dims.inputChannel[0]); };
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, index.getNumResults()));
+    llvm::stable_sort(order, [&](int64_t a, int64_t b) { return !ofChannels(a) && ofChannels(b); });
+    if (llvm::is_sorted(order))
+      return image;
+    SmallVector<AffineExpr> moved = llvm::map_to_vector(order, [&](int64_t from) { return index.getResult(from); });
+    index = AffineMap::get(index.getNumDims(), 0, moved, builder.getContext());
+    auto shape = cast<RankedTensorType>(image.getType()).getShape();
+    Value into = tensor::EmptyOp::create(
+        builder, loc, llvm::map_to_vector(order, [&](int64_t from) { return shape[from]; }), element);
+    return linalg::TransposeOp::create(builder, loc, image, into, order)->getResult(0);
+  }
+
+  /// Returns the points of all tiles: places, points of a tile as one dim, channels.
+  Value tilesOfImage() {
     SmallVector<AffineExpr> read(op.getNumLoops(), builder.getAffineConstantExpr(0));
     for (auto [position, loop] : llvm::enumerate(dims.batch))
       read[loop] = dim(position);
-    for (unsigned along : {0u, 1u})
-      read[dims.outputImage[along]] = dim(first + along) * kResults + dim(rank + along);
-    read[dims.inputChannel[0]] = dim(rank + 2);
-    SmallVector<int64_t> shape(places);
-    shape.append({kPoints, kPoints, channels});
-    Value copied = make.elementwise(typeOf(shape), filledUp(), mapOf(0).replaceDimsAndSymbols(read, {}, loops, 0),
+    for (auto [along, first] : llvm::enumerate(beginning()))
+      read[dims.outputImage[along]] = first + dim(rank() + along);
+    read[dims.inputChannel[0]] = dim(rank() + 2);
+    AffineMap index = mapOf(0);
+    Value image = withChannelsLast(filledUp(), index);
+    Value copied = make.elementwise(typeOf(placesAnd({kPoints, kPoints, channels})), image,
+                                    index.replaceDimsAndSymbols(read, {}, rank() + 3, 0),
                                     [](OpBuilder &, ValueRange elements) { return elements[0]; });
-    shape.assign(places.begin(), places.end());
-    shape.append({kPoints * kPoints, channels});
-    return reshapedTo(builder, loc, copied, shape);
+    return reshaped(copied, placesAnd({kPoints * kPoints, channels}));
   }
 
-  /// Returns the sums of points: sums, batch, tiles, channels.
-  Value sumsOfPoints(ArrayRef<int64_t> places, int64_t channels) {
-    int64_t rank = places.size(), k = rank + 2; // loops: sums, batch, tiles, channels, points
-    SmallVector<int64_t> shape{kPoints * kPoints};
-    llvm::append_range(shape, places);
-    shape.push_back(channels);
-    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(1, rank + 1), [&](int64_t d) { return dim(d); });
-    read.append({dim(k), dim(rank + 1)});
-    return contraction(shape, constant(alongBoth(kOfPoints)), mapTo(k + 1, {dim(0), dim(k)}),
-                       tilesOfImage(places, channels), mapTo(k + 1, read));
+  /// Returns the sums of points: places and sums, channels.
+  Value sumsOfPoints() {
+    int64_t k = rank() + 2;
+    SmallVector<AffineExpr> read;
+    for (int64_t place = 0; place < rank(); ++place)
+      read.push_back(dim(place < apart ? place : place + 1));
+    read.append({dim(k), dim(k - 1)});
+    return ofMatrix(alongBoth(kOfPoints), shapeOfSums(channels), apart, tilesOfImage(), mapTo(k + 1, read));
   }
 
   /// Returns the sums of weights: sums, channels, filters.
-  Value sumsOfWeights(int64_t channels, int64_t filters) {
+  Value sumsOfWeights() {
     unsigned order[] = {dims.filterLoop[0], dims.filterLoop[1], dims.inputChannel[0], dims.outputChannel[0]};
     AffineMap own = mapOf(1);
     SmallVector<int64_t> from = llvm::map_to_vector(order, [&](unsigned loop) -> int64_t {
       return llvm::find(own.getResults(), dim(loop)) - own.getResults().begin();
     });
-    Value weights = op->getOperand(1);
     Value into = tensor::EmptyOp::create(builder, loc, {kWindow, kWindow, channels, filters}, element);
-    Value moved = linalg::TransposeOp::create(builder, loc, weights, into, from)->getResult(0);
-    moved = reshapedTo(builder, loc, moved, {kWindow * kWindow, channels, filters});
-    return contraction({kPoints * kPoints, channels, filters}, constant(alongBoth(kOfWeights)),
-                       mapTo(4, {dim(0), dim(3)}), moved, mapTo(4, {dim(3), dim(1), dim(2)}));
+    Value moved = linalg::TransposeOp::create(builder, loc, op->getOperand(1), into, from)->getResult(0);
+    return ofMatrix(alongBoth(kOfWeights), {kPoints * kPoints, channels, filters}, 0,
+                    reshaped(moved, {kWindow * kWindow, channels, filters}), mapTo(4, {dim(3), dim(1), dim(2)}));
   }
 
-  /// Returns the products of the sums: sums, batch and tiles, filters.
-  Value products(Value points, Value weights, int64_t count, int64_t channels, int64_t filters) {
-    Value result = contraction({kPoints * kPoints, count, filters}, points, mapTo(4, {dim(0), dim(1), dim(3)}), weights,
-                               mapTo(4, {dim(0), dim(3), dim(2)}));
+  /// Returns the products of the sums: places and sums, filters.
+  Value products(Value points, Value weights) {
+    SmallVector<int64_t> shape;
+    if (apart > 0)
+      shape.push_back(llvm::product_of(ArrayRef(places).take_front(apart)));
+    shape.append({kPoints * kPoints, llvm::product_of(ArrayRef(places).drop_front(apart)), channels});
+    Value ofPoints = reshaped(points, shape);
+    shape.back() = filters;
+    int64_t k = shape.size(); // loops: places that are apart, sums, tiles, filters, channels
+    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, k - 1), [&](int64_t d) { return dim(d); });
+    read.push_back(dim(k));
+    Value result = contraction(shape, ofPoints, mapTo(k + 1, read), weights, mapTo(k + 1, {dim(k - 3), dim(k), dim(k - 1)}));
     setForm(result.getDefiningOp(), tile::Form::winograd);
-    return result;
+    return reshaped(result, shapeOfSums(filters));
   }
 
-  /// Returns the results of all tiles: batch, tiles, results of a tile as one dim, filters.
-  Value results(Value products, ArrayRef<int64_t> places, int64_t filters) {
-    int64_t rank = places.size(), k = rank + 2; // loops: batch, tiles, results of a tile, filters, sums
-    SmallVector<int64_t> shape(places);
-    shape.append({kResults * kResults, filters});
-    SmallVector<AffineExpr> read{dim(k)};
-    for (int64_t place = 0; place < rank; ++place)
-      read.push_back(dim(place));
-    read.push_back(dim(rank + 1));
-    return contraction(shape, constant(alongBoth(kOfProducts)), mapTo(k + 1, {dim(rank), dim(k)}), products,
-                       mapTo(k + 1, read));
+  /// Returns the results of all tiles: places, results of a tile as one dim, filters.
+  Value results(Value products) {
+    int64_t k = rank() + 2; // loops: places, results of a tile, filters, sums
+    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, rank()), [&](int64_t d) { return dim(d); });
+    read.insert(read.begin() + apart, dim(k));
+    read.push_back(dim(k - 1));
+    return ofMatrix(alongBoth(kOfProducts), placesAnd({kResults * kResults, filters}), rank(), products,
+                    mapTo(k + 1, read));
   }
 
   /// Puts the results of tiles side by side: batch, points of the image, filters.
-  Value image(Value results, int64_t filters) {
-    int64_t first = batches(), rank = first + 5;
-    SmallVector<int64_t> ofTiles = tiles(), shape(ArrayRef(ofTiles).take_front(first)), whole(shape), cut(shape);
-    ofTiles.append({kResults, kResults, filters});
-    Value split = reshapedTo(builder, loc, results, ofTiles);
-    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, first), [&](int64_t d) { return dim(d); });
-    read.append({dim(first), dim(first + 2), dim(first + 1), dim(first + 3), dim(first + 4)});
+  Value image(Value results) {
+    int64_t last = rank() - 1; // dim of the tiles of a line
+    Value split = reshaped(results, placesAnd({kResults, kResults, filters}));
+    SmallVector<int64_t> shape(ArrayRef(places).drop_back());
+    shape.append({kResults, places.back(), kResults, filters});
+    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, last), [&](int64_t d) { return dim(d); });
+    read.append({dim(last + 1), dim(last), dim(last + 2), dim(last + 3)});
+    Value placed = make.elementwise(typeOf(shape), split, mapTo(last + 4, read),
+                                    [](OpBuilder &, ValueRange elements) { return elements[0]; });
+    SmallVector<int64_t> whole(ArrayRef(places).take_front(batches())), cut(whole);
     for (unsigned along : {0u, 1u}) {
-      shape.append({tilesAlong(along), kResults});
       whole.push_back(tilesAlong(along) * kResults);
       cut.push_back(sizes[dims.outputImage[along]]);
     }
-    for (SmallVector<int64_t> *each : {&shape, &whole, &cut})
-      each->push_back(filters);
-    Value placed = make.elementwise(typeOf(shape), split, mapTo(rank, read),
-                                    [](OpBuilder &, ValueRange elements) { return elements[0]; });
-    Value joined = reshapedTo(builder, loc, placed, whole);
+    whole.push_back(filters);
+    cut.push_back(filters);
+    Value joined = reshaped(placed, whole);
     if (whole == cut)
       return joined;
     SmallVector<int64_t> zeros(cut.size(), 0), ones(cut.size(), 1);
@@ -211,12 +244,18 @@ private:
     return addStart(builder, op, own, mapTo(order.size(), read)).getResult(0);
   }
 
-  Value constant(const Matrix &matrix) {
+  /// Multiplies a constant matrix, whose rows are dim `row` of the result, with `rhs`.
+  Value ofMatrix(const Matrix &matrix, ArrayRef<int64_t> shape, int64_t row, Value rhs, AffineMap inRhs) {
     SmallVector<float> elements;
-    for (const std::vector<float> &row : matrix)
-      llvm::append_range(elements, row);
+    for (const std::vector<float> &each : matrix)
+      llvm::append_range(elements, each);
     auto type = typeOf({static_cast<int64_t>(matrix.size()), static_cast<int64_t>(matrix.front().size())});
-    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(elements)));
+    auto factors = DenseElementsAttr::get(type, ArrayRef<float>(elements));
+    Value lhs = arith::ConstantOp::create(builder, loc, factors);
+    int64_t k = shape.size();
+    Value result = contraction(shape, lhs, mapTo(k + 1, {dim(row), dim(k)}), rhs, inRhs);
+    result.getDefiningOp()->setAttr(kFactorsAttr, factors);
+    return result;
   }
 
   /// Sums products over one more loop than the result has dims.
@@ -237,6 +276,9 @@ private:
   OpBuilder &builder;
   Location loc;
   Type element;
+  int64_t channels, filters;
+  SmallVector<int64_t> places; ///< sizes of the dims along which tiles lie
+  int64_t apart;               ///< the first dims of places, whose sums are stored apart
 };
 } // namespace
 
@@ -260,4 +302,25 @@ bool tilewright::isWinogradOffered(linalg::LinalgOp op) {
          (isMadeOfParameters(weights) || weights.getDefiningOp<arith::ConstantOp>());
 }
 
-WinogradConvolution tilewright::rewriteAsWinograd(linalg::LinalgOp op) { return Rewriter(op).rewrite(); }
+SmallVector<int64_t> tilewright::winogradLines(linalg::LinalgOp op) {
+  linalg::ConvolutionDimensions dims = *linalg::inferConvolutionDims(op);
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges(), found;
+  int64_t lines = llvm::divideCeil(sizes[dims.outputImage[0]], kResults), all = lines;
+  for (unsigned dim : dims.batch)
+    all *= sizes[dim];
+  for (int64_t together = 1; together <= lines; ++together)
+    if (lines % together == 0)
+      found.push_back(together);
+  if (all > lines)
+    found.push_back(all);
+  return found;
+}
+
+void tilewright::requestWinograd(Operation *convolution, int64_t lines) {
+  setForm(convolution, tile::Form::winograd);
+  convolution->setAttr(kTileLinesAttr, Builder(convolution).getI64IntegerAttr(lines));
+}
+
+WinogradConvolution tilewright::rewriteAsWinograd(linalg::LinalgOp op, int64_t lines) {
+  return Rewriter(op, lines).rewrite();
+}

@@ -239,7 +239,7 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
                         reductions, vector, builder.getAffineMapArrayAttr(accs.maps), builder.getArrayAttr(accs.inits),
                         builder.getStrArrayAttr(kinds), microKernelOf(nest), gemmOf(nest), RunningAttr());
   if (!nest.roots.empty())
-    for (StringRef name : {kSwizzledAttr, kBlockingAttr})
+    for (StringRef name : {kSwizzledAttr, kFactorsAttr, kBlockingAttr})
       if (Attribute own = ExprOp(nest.roots.front())->getAttr(name))
         compute->setAttr(name, own);
   for (ExprOp root : nest.roots)

@@ -43,14 +43,19 @@ def _offers(program: tilewright.Program) -> list[bool]:
     return [form.taken for form in program.plan.forms if form.form == "winograd"]
 
 
-def _compile_with_form(model: onnx.ModelProto, threads: int = 1) -> tilewright.Program:
-    """Compiles a model in which every convolution has the form that may have it."""
+def _compile_with_form(
+    model: onnx.ModelProto, *, threads: int = 1, lines: int | None = None
+) -> tilewright.Program:
+    """Compiles a model in which every convolution has the form that may have it, with the sums of so many lines of
+    tiles together."""
     plan = tilewright.compile(model, CPU, threads=threads).plan
     assert plan is not None
     wanted = plan.forms_only()
     for form in wanted.forms:
         if form.form == "winograd":
             form.taken = True
+            if lines is not None:
+                form.parameters = {"lines": [lines]}
     return tilewright.compile(model, CPU, threads=threads, plan=wanted)
 
 
@@ -61,21 +66,31 @@ def _error(program: tilewright.Program, model: onnx.ModelProto) -> float:
 
 
 @pytest.mark.parametrize(
-    ("shape", "filters", "pads"),
+    ("shape", "filters", "pads", "lines"),
     [
-        ((1, 40, 14, 14), 24, (1, 1, 1, 1)),
-        ((2, 24, 13, 10), 17, (1, 1, 1, 1)),
-        ((1, 5, 9, 33), 40, (0, 0, 0, 0)),
-        ((3, 16, 6, 7), 16, (2, 1, 0, 1)),
-        ((1, 8, 3, 4), 9, (0, 0, 0, 0)),
+        ((1, 40, 14, 14), 24, (1, 1, 1, 1), 7),
+        ((1, 40, 14, 14), 24, (1, 1, 1, 1), 1),
+        ((2, 24, 13, 10), 17, (1, 1, 1, 1), 14),
+        ((2, 24, 15, 10), 17, (1, 1, 1, 1), 2),
+        ((1, 5, 9, 33), 40, (0, 0, 0, 0), 1),
+        ((3, 16, 6, 7), 16, (2, 1, 0, 1), 3),
+        ((1, 8, 3, 4), 9, (0, 0, 0, 0), 1),
     ],
-    ids=["even", "batch-and-odd-height", "few-channels", "uneven-pads", "one-line-of-results"],
+    ids=[
+        "all",
+        "one",
+        "all-of-a-batch",
+        "two-of-a-batch",
+        "few-channels",
+        "uneven-pads",
+        "one-line-of-results",
+    ],
 )
 def test_results_are_those_of_the_convolution(
-    shape: tuple[int, int, int, int], filters: int, pads: tuple[int, int, int, int]
+    shape: tuple[int, int, int, int], filters: int, pads: tuple[int, int, int, int], lines: int
 ) -> None:
     model = _convolution(shape, filters, pads=pads)
-    program = _compile_with_form(model)
+    program = _compile_with_form(model, lines=lines)
     assert _offers(program) == [True]
     assert _error(program, model) <= model_tolerance(model)
 
@@ -110,6 +125,11 @@ def test_the_form_is_declined_where_sums_cost_more_than_they_save() -> None:
 )
 def test_other_windows_have_no_such_form(model: onnx.ModelProto) -> None:
     assert _offers(tilewright.compile(model, CPU, threads=1)) == []
+
+
+def test_lines_that_do_not_divide_those_of_the_image_are_refused() -> None:
+    with pytest.raises(tilewright.PlanError, match="'lines', one of 1, 7"):
+        _compile_with_form(_convolution((1, 16, 14, 14), 16), lines=2)
 
 
 def test_strict_numerics_have_no_such_form() -> None:

@@ -1,5 +1,6 @@
 // Emits register blocks whose accumulators are vectors. A step takes one instruction per accumulator, with an element
 // of lhs broadcast to all lanes.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/codegen/common/EmitLoops.h"
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/layout/WindowSteps.h"
@@ -24,7 +25,9 @@ private:
   int64_t vectorsOf(int64_t count) const { return llvm::divideCeil(count, lanes); }
 
   /// If a block is narrower than a register block, more rows keep the same number of accumulators.
-  int64_t rowsTogether(int64_t count) override { return block.rows * (block.vectors / vectorsOf(count)); }
+  int64_t rowsTogether(int64_t count) override {
+    return factors() ? compute.getSizes()[contraction.m] : block.rows * (block.vectors / vectorsOf(count));
+  }
 
   bool leavesIdle(int64_t rows, int64_t count) override { return rows * vectorsOf(count) < kIndependentAccumulators; }
 
@@ -62,6 +65,8 @@ private:
   // --- the block ---------------------------------------------------------------------------------------------------
 
   void emitBlock(int64_t rows, int64_t count) override {
+    if (DenseElementsAttr matrix = factors())
+      return emitFactors(matrix, count);
     if (contraction.m >= 0)
       prefetchShare(rowsTogether(count));
     int64_t vectors = vectorsOf(count);
@@ -77,6 +82,56 @@ private:
           sum = arith::SubIOp::create(builder, loc, sum, accumulators[rows * vectors + vector]);
         storeAccumulators(sum, row, vector, count);
       }
+  }
+
+  /// Returns the matrix that lhs is known to be, if all of it is multiplied with each vector of rhs; null: none.
+  DenseElementsAttr factors() {
+    auto matrix = compute->getAttrOfType<DenseElementsAttr>(kFactorsAttr);
+    auto zero = dyn_cast_or_null<FloatAttr>(init());
+    if (!matrix || !zero || !zero.getValue().isZero() || contraction.m < 0 || contraction.reduced.size() != 1 ||
+        kernel.hasOffset || depth != 1 || current || !element.isF32())
+      return {};
+    unsigned dims[] = {static_cast<unsigned>(contraction.m), static_cast<unsigned>(layout.dim)};
+    AffineMap whole =
+        AffineMap::getMultiDimMapWithTargets(compute.getExtents().size(), dims, compute.getContext());
+    bool isWhole = llvm::all_of(dims, [&](unsigned dim) { return compute.getSizes()[dim] == compute.getExtents()[dim]; });
+    bool fits = llvm::equal(matrix.getType().getShape(),
+                            llvm::map_range(dims, [&](unsigned dim) { return compute.getExtents()[dim]; }));
+    return isWhole && fits && contraction.lhs.getMap() == whole ? matrix : DenseElementsAttr();
+  }
+
+  /// Emits all rows by `count` elements: nothing is multiplied with zeros, and ones only add.
+  void emitFactors(DenseElementsAttr matrix, int64_t count) {
+    int64_t rows = matrix.getType().getDimSize(0), steps = matrix.getType().getDimSize(1);
+    int64_t inIteration = std::exchange(together, 1);
+    for (int64_t vector = 0; vector < vectorsOf(count); ++vector) {
+      SmallVector<Value> loaded;
+      for (int64_t step = 0; step < steps; ++step) {
+        indices[layout.dim] = constantIndex(step);
+        loaded.push_back(loadRhs(vector, count, 1));
+      }
+      for (int64_t row = 0; row < rows; ++row) {
+        Value sum;
+        for (int64_t step = 0; step < steps; ++step)
+          sum = plusProduct(sum, matrix.getValues<float>()[row * steps + step], loaded[step]);
+        storeAccumulators(sum ? sum : zeros(cast<VectorType>(loaded[0].getType())), row, vector, count);
+      }
+    }
+    together = inIteration;
+  }
+
+  /// Returns a sum and one more product. Null stands for a sum of nothing.
+  Value plusProduct(Value sum, float factor, Value value) {
+    if (factor == 0)
+      return sum;
+    if (factor == 1)
+      return sum ? arith::AddFOp::create(builder, loc, sum, value).getResult() : value;
+    if (sum && factor == -1)
+      return arith::SubFOp::create(builder, loc, sum, value);
+    ImplicitLocOpBuilder step(loc, builder);
+    auto type = cast<VectorType>(value.getType());
+    Value factors = constant(DenseElementsAttr::get(type, factor));
+    return emitStep(kernel, step, sum ? sum : zeros(type), factors, value);
   }
 
   /// Returns the initial accumulators: the initial value, or the accumulators in the slice.

@@ -191,6 +191,8 @@ private:
       (*raised)->setAttr(kBlockingAttr, attrOf(*op.blocking, builder.getContext()));
     if (DenseI64ArrayAttr layout = swizzledLayoutOf(builder, op))
       (*raised)->setAttr(kSwizzledAttr, layout);
+    if (Attribute factors = expr.op->getAttr(kFactorsAttr))
+      (*raised)->setAttr(kFactorsAttr, factors);
     if (op.form == tile::Form::twoMomentVariance && formOf(expr) != op.form)
       setForm(*raised, op.form); // blocks share its rows
     if (op.root)

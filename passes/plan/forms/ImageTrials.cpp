@@ -3,6 +3,7 @@
 #include "passes/plan/forms/ImageTrials.h"
 
 #include "passes/graph/Form.h"
+#include "passes/normalize/Winograd.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -175,19 +176,22 @@ OrDeclined<double> ImageTrials::secondsOf(unsigned region, bool channelsLast) {
 }
 
 OrDeclined<double> ImageTrials::secondsOf(const ImageRead &read, bool imageLast, bool resultLast) {
-  return secondsOf(trialOf(read, imageLast, resultLast, formOfLayout(resultLast)));
+  return secondsOf(trialOf(read, imageLast, resultLast,
+                           [&](Operation *convolution) { setForm(convolution, formOfLayout(resultLast)); }));
 }
 
-OrDeclined<double> ImageTrials::secondsOf(const ImageRead &read, tile::Form form) {
-  return secondsOf(trialOf(read, /*imageLast=*/true, /*resultLast=*/true, form));
+OrDeclined<double> ImageTrials::secondsOfWinograd(const ImageRead &read, int64_t lines) {
+  return secondsOf(trialOf(read, /*imageLast=*/true, /*resultLast=*/true,
+                           [&](Operation *convolution) { requestWinograd(convolution, lines); }));
 }
 
-func::FuncOp ImageTrials::trialOf(const ImageRead &read, bool imageLast, bool resultLast, tile::Form form) {
+func::FuncOp ImageTrials::trialOf(const ImageRead &read, bool imageLast, bool resultLast,
+                                  function_ref<void(Operation *)> mark) {
   linalg::LinalgOp reader = read.reader;
   TrialBuilder builder(function, [&](Operation *op) { return op == reader || llvm::is_contained(read.behind, op); });
   builder.receive(read.image, imageLast ? read.channelsLast() : ofModel(read.image));
   Value result = reader->getResult(0);
   builder.give(result, resultLast ? channelsLastInResult(reader) : ofModel(result));
-  builder.mark(reader, form);
+  mark(builder.copyOf(result).getDefiningOp());
   return builder.finish();
 }

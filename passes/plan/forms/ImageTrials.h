@@ -2,7 +2,6 @@
 #ifndef TILEWRIGHT_PLAN_FORMS_IMAGETRIALS_H
 #define TILEWRIGHT_PLAN_FORMS_IMAGETRIALS_H
 
-#include "dialects/tile/TileDialect.h"
 #include "passes/normalize/ImageRegions.h"
 #include "passes/plan/ir/Declined.h"
 
@@ -31,11 +30,14 @@ public:
   /// Predicts a convolution alone, from an image in one layout to a result in another.
   OrDeclined<double> secondsOf(const ImageRead &read, bool imageLast, bool resultLast);
 
-  /// Predicts a convolution alone, from an image with channels last to a result with channels last, in the given form.
-  OrDeclined<double> secondsOf(const ImageRead &read, tile::Form form);
+  /// Predicts a convolution alone, from an image with channels last to a result with channels last, in the form
+  /// `winograd` with sums of `lines` lines together (normalize/Winograd.h).
+  OrDeclined<double> secondsOfWinograd(const ImageRead &read, int64_t lines);
 
 private:
-  mlir::func::FuncOp trialOf(const ImageRead &read, bool imageLast, bool resultLast, tile::Form form);
+  /// `mark` gives the copy of the convolution its form.
+  mlir::func::FuncOp trialOf(const ImageRead &read, bool imageLast, bool resultLast,
+                             llvm::function_ref<void(mlir::Operation *)> mark);
   OrDeclined<double> secondsOf(mlir::func::FuncOp trial);
 
   mlir::func::FuncOp function;

@@ -100,13 +100,16 @@ private:
     for (const ImageRead &read : images.reads) {
       if (!isWinogradOffered(read.reader) || markedForm(read.reader) == tile::Form::asIs)
         continue;
-      FormChoice byRule = decideWinograd(trials.secondsOf(read, tile::Form::winograd),
-                                         trials.secondsOf(read, tile::Form::channelsLast), machine.costs.confidence.forms);
-      FailureOr<FormChoice> choice = settle(function, byRule, {read.reader}, takesNoParameters);
+      SmallVector<int64_t> all = winogradLines(read.reader);
+      auto secondsOf = [&](int64_t lines) { return trials.secondsOfWinograd(read, lines); };
+      FormChoice byRule = decideWinograd(all, secondsOf, trials.secondsOf(read, /*imageLast=*/true, /*resultLast=*/true),
+                                         machine.costs.confidence.forms);
+      auto whyNot = [&](const FormChoice &choice) { return whyNotWinograd(all, choice); };
+      FailureOr<FormChoice> choice = settle(function, byRule, {read.reader}, whyNot);
       if (failed(choice))
         return failure();
       if (choice->taken)
-        setForm(read.reader, tile::Form::winograd);
+        requestWinograd(read.reader, choice->values("lines").front());
     }
     return success();
   }

@@ -1,5 +1,6 @@
 #include "passes/plan/space/Work.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/layout/Blocking.h"
@@ -154,7 +155,14 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
   std::optional<ContractionRoles> roles = rolesOf(graph, root);
   int64_t place = roles && roles->m >= 0 ? root.dims[roles->m] : -1;
   int64_t extent = place < 0 ? 1 : space.extents[place], tile = place < 0 ? 1 : space.tiles[place];
-  double perRow = static_cast<double>(graph.exprs()[root.expr].domainSize()) / extent;
+  const TensorExpr &expr = graph.exprs()[root.expr];
+  if (auto factors = expr.op->getAttrOfType<DenseElementsAttr>(kFactorsAttr)) { // nothing is multiplied with its zeros
+    int64_t products = llvm::count_if(factors.getValues<float>(), [](float factor) { return factor != 0; });
+    work.arithmetic += static_cast<double>(expr.domainSize()) * products / factors.getNumElements() / space.speed *
+                       space.visitedShare(root);
+    return;
+  }
+  double perRow = static_cast<double>(expr.domainSize()) / extent;
   auto blocksOf = [&](int64_t rows) {
     int64_t rest = rows % space.block.rows;
     return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));

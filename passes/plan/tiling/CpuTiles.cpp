@@ -1,5 +1,6 @@
 #include "passes/plan/tiling/CpuTiles.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/ElementBytes.h"
 #include "passes/layout/Blocking.h"
 #include "passes/plan/space/ContractionKernel.h"
@@ -55,6 +56,7 @@ bool CpuTiles::fits() const {
 
 void CpuTiles::chooseContractionTiles() {
   setRegisterBlock();
+  setRowsOfFactors();
   space.leastRows = rowsPerPanel();
   space.cacheBytes = target.level(tile::Space::block).capacityBytes;
   std::vector<Tiling> tilings = contractionTilings();
@@ -138,13 +140,26 @@ double CpuTiles::contractionSeconds() {
          costs().rowJumpSeconds * runsOfStreams(graph, space, target) / target.cores;
 }
 
+/// Returns the dim of the space that is M of a contraction, or -1.
+int64_t CpuTiles::mOf(const GroupRoot &root) const {
+  std::optional<ContractionRoles> roles = isContraction(root) ? rolesOf(graph, root) : std::nullopt;
+  return roles && roles->m >= 0 ? root.dims[roles->m] : -1;
+}
+
+bool CpuTiles::hasFactors(const GroupRoot &root) const { return graph.exprs()[root.expr].op->hasAttr(kFactorsAttr); }
+
 int64_t CpuTiles::mDim() const {
   for (const GroupRoot &root : space.roots)
-    if (isContraction(root))
-      if (std::optional<ContractionRoles> roles = rolesOf(graph, root); roles && roles->m >= 0)
-        if (int64_t place = root.dims[roles->m]; place >= 0 && isGrid(place))
-          return place;
+    if (int64_t place = mOf(root); place >= 0 && isGrid(place) && !hasFactors(root))
+      return place;
   return -1;
+}
+
+/// Register blocks have all rows of a matrix that is known.
+void CpuTiles::setRowsOfFactors() {
+  for (const GroupRoot &root : space.roots)
+    if (int64_t place = hasFactors(root) ? mOf(root) : -1; place >= 0)
+      space.tiles[place] = space.extents[place];
 }
 
 SmallVector<int64_t> CpuTiles::mTiles(int64_t row) const {

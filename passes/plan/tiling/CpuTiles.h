@@ -52,7 +52,12 @@ private:
   /// Returns the rows of a register block that can be multiplied while the outer private cache delivers one rhs panel.
   double rowsPerPanel() const;
   double contractionSeconds();
-  /// Returns the dim of the space that is M of the register blocks, if it is in the grid, else -1.
+  int64_t mOf(const GroupRoot &root) const;
+  /// Returns true if the matrix lhs of a contraction is known to code generation.
+  bool hasFactors(const GroupRoot &root) const;
+  void setRowsOfFactors();
+  /// Returns the dim of the space that is M of the register blocks, if it is in the grid and lhs is no matrix that is
+  /// known, else -1.
   int64_t mDim() const;
   llvm::SmallVector<int64_t> mTiles(int64_t row) const;
   llvm::SmallVector<int64_t> nTiles() const;
