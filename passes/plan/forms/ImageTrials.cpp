@@ -2,6 +2,7 @@
 // argument, or a result, with a transpose behind it: keepLayout and the planner fold that into the kernel next to it.
 #include "passes/plan/forms/ImageTrials.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/Form.h"
 #include "passes/normalize/Winograd.h"
 
@@ -70,10 +71,10 @@ public:
     return copies.lookup(value);
   }
 
-  /// Gives the copy of a convolution, if there is one, a form.
-  void mark(linalg::LinalgOp convolution, tile::Form form) {
-    if (copies.contains(convolution->getResult(0)))
-      setForm(copyOf(convolution->getResult(0)).getDefiningOp(), form);
+  /// Returns the copy of an op, or null if there is none.
+  Operation *copyOf(Operation *op) {
+    Value copy = copies.lookupOrNull(op->getResult(0));
+    return copy ? copy.getDefiningOp() : nullptr;
   }
 
   func::FuncOp finish() {
@@ -104,8 +105,6 @@ private:
   llvm::DenseMap<Operation *, bool> constants;
   SmallVector<Value> results;
 };
-
-tile::Form formOfLayout(bool channelsLast) { return channelsLast ? tile::Form::channelsLast : tile::Form::asIs; }
 
 SmallVector<int64_t> ofModel(Value tensor) {
   return llvm::to_vector(llvm::seq<int64_t>(0, cast<RankedTensorType>(tensor.getType()).getRank()));
@@ -171,18 +170,19 @@ OrDeclined<double> ImageTrials::secondsOf(unsigned region, bool channelsLast) {
         builder.give(result, ofModel(result));
   }
   for (linalg::LinalgOp convolution : images.regions[region].joined)
-    builder.mark(convolution, formOfLayout(channelsLast));
+    if (Operation *copy = builder.copyOf(convolution))
+      mark(copy, convolution, channelsLast);
   return secondsOf(builder.finish());
 }
 
 OrDeclined<double> ImageTrials::secondsOf(const ImageRead &read, bool imageLast, bool resultLast) {
   return secondsOf(trialOf(read, imageLast, resultLast,
-                           [&](Operation *convolution) { setForm(convolution, formOfLayout(resultLast)); }));
+                           [&](Operation *copy) { mark(copy, read.reader, resultLast); }));
 }
 
 OrDeclined<double> ImageTrials::secondsOfWinograd(const ImageRead &read, int64_t lines) {
   return secondsOf(trialOf(read, /*imageLast=*/true, /*resultLast=*/true,
-                           [&](Operation *convolution) { requestWinograd(convolution, lines); }));
+                           [&](Operation *copy) { requestWinograd(copy, lines); }));
 }
 
 func::FuncOp ImageTrials::trialOf(const ImageRead &read, bool imageLast, bool resultLast,
@@ -192,6 +192,15 @@ func::FuncOp ImageTrials::trialOf(const ImageRead &read, bool imageLast, bool re
   builder.receive(read.image, imageLast ? read.channelsLast() : ofModel(read.image));
   Value result = reader->getResult(0);
   builder.give(result, resultLast ? channelsLastInResult(reader) : ofModel(result));
-  mark(builder.copyOf(result).getDefiningOp());
+  mark(builder.copyOf(reader));
   return builder.finish();
+}
+
+void ImageTrials::mark(Operation *op, linalg::LinalgOp convolution, bool channelsLast) const {
+  auto lines = winograd.find(convolution);
+  op->removeAttr(kTileLinesAttr);
+  if (channelsLast && lines != winograd.end())
+    requestWinograd(op, lines->second);
+  else
+    setForm(op, channelsLast ? tile::Form::channelsLast : tile::Form::asIs);
 }

@@ -34,6 +34,12 @@ public:
   /// `winograd` with sums of `lines` lines together (normalize/Winograd.h).
   OrDeclined<double> secondsOfWinograd(const ImageRead &read, int64_t lines);
 
+  /// Gives a convolution the form `winograd` wherever its result has channels last, in all trials that follow.
+  void takeWinograd(mlir::linalg::LinalgOp convolution, int64_t lines) { winograd[convolution] = lines; }
+
+  /// Gives `op`, a convolution or its copy, a layout, and the form that the convolution has with it.
+  void mark(mlir::Operation *op, mlir::linalg::LinalgOp convolution, bool channelsLast) const;
+
 private:
   /// `mark` gives the copy of the convolution its form.
   mlir::func::FuncOp trialOf(const ImageRead &read, bool imageLast, bool resultLast,
@@ -43,6 +49,7 @@ private:
   mlir::func::FuncOp function;
   const ImageRegions &images;
   Predict predict;
+  llvm::DenseMap<mlir::Operation *, int64_t> winograd; ///< lines of the convolutions that have the form
   std::map<std::string, OrDeclined<double>> known; ///< by the text of the trial
 };
 

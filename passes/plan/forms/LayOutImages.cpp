@@ -29,10 +29,10 @@ namespace tilewright {
 
 namespace {
 /// Gives the regions that have a choice their layouts; other convolutions have none.
-void markRegions(const ImageRegions &images, const std::vector<bool> &channelsLast) {
+void markRegions(const ImageRegions &images, const ImageTrials &trials, const std::vector<bool> &channelsLast) {
   for (auto [region, last] : llvm::zip_equal(images.regions, channelsLast))
     for (linalg::LinalgOp convolution : region.joined)
-      setForm(convolution, last ? tile::Form::channelsLast : tile::Form::asIs);
+      trials.mark(convolution, convolution, last);
 }
 
 class LayOutImages : public FormPass<impl::LayOutImagesBase<LayOutImages>> {
@@ -67,16 +67,20 @@ private:
     ImageRegions images = findImageRegions(function.front());
     auto predict = [&](func::FuncOp trial) { return plannedSecondsOf(trial, machine, mode); };
     ImageTrials trials(function, images, predict);
+    // What a layout costs depends on the form that convolutions have with it.
+    std::vector<WinogradOffer> offers;
+    if (!machine.traits.readsTransposed)
+      offers = winogradOffers(images, trials, machine.costs.confidence.forms);
     bool hasRegions = llvm::any_of(images.reads, [](const ImageRead &read) { return read.from.has_value(); });
     if (hasRegions && failed(layOut(function, images, trials, machine, mode)))
       return failure();
-    return machine.traits.readsTransposed ? success() : offerWinograd(function, images, trials, machine);
+    return settleWinograd(function, offers);
   }
 
   LogicalResult layOut(func::FuncOp function, const ImageRegions &images, ImageTrials &trials, const Target &machine,
                        NumericsMode mode) {
     auto seconds = [&](const std::vector<bool> &channelsLast) {
-      markRegions(images, channelsLast);
+      markRegions(images, trials, channelsLast);
       return secondsOfClone(function, machine, mode);
     };
     ImageDecision decision = decideImageLayouts(images, trials, seconds, !machine.traits.readsTransposed,
@@ -90,26 +94,51 @@ private:
         return failure();
       decision.taken[number] = choice->taken;
     }
-    markRegions(images, decision.taken);
+    markRegions(images, trials, decision.taken);
     return success();
   }
 
-  /// Offers products of sums for convolutions whose results have channels last.
-  LogicalResult offerWinograd(func::FuncOp function, const ImageRegions &images, ImageTrials &trials,
-                              const Target &machine) {
+  /// A convolution that may become products of sums, and whether it does where its result has channels last.
+  struct WinogradOffer {
+    linalg::LinalgOp convolution;
+    SmallVector<int64_t> lines; ///< those that are possible
+    FormChoice byRule;
+  };
+
+  static std::vector<WinogradOffer> winogradOffers(const ImageRegions &images, ImageTrials &trials, double error) {
+    std::vector<WinogradOffer> offers;
     for (const ImageRead &read : images.reads) {
-      if (!isWinogradOffered(read.reader) || markedForm(read.reader) == tile::Form::asIs)
+      if (!isWinogradOffered(read.reader))
         continue;
-      SmallVector<int64_t> all = winogradLines(read.reader);
-      auto secondsOf = [&](int64_t lines) { return trials.secondsOfWinograd(read, lines); };
-      FormChoice byRule = decideWinograd(all, secondsOf, trials.secondsOf(read, /*imageLast=*/true, /*resultLast=*/true),
-                                         machine.costs.confidence.forms);
-      auto whyNot = [&](const FormChoice &choice) { return whyNotWinograd(all, choice); };
-      FailureOr<FormChoice> choice = settle(function, byRule, {read.reader}, whyNot);
+      SmallVector<int64_t> lines = winogradLines(read.reader);
+      FormChoice byRule = decideWinograd(
+          lines, [&](int64_t each) { return trials.secondsOfWinograd(read, each); },
+          trials.secondsOf(read, /*imageLast=*/true, /*resultLast=*/true), error);
+      offers.push_back({read.reader, lines, byRule});
+    }
+    for (const WinogradOffer &offer : offers)
+      if (offer.byRule.taken)
+        trials.takeWinograd(offer.convolution, offer.byRule.values("lines").front());
+    return offers;
+  }
+
+  LogicalResult settleWinograd(func::FuncOp function, ArrayRef<WinogradOffer> offers) {
+    for (const WinogradOffer &each : offers) {
+      Operation *convolution = each.convolution;
+      FormChoice offer = each.byRule;
+      if (markedForm(convolution) == tile::Form::asIs) {
+        offer.taken = false;
+        offer.reason = "its result lies as the model says";
+        offer.wouldChange = "channels last";
+      }
+      auto whyNot = [&](const FormChoice &choice) { return whyNotWinograd(each.lines, choice); };
+      FailureOr<FormChoice> choice = settle(function, offer, {convolution}, whyNot);
       if (failed(choice))
         return failure();
       if (choice->taken)
-        requestWinograd(read.reader, choice->values("lines").front());
+        requestWinograd(convolution, choice->values("lines").front());
+      else if (markedForm(convolution) == tile::Form::winograd)
+        setForm(convolution, tile::Form::channelsLast);
     }
     return success();
   }
