@@ -18,7 +18,7 @@ DirectProgram::TrimMemory::~TrimMemory() {
 DirectProgram::DirectProgram(std::shared_ptr<Library> given, ProgramDescription description)
     : library(std::move(given)), described(std::move(description)), own(described.ownBytes),
       local(alignedSize(described.localBytes) * described.threads), addresses(described.slotAddresses(own.data())),
-      taken(new std::atomic<uint32_t>[described.launches.size()]),
+      units(std::make_unique<SharedUnits>(described.launches.size(), described.threads)),
       done(new std::atomic<uint32_t>[described.launches.size()]) {
   environment.processor[0] = described.processor;
   for (const Launch &launch : described.launches) {
@@ -83,8 +83,8 @@ private:
         run(number, launch, static_cast<uint32_t>(unit));
       return ended > 0;
     }
-    for (uint32_t unit; (unit = program.taken[number]++) < units; ++ended)
-      run(number, launch, unit);
+    for (; std::optional<uint32_t> unit = program.units->take(number, thread); ++ended)
+      run(number, launch, *unit);
     if (ended > 0 && program.done[number].fetch_add(ended) + ended == units)
       program.completed.advance();
     return ended > 0;
@@ -129,8 +129,10 @@ void DirectProgram::run(const std::vector<const void *> &inputs, const std::vect
     addresses[input] = static_cast<char *>(const_cast<void *>(inputs[input])); // kernels only read inputs
   for (size_t output = 0; output < outputs.size(); ++output)
     addresses[inputs.size() + output] = static_cast<char *>(outputs[output]);
-  for (size_t launch = 0; launch < described.launches.size(); ++launch)
-    taken[launch] = done[launch] = 0;
+  for (uint32_t launch = 0; launch < described.launches.size(); ++launch) {
+    units->share(launch, unitsOf(described.launches[launch]));
+    done[launch] = 0;
+  }
   failed = nullptr;
   std::shared_ptr<ThreadTeam> team = ThreadTeam::shared(described.threads);
   uint32_t before = completed.now();

@@ -6,6 +6,7 @@
 #include "runtime/Library.h"
 #include "runtime/ProgramDescription.h"
 #include "runtime/Span.h"
+#include "runtime/SharedUnits.h"
 #include "runtime/ThreadTeam.h"
 
 namespace tilewright::runtime {
@@ -40,7 +41,8 @@ private:
   AlignedMemory own, local;
   std::vector<char *> addresses;     ///< of each slot; those of moving slots are each thread's own
   std::shared_ptr<KeptBlocks> keptBlocks = std::make_shared<KeptBlocks>();
-  std::unique_ptr<std::atomic<uint32_t>[]> taken, done; ///< units of each launch that threads have begun, and ended
+  std::unique_ptr<SharedUnits> units;            ///< of each launch, those that no thread has begun
+  std::unique_ptr<std::atomic<uint32_t>[]> done; ///< units of each launch that have ended
   AwaitedCount completed;                               ///< launches that have ended, in all calls
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;

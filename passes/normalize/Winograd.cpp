@@ -42,8 +42,8 @@ bool areAll(ArrayRef<int64_t> values, int64_t value) {
   return llvm::all_of(values, [&](int64_t each) { return each == value; });
 }
 
-/// Rewrites a convolution. Its tiles lie along the batch dims, dims for lines of tiles, and one for the tiles of a line;
-/// sums lie in front of those for which they are stored together.
+/// Rewrites a convolution. Its tiles lie along the batch dims, dims for lines of tiles, and one for the tiles of a
+/// line; sums lie in front of those for which they are stored together.
 class Rewriter {
 public:
   Rewriter(linalg::LinalgOp op, int64_t lines)
@@ -69,6 +69,9 @@ private:
   int64_t tilesAlong(unsigned dim) const { return llvm::divideCeil(sizes[dims.outputImage[dim]], kResults); }
   AffineMap mapOf(unsigned operand) { return op.getIndexingMapsArray()[operand]; }
   AffineExpr dim(int64_t position) { return builder.getAffineDimExpr(position); }
+  SmallVector<AffineExpr> dimsBelow(int64_t end) {
+    return llvm::map_to_vector(llvm::seq<int64_t>(0, end), [&](int64_t position) { return dim(position); });
+  }
   AffineMap mapTo(int64_t loops, ArrayRef<AffineExpr> index) {
     return AffineMap::get(loops, 0, index, builder.getContext());
   }
@@ -190,9 +193,10 @@ private:
     Value ofPoints = reshaped(points, shape);
     shape.back() = filters;
     int64_t k = shape.size(); // loops: places that are apart, sums, tiles, filters, channels
-    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, k - 1), [&](int64_t d) { return dim(d); });
+    SmallVector<AffineExpr> read = dimsBelow(k - 1);
     read.push_back(dim(k));
-    Value result = contraction(shape, ofPoints, mapTo(k + 1, read), weights, mapTo(k + 1, {dim(k - 3), dim(k), dim(k - 1)}));
+    AffineMap ofWeights = mapTo(k + 1, {dim(k - 3), dim(k), dim(k - 1)});
+    Value result = contraction(shape, ofPoints, mapTo(k + 1, read), weights, ofWeights);
     setForm(result.getDefiningOp(), tile::Form::winograd);
     return reshaped(result, shapeOfSums(filters));
   }
@@ -200,7 +204,7 @@ private:
   /// Returns the results of all tiles: places, results of a tile as one dim, filters.
   Value results(Value products) {
     int64_t k = rank() + 2; // loops: places, results of a tile, filters, sums
-    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, rank()), [&](int64_t d) { return dim(d); });
+    SmallVector<AffineExpr> read = dimsBelow(rank());
     read.insert(read.begin() + apart, dim(k));
     read.push_back(dim(k - 1));
     return ofMatrix(alongBoth(kOfProducts), placesAnd({kResults * kResults, filters}), rank(), products,
@@ -213,7 +217,7 @@ private:
     Value split = reshaped(results, placesAnd({kResults, kResults, filters}));
     SmallVector<int64_t> shape(ArrayRef(places).drop_back());
     shape.append({kResults, places.back(), kResults, filters});
-    SmallVector<AffineExpr> read = llvm::map_to_vector(llvm::seq<int64_t>(0, last), [&](int64_t d) { return dim(d); });
+    SmallVector<AffineExpr> read = dimsBelow(last);
     read.append({dim(last + 1), dim(last), dim(last + 2), dim(last + 3)});
     Value placed = make.elementwise(typeOf(shape), split, mapTo(last + 4, read),
                                     [](OpBuilder &, ValueRange elements) { return elements[0]; });

@@ -94,9 +94,9 @@ private:
     unsigned dims[] = {static_cast<unsigned>(contraction.m), static_cast<unsigned>(layout.dim)};
     AffineMap whole =
         AffineMap::getMultiDimMapWithTargets(compute.getExtents().size(), dims, compute.getContext());
-    bool isWhole = llvm::all_of(dims, [&](unsigned dim) { return compute.getSizes()[dim] == compute.getExtents()[dim]; });
-    bool fits = llvm::equal(matrix.getType().getShape(),
-                            llvm::map_range(dims, [&](unsigned dim) { return compute.getExtents()[dim]; }));
+    ArrayRef<int64_t> sizes = compute.getSizes(), extents = compute.getExtents();
+    bool fits = llvm::equal(matrix.getType().getShape(), llvm::map_range(dims, [&](unsigned dim) { return sizes[dim]; }));
+    bool isWhole = llvm::all_of(dims, [&](unsigned dim) { return sizes[dim] == extents[dim]; });
     return isWhole && fits && contraction.lhs.getMap() == whole ? matrix : DenseElementsAttr();
   }
 

@@ -50,5 +50,6 @@ std::string tilewright::whyNotWinograd(ArrayRef<int64_t> all, const FormChoice &
   ArrayRef<int64_t> lines = choice.values("lines");
   if (choice.parameters.size() == 1 && lines.size() == 1 && llvm::is_contained(all, lines[0]))
     return "";
-  return "its parameter is 'lines', one of " + llvm::join(llvm::map_range(all, [](int64_t each) { return std::to_string(each); }), ", ");
+  auto texts = llvm::map_range(all, [](int64_t each) { return std::to_string(each); });
+  return "its parameter is 'lines', one of " + llvm::join(texts, ", ");
 }

@@ -11,8 +11,8 @@ namespace tilewright {
 using SecondsOfLines = llvm::function_ref<OrDeclined<double>(int64_t lines)>;
 
 /// Takes the form if its predicted seconds are clearly fewer than those of a contraction with windows. `all` are the
-/// numbers of lines that are possible; the parameter `lines` is the fastest of those that are tried. `error` is the part
-/// by which predictions of different kernels may differ although neither is faster.
+/// numbers of lines that are possible; the parameter `lines` is the fastest of those that are tried. `error` is the
+/// part by which predictions of different kernels may differ although neither is faster.
 FormChoice decideWinograd(llvm::ArrayRef<int64_t> all, SecondsOfLines secondsOf, const OrDeclined<double> &otherwise,
                           double error);
 

@@ -1,7 +1,7 @@
 // Chooses the layout of images around convolutions (PowerFusion): that of the model, or channels last, for each region.
 // Functions are normalised and planned as a whole, because what a layout costs lies at its edges: the transposes there,
-// and which kernels no longer join. The trials have all forms by their rules, so a given plan does not change the choice
-// that it was made with.
+// and which kernels no longer join. The trials have all forms by their rules, so a given plan does not change the
+// choice that it was made with. Convolutions with channels last may become fewer products of sums (Winograd.h).
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/backend/Backend.h"
@@ -67,7 +67,7 @@ private:
     ImageRegions images = findImageRegions(function.front());
     auto predict = [&](func::FuncOp trial) { return plannedSecondsOf(trial, machine, mode); };
     ImageTrials trials(function, images, predict);
-    // What a layout costs depends on the form that convolutions have with it.
+    // The form that a convolution has with channels last decides what that layout costs.
     std::vector<WinogradOffer> offers;
     if (!machine.traits.readsTransposed)
       offers = winogradOffers(images, trials, machine.costs.confidence.forms);
