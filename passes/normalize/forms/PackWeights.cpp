@@ -205,6 +205,7 @@ void replaceOperand(const TensorExpr &expr, unsigned input, Value packed, Affine
   auto generic = linalg::GenericOp::create(builder, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(), maps,
                                            op.getIteratorTypesArray());
   generic.getRegion().takeBody(op->getRegion(0));
+  generic->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->replaceAllUsesWith(generic.getResults());
   op->erase();
 }
