@@ -2,7 +2,8 @@
 
 The compiler describes each such parameter by a recipe that makes it of the original parameters. All steps but products
 move elements and do not change them, so they are carried out on plain unsigned integers of the element's size, one
-parameter at a time. The old file is mapped, and weights are made as they are written, so that no more than one is held in memory.
+parameter at a time. The old file is mapped, and weights are made as they are written, so that no more than one is held
+in memory.
 """
 
 from __future__ import annotations
