@@ -191,10 +191,11 @@ def _stable_sort(x: Any, *, stable: bool | None = None, dim: int = -1, descendin
 
 
 def _top(x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: FBT001, FBT002
-    if x.dtype != torch.uint8:
-        return NotImplemented
-    values, places = torch.topk(x.to(torch.int32), k, dim, largest, sorted)
-    return values.to(x.dtype), places
+    """Sorts always, because IREE's importer has no other form, and any order is right where none is asked for."""
+    if x.dtype == torch.uint8:
+        values, places = torch.topk(x.to(torch.int32), k, dim, largest)
+        return values.to(x.dtype), places
+    return NotImplemented if sorted else _aten.topk.default(x, k, dim, largest)
 
 
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:
