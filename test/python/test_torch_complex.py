@@ -35,6 +35,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "product of matrices": lambda x: (torch.view_as_complex(x.reshape(2, 4, 6, 2)) @ _WEIGHT).abs(),
     "rotation of pairs": lambda x: torch.view_as_real(torch.view_as_complex(x.reshape(2, 24, 2)) * _TURN),
+    "rotation that was moved to a device": lambda x: torch.view_as_real(
+        torch.view_as_complex(x.reshape(2, 24, 2)) * torch.polar(torch.ones(24), x[0, :24]).to(x.device)
+    ),
     "shifted": lambda x: torch.fft.fftshift(torch.fft.fft(x)).imag,
     "angle": lambda x: torch.fft.rfft(x)[:, 1:24].angle(),
     "quotient": lambda x: (torch.fft.rfft(x) / (torch.fft.rfft(x.flip(1)) + 9)).real,
