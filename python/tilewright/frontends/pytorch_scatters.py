@@ -55,7 +55,7 @@ def _in_updated_lines(scatter: Callable[..., Any]) -> Callable[..., Any]:
                     axis, sizes[axis], x.shape[axis] - sizes[axis]
                 )
                 result = torch.cat([result, behind], axis)
-        return result
+        return result.contiguous() if x.is_contiguous() else result  # or PyTorch refuses views of it
 
     return run
 
