@@ -23,7 +23,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "median of all": lambda x, p: torch.median(x),
     "searchsorted": lambda x, p: torch.searchsorted(torch.sort(x)[0], x, right=True),
     "scatter": lambda x, p: x.scatter(1, p, x[:, :3] * 2),
-    "scatter of columns, viewed": lambda x, p: torch.zeros(19, 7).scatter(0, p.T, x[:3, :7]).view(-1),
+    "scatter of columns, viewed": lambda x, p: torch.zeros(19, 9)[:, :7].scatter(0, p.T, x[:3, :7]).view(-1),
     "scatter of a value": lambda x, p: x.scatter(1, p, 1.5),
     "scatter of some lines": lambda x, p: x.scatter(1, p[:4], x[:, :3] * 2),
     "scatter_add": lambda x, p: x.scatter_add(1, p, x[:, :3]),

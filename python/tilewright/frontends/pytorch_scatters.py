@@ -8,6 +8,7 @@ are (`frontends.rewrites.ops.scatter`).
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,9 +56,17 @@ def _in_updated_lines(scatter: Callable[..., Any]) -> Callable[..., Any]:
                     axis, sizes[axis], x.shape[axis] - sizes[axis]
                 )
                 result = torch.cat([result, behind], axis)
-        return result.contiguous() if x.is_contiguous() else result  # or PyTorch refuses views of it
+        return result.contiguous() if _is_in_order(x) else result  # or PyTorch refuses views of it
 
     return run
+
+
+def _is_in_order(x: Any) -> bool:
+    """Returns whether a copy of a tensor is contiguous, as that of a part of a contiguous one is."""
+    return x.is_contiguous() or all(
+        isinstance(one, int) and isinstance(other, int) and one >= other
+        for one, other in itertools.pairwise(x.stride())
+    )
 
 
 def _corner(x: Any, sizes: Sequence[int]) -> Any:
