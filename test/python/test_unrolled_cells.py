@@ -276,6 +276,15 @@ def test_layers_that_share_weights_are_left_alone() -> None:
     check(cells.model(h), scans=0)
 
 
+def test_layers_that_use_a_weight_side_by_side_are_left_alone() -> None:
+    """So do decoders with the cosines of their rotary embeddings."""
+    cells = Cells()
+    g, w, h = cells.graph, cells.weights(), cells.inputs[0]
+    for _ in range(3):
+        h = g.op("Add", g.op("MatMul", h, w), g.op("MatMul", g.op("Relu", h), w))
+    check(cells.model(h), scans=0)
+
+
 def test_layers_with_weights_of_their_own_are_left_alone() -> None:
     cells = Cells()
     g, shared, h = cells.graph, cells.weights(), cells.inputs[0]

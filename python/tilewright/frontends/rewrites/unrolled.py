@@ -146,7 +146,7 @@ class Values:
 
     def between(self, first: Iterable[int], last: Sequence[int]) -> set[int]:
         """Returns the nodes on paths from nodes to others, those at the ends included; none if there is no path."""
-        below = self.behind(first, most=max(last))
+        below = self.behind(first, most=max(last, default=-1))
         waiting = [number for number in last if number in below]
         found = set(waiting)
         while waiting:
