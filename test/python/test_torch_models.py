@@ -230,6 +230,17 @@ class _Positions(nn.Module):  # type: ignore[misc,name-defined]
         return self.norm(self.words(words) + self.places(torch.arange(words.shape[1])))
 
 
+def test_what_only_a_check_of_its_type_reads_is_not_computed(tmp_path: Path) -> None:
+    """`Tensor.to` leaves such a check in what is exported."""
+
+    def keep(x: Any) -> Any:
+        x.gather(1, x.topk(1)[1]).to(x.dtype)  # a model may make what it does not use
+        return x * 2
+
+    tilewright.compile(module_of(keep), threads=1, example_inputs=(torch.randn(5, 7),), dump_dir=tmp_path)
+    assert "topk" not in (tmp_path / "1-input.mlir").read_text()
+
+
 def test_small_weights_may_be_bf16() -> None:
     """IREE converts the type of a small constant to f32, and its elements, too, only if it can see them."""
     module, words = _Positions().bfloat16(), torch.randint(0, 99, (2, 13))

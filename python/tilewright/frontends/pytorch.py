@@ -161,7 +161,7 @@ def _import_exported(
 
     from tilewright.frontends.pytorch_complex import spell_out_complex
     from tilewright.frontends.pytorch_dims import Symbols, hold_constants
-    from tilewright.frontends.pytorch_ops import check_libraries, decompositions
+    from tilewright.frontends.pytorch_ops import check_libraries, decompositions, drop_type_checks
     from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
     from tilewright.frontends.pytorch_sizes import with_ops_of_sizes
@@ -170,6 +170,7 @@ def _import_exported(
     try:
         with torch.no_grad():
             program = program.run_decompositions(decompositions())
+            drop_type_checks(program.graph)
             parts = spell_out_complex(program, decompositions(), name=name)
             make_scalars_floats(program.graph)
             pad_by_other_zeros(program.graph)

@@ -30,16 +30,8 @@ def spell_out_complex(program: Any, table: dict[Any, Callable[..., Any]], *, nam
     A program with complex inputs or outputs, or with an op without a rule, is left as it is. `table` spells out the
     ops of the rules. Raises `ModelError` for a Fourier transform that is too long.
     """
-    _drop_checks(program.graph)
     has_complex = any(map(_is_complex, program.graph.nodes))
     return _Pass(program, table, name).run() if has_complex and _can_spell_out(program) else {}
-
-
-def _drop_checks(graph: Graph) -> None:
-    """Drops the checks of types that `Tensor.to` leaves on complex tensors. They hold for what was exported."""
-    for node in list(graph.nodes):
-        if node.target is torch.ops.aten._assert_tensor_metadata.default and _touches_complex(node):
-            graph.erase_node(node)
 
 
 def _can_spell_out(program: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from iree.compiler import ir
+from torch.fx import Graph
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from tilewright.errors import ModelError
@@ -271,6 +272,15 @@ def has_op(overload: Any) -> bool:
     name = overload._schema.name.replace("::", ".")
     suffix = f".{overload._schema.overload_name}" if overload._schema.overload_name else ""
     return bool(_context().is_registered_operation(f"torch.{name}{suffix}"))
+
+
+def drop_type_checks(graph: Graph) -> None:
+    """Drops the checks of types that `Tensor.to` leaves, with what is computed for them alone. They hold for what was
+    exported."""
+    for node in list(graph.nodes):
+        if node.target is _aten._assert_tensor_metadata.default:
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
 
 
 def check_libraries(graph: Any, *, name: str) -> None:
