@@ -5,8 +5,8 @@
 #include "runtime/AlignedMemory.h"
 #include "runtime/Library.h"
 #include "runtime/ProgramDescription.h"
-#include "runtime/Span.h"
 #include "runtime/SharedUnits.h"
+#include "runtime/Span.h"
 #include "runtime/ThreadTeam.h"
 
 namespace tilewright::runtime {
@@ -43,7 +43,7 @@ private:
   std::shared_ptr<KeptBlocks> keptBlocks = std::make_shared<KeptBlocks>();
   std::unique_ptr<SharedUnits> units;            ///< of each launch, those that no thread has begun
   std::unique_ptr<std::atomic<uint32_t>[]> done; ///< units of each launch that have ended
-  AwaitedCount completed;                               ///< launches that have ended, in all calls
+  AwaitedCount completed;                        ///< launches that have ended, in all calls
   std::atomic<const Launch *> failed{nullptr};
   std::mutex turn;
 };

@@ -9,8 +9,8 @@
 
 namespace tilewright::runtime {
 
-/// The units of several launches. A thread's part of a launch are neighbours, and the same ones in launches with as many
-/// units, so it often finds in its own caches what it wrote before. A thread that is late loses units to others.
+/// The units of several launches. A thread's part of a launch are neighbours, and the same ones in launches with as
+/// many units, so it often finds in its own caches what it wrote before. A thread that is late loses units to others.
 class SharedUnits {
 public:
   SharedUnits(uint32_t launches, unsigned threads)
@@ -29,7 +29,8 @@ private:
 
   uint32_t launches;
   unsigned threads;
-  std::unique_ptr<std::atomic<uint64_t>[]> parts; ///< by thread, then launch: threads write to lines of their own
+  /// By thread, then launch, so that threads mostly write to lines of their own.
+  std::unique_ptr<std::atomic<uint64_t>[]> parts;
 };
 
 } // namespace tilewright::runtime

@@ -19,6 +19,9 @@ using namespace tilewright::runtime;
 static constexpr std::chrono::microseconds kLongestSpin(100);
 /// Tests of a count between two looks at the clock.
 static constexpr unsigned kTests = 64;
+/// Most threads that are kept off the caller's core, which takes a system call for each when the caller changes cores. In
+/// a larger team, one that comes late is a smaller part.
+static constexpr size_t kMostKeptOff = 15;
 /// The parts of `helpers`: the round, whether more threads may join it, and how many are in it.
 static constexpr unsigned kRoundShift = 32;
 static constexpr uint64_t kOpen = 1u << 31, kCount = kOpen - 1;
@@ -68,8 +71,7 @@ private:
 } // namespace
 
 ThreadTeam::ThreadTeam(unsigned size) {
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    CPU_ZERO(&allowed);
+  CPU_ZERO(&used);
   for (unsigned number = 1; number < size; ++number)
     threads.emplace_back([this, number] { serve(number); });
 }
@@ -107,18 +109,24 @@ void ThreadTeam::run(const std::function<void(unsigned)> &given) {
   close();
 }
 
-/// Keeps the other threads off the caller's core, which computes during the whole call, if there are enough others. A virtual machine's scheduler
-/// takes a core that sleeps for one that its host has taken away, and wakes a thread beside the caller instead; there
-/// it waits for milliseconds.
+/// Keeps the other threads off the caller's core, which computes during the whole call, if there are enough others. A
+/// virtual machine's scheduler takes a core that sleeps for one that its host has taken away, and wakes a thread beside
+/// the caller instead; there it waits for milliseconds.
 void ThreadTeam::keepOff(int core) {
-  if (core == avoided || core < 0)
+  if (core == avoided || core < 0 || threads.size() > kMostKeptOff)
     return;
   avoided = core;
-  cpu_set_t others = allowed;
-  CPU_CLR(core, &others);
-  if (size_t(CPU_COUNT(&others)) >= threads.size())
-    for (std::thread &thread : threads)
-      pthread_setaffinity_np(thread.native_handle(), sizeof others, &others);
+  cpu_set_t now;
+  if (pthread_getaffinity_np(threads.front().native_handle(), sizeof now, &now) != 0)
+    return;
+  if (!CPU_EQUAL(&now, &used)) // someone else has set it
+    allowed = now;
+  used = allowed;
+  CPU_CLR(core, &used);
+  if (size_t(CPU_COUNT(&used)) < threads.size())
+    used = allowed;
+  for (std::thread &thread : threads)
+    pthread_setaffinity_np(thread.native_handle(), sizeof used, &used);
 }
 
 void ThreadTeam::meet() {

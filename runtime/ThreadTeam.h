@@ -58,7 +58,7 @@ private:
   AwaitedCount departures;           ///< calls of `work` on other threads that have returned
   std::atomic<uint64_t> helpers{0};  ///< number of the round, and of other threads that are in `work`
   std::atomic<unsigned> arrived{0};
-  cpu_set_t allowed;                 ///< cores that the team may use
+  cpu_set_t allowed, used;           ///< cores that the other threads may use, and those that they were given
   int avoided = -1;                  ///< core of the last caller
   std::atomic<bool> isOver{false};
   const std::function<void(unsigned)> *work = nullptr;

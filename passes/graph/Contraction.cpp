@@ -62,6 +62,16 @@ static std::optional<SumOfProducts> matchBody(const TensorExpr &expr, std::strin
   return matchSumOfProducts(expr.body()->getTerminator()->getOperand(0), expr.body()->getArgument(2), reason);
 }
 
+bool tilewright::addsPlainProducts(Block &body) {
+  if (body.getNumArguments() != 3 || body.getTerminator()->getNumOperands() != 1)
+    return false;
+  auto found = matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2));
+  if (!found || found->widening[0] || found->widening[1])
+    return false;
+  Value first = body.getArgument(0), second = body.getArgument(1), *read = found->operands;
+  return (read[0] == first && read[1] == second) || (read[0] == second && read[1] == first);
+}
+
 std::string tilewright::whyNoSumOfProducts(const TensorExpr &expr) {
   if (expr.inputs.size() != 2 || expr.op->getNumResults() != 1)
     return "it has an input besides the two that it multiplies";

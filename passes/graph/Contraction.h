@@ -32,6 +32,10 @@ struct SumOfProducts {
 std::optional<SumOfProducts> matchSumOfProducts(mlir::Value yielded, mlir::Value accumulator,
                                                 std::string *reason = nullptr);
 
+/// Returns true if the body of an op with two inputs adds the product of their elements, as they are, to its
+/// accumulator.
+bool addsPlainProducts(mlir::Block &body);
+
 /// Returns why the body is not a sum of products whose accumulator keeps its precision, or an empty string.
 std::string whyNoSumOfProducts(const TensorExpr &expr);
 

@@ -73,13 +73,14 @@ Elements multiplied(const ParameterRecipe &step, const Elements &part) {
   Elements result(rows * columns * sizeof(float));
   const auto *from = reinterpret_cast<const float *>(part.data());
   auto *into = reinterpret_cast<float *>(result.data());
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column) {
-      double sum = 0;
-      for (int64_t k = 0; k < depth; ++k)
-        sum += step.matrix[row * depth + k] * from[k * columns + column];
-      into[row * columns + column] = static_cast<float>(sum);
-    }
+  std::vector<double> sums(columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    llvm::fill(sums, 0);
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t column = 0; column < columns; ++column)
+        sums[column] += step.matrix[row * depth + k] * from[k * columns + column];
+    llvm::copy(sums, into + row * columns);
+  }
   return result;
 }
 

@@ -7,8 +7,8 @@
 
 namespace tilewright {
 
-/// Returns the elements of a tensor that is made of constants by the steps of a recipe only, or null if it is not, if its elements
-/// are not whole bytes, or if it is swizzled.
+/// Returns the elements of a tensor that is made of constants by the steps of a recipe only, or null if it is not, if
+/// its elements are not whole bytes, or if it is swizzled.
 mlir::DenseElementsAttr constantOfRecipe(mlir::Value tensor);
 
 } // namespace tilewright

@@ -247,14 +247,17 @@ static std::optional<ParameterRecipe> ofCopy(linalg::GenericOp op, ParameterLook
   return transposed(std::move(*source), order);
 }
 
+/// Most elements of the matrix of a product, which a recipe states one by one.
+static constexpr int64_t kMostOfMatrix = 1024;
+
 /// Reads a linalg.generic that multiplies a constant matrix with a tensor in f32, along its first dim.
 static std::optional<ParameterRecipe> ofProduct(linalg::GenericOp op, ParameterLookup parameterOf) {
   DenseElementsAttr matrix;
-  Block &body = *op.getBody();
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() != 1 || !type ||
-      !type.getElementType().isF32() || !matchPattern(op.getInputs()[0], m_Constant(&matrix)) ||
-      !startsFromZero(op) || !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+      !matchPattern(op.getInputs()[0], m_Constant(&matrix)) || matrix.getNumElements() > kMostOfMatrix ||
+      !llvm::all_of(op->getOperandTypes(), [](Type each) { return getElementTypeOrSelf(each).isF32(); }) ||
+      !startsFromZero(op) || !addsPlainProducts(*op.getBody()))
     return std::nullopt;
   unsigned last = op.getNumLoops() - 1;
   AffineMap all = AffineMap::getMultiDimIdentityMap(last + 1, op.getContext());

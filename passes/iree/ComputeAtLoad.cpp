@@ -9,6 +9,7 @@
 #include "dialects/tile/TileDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -123,6 +124,15 @@ private:
       clone(value.getDefiningOp(), mapping);
     builder.clone(*op, mapping);
     moved.push_back(op);
+    for (Value result : op->getResults())
+      if (isa<DestinationStyleOpInterface>(op) && !result.hasOneUse())
+        mapping.map(result, hidden(mapping.lookup(result)));
+  }
+
+  /// Hides from IREE what computes a value that several ops read. IREE makes copies of a dispatch without inputs for its
+  /// readers, and takes one result of a copy for another (3.13).
+  Value hidden(Value value) {
+    return createForeign(builder, loc, "util.optimization_barrier", value, value.getType(), {})->getResult(0);
   }
 
   void createFunction() {

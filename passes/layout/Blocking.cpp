@@ -7,6 +7,7 @@
 #include "passes/target/LaneBytes.h"
 
 #include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <limits>
 #include <numeric>
@@ -181,11 +182,30 @@ static int64_t stepsOfIteration(const BlockedContraction &own, const BlockingCho
   return steps;
 }
 
+bool tilewright::multipliesFactors(const BlockedContraction &own, Attribute factors) {
+  auto matrix = dyn_cast_or_null<DenseElementsAttr>(factors);
+  if (!matrix || own.m < 0 || !own.reducesOneDim || own.kernel.depth != 1 || own.kernel.hasOffset ||
+      own.kernel.unit != StepUnit::vector || own.accumulatorBytes != sizeof(float) || own.blocksK())
+    return false;
+  MLIRContext *context = own.lhs.map.getContext();
+  unsigned dims[] = {static_cast<unsigned>(own.m), static_cast<unsigned>(own.k)};
+  AffineExpr index[] = {getAffineDimExpr(dims[0], context), getAffineDimExpr(dims[1], context)};
+  auto isWhole = [&](unsigned dim) { return own.lhs.sizes[dim] == own.lhs.extents[dim]; };
+  auto sizes = llvm::map_range(dims, [&](unsigned dim) { return own.lhs.extents[dim]; });
+  return own.lhs.map.getResults() == ArrayRef(index) && llvm::all_of(dims, isWhole) &&
+         llvm::equal(matrix.getType().getShape(), sizes);
+}
+
 BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
   BlockingChoice choice;
   choice.vectors =
       chooseVectors(own.kernel, own.block, own.rows(), own.lanes,
                     {own.rhs.sizes[own.n], own.rhs.extents[own.n], panelWidth(own.rhs.map, own.n)});
+  if (own.hasFactors) {
+    choice.unroll = 1;
+    choice.panelK = choice.prefetch = 0;
+    return choice;
+  }
   if (copiesPanels(own, choice)) {
     int64_t steps = std::max<int64_t>(kPanelBytes / own.copiedStepBytes(choice.vectors), 1);
     choice.panelK = own.blocksK() ? own.kBlock : std::min(steps * own.kernel.depth, longestPanel(own));
@@ -254,6 +274,8 @@ static std::string whyNotPanels(const BlockedContraction &own, const BlockingCho
 }
 
 std::string tilewright::whyNotBlocked(const BlockedContraction &own, const BlockingChoice &choice) {
+  if (own.hasFactors && (choice.unroll != 1 || choice.panelK != 0 || choice.prefetch != 0))
+    return "unroll, panelK and prefetch: lhs is known, so rhs is read once, in place";
   for (std::string why : {whyNotVectors(own, choice.vectors), whyNotUnrolled(own, choice.unroll, choice.panelK),
                           whyNotPanels(own, choice)})
     if (!why.empty())

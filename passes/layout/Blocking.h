@@ -28,6 +28,9 @@ struct BlockedContraction {
   MicroKernel kernel;
   RegisterBlock block; ///< the micro kernel's register block on this target
   int64_t kBlock;      ///< block of K that the micro kernel's label names; 0: all of K
+  /// True if lhs is a matrix that is known (`tile.factors`) and all of which is multiplied with each vector of rhs: rhs
+  /// is read once, in place.
+  bool hasFactors = false;
 
   int64_t rows() const { return m < 0 ? 1 : rhs.sizes[m]; }
   /// Returns true if all rows of the tile use a block of K before the next one.
@@ -37,6 +40,9 @@ struct BlockedContraction {
   /// Returns the most steps of a panel, for `all` elements of K.
   int64_t panelSteps(const BlockingChoice &choice, int64_t all) const;
 };
+
+/// Returns true if a matrix that lhs is known to be is multiplied as a whole with each vector of rhs.
+bool multipliesFactors(const BlockedContraction &contraction, mlir::Attribute factors);
 
 BlockingChoice chooseBlocking(const BlockedContraction &contraction);
 

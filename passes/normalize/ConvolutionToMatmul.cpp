@@ -450,8 +450,9 @@ private:
   /// Returns the result of a convolution that sums over input channels; null for other ops.
   Value rewriteConvolution(linalg::LinalgOp op) {
     std::optional<tile::Form> mark = markedForm(op);
-    if (mark == tile::Form::winograd) {
-      WinogradConvolution rewritten = rewriteAsWinograd(op, op->getAttrOfType<IntegerAttr>(kTileLinesAttr).getInt());
+    auto lines = op->getAttrOfType<IntegerAttr>(kTileLinesAttr);
+    if (mark == tile::Form::winograd && lines) {
+      WinogradConvolution rewritten = rewriteAsWinograd(op, lines.getInt());
       results.push_back(rewritten.channelsLast);
       return rewritten.result;
     }

@@ -67,6 +67,12 @@ private:
   int64_t batches() const { return dims.batch.size(); }
   int64_t rank() const { return places.size(); }
   int64_t tilesAlong(unsigned dim) const { return llvm::divideCeil(sizes[dims.outputImage[dim]], kResults); }
+  /// Returns the loop over the window along a dim of the image: both are summed in one index.
+  unsigned filterLoopOf(unsigned along) {
+    auto isIndex = [&](AffineExpr index) { return index.isFunctionOfDim(dims.outputImage[along]); };
+    AffineExpr index = *llvm::find_if(mapOf(0).getResults(), isIndex);
+    return *llvm::find_if(dims.filterLoop, [&](unsigned loop) { return index.isFunctionOfDim(loop); });
+  }
   AffineMap mapOf(unsigned operand) { return op.getIndexingMapsArray()[operand]; }
   AffineExpr dim(int64_t position) { return builder.getAffineDimExpr(position); }
   SmallVector<AffineExpr> dimsBelow(int64_t end) {
@@ -173,7 +179,7 @@ private:
 
   /// Returns the sums of weights: sums, channels, filters.
   Value sumsOfWeights() {
-    unsigned order[] = {dims.filterLoop[0], dims.filterLoop[1], dims.inputChannel[0], dims.outputChannel[0]};
+    unsigned order[] = {filterLoopOf(0), filterLoopOf(1), dims.inputChannel[0], dims.outputChannel[0]};
     AffineMap own = mapOf(1);
     SmallVector<int64_t> from = llvm::map_to_vector(order, [&](unsigned loop) -> int64_t {
       return llvm::find(own.getResults(), dim(loop)) - own.getResults().begin();
@@ -291,15 +297,14 @@ bool tilewright::isWinogradOffered(linalg::LinalgOp op) {
       !op.hasPureTensorSemantics() || op.hasDynamicShape() || !op.getBlock()->getOps<linalg::IndexOp>().empty())
     return false;
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
-  Block &body = *op.getBlock();
   if (failed(dims) || dims->outputImage.size() != 2 || dims->inputChannel.size() != 1 ||
       dims->outputChannel.size() != 1 || !dims->depth.empty() || !areAll(dims->strides, 1) ||
-      !areAll(dims->dilations, 1) || !matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2)))
+      !areAll(dims->dilations, 1) || !addsPlainProducts(*op.getBlock()))
     return false;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   bool isF32 = llvm::all_of(op->getOperandTypes(), [](Type type) { return getElementTypeOrSelf(type).isF32(); });
   Value weights = op->getOperand(1);
-  return isF32 && llvm::all_of(dims->filterLoop, [&](unsigned loop) { return sizes[loop] == kWindow; }) &&
+  return isF32 && !llvm::is_contained(sizes, 0) && llvm::all_of(dims->filterLoop, [&](unsigned loop) { return sizes[loop] == kWindow; }) &&
          op.getNumLoops() == dims->batch.size() + 6 &&
          op.getIndexingMapsArray()[1].isProjectedPermutation() &&
          op.getIndexingMapsArray()[2].isProjectedPermutation() &&
@@ -323,6 +328,11 @@ SmallVector<int64_t> tilewright::winogradLines(linalg::LinalgOp op) {
 void tilewright::requestWinograd(Operation *convolution, int64_t lines) {
   setForm(convolution, tile::Form::winograd);
   convolution->setAttr(kTileLinesAttr, Builder(convolution).getI64IntegerAttr(lines));
+}
+
+void tilewright::declineWinograd(Operation *convolution) {
+  setForm(convolution, tile::Form::channelsLast);
+  convolution->removeAttr(kTileLinesAttr);
 }
 
 WinogradConvolution tilewright::rewriteAsWinograd(linalg::LinalgOp op, int64_t lines) {

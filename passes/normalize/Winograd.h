@@ -23,6 +23,8 @@ llvm::SmallVector<int64_t> winogradLines(mlir::linalg::LinalgOp op);
 /// Gives a convolution the form, with sums of so many lines together, in which `tile-convolution-to-matmul` rewrites
 /// it.
 void requestWinograd(mlir::Operation *convolution, int64_t lines);
+/// Gives it back the form of a contraction with windows and channels last.
+void declineWinograd(mlir::Operation *convolution);
 
 /// Computes such a convolution by F(2x2, 3x3) of Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks":
 /// tiles of 4x4 points, which overlap, become 16 sums of their points, each of which is multiplied with as many sums of

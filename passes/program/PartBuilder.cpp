@@ -52,7 +52,7 @@ void PartBuilder::build(OpBuilder &builder) {
   if (movement.walked >= 0)
     buildWalk(bodyBuilder);
   buildNests(bodyBuilder, WalkPhase::after);
-  copyOutBufferedReductions(bodyBuilder);
+  copyOutBufferedReductions(bodyBuilder, WalkPhase::after);
 }
 
 void PartBuilder::stageForWorkgroup(OpBuilder &builder, Value input) {
@@ -124,13 +124,17 @@ void PartBuilder::buildCopyIn(OpBuilder &builder, const SpaceAccess &access, Val
   });
 }
 
-void PartBuilder::copyOutBufferedReductions(OpBuilder &builder) {
+void PartBuilder::copyOutBufferedReductions(OpBuilder &builder, WalkPhase phase) {
   for (const auto &entry : copyOut) {
     Value tensor = entry.first;
     unsigned output = entry.second;
     auto root = tensor.getDefiningOp<ExprOp>();
     unsigned i = cast<OpResult>(tensor).getResultNumber();
     Nest nest = rowsOf(root, i);
+    // A buffer that a walk fills block by block has another block in each step.
+    bool isInside = movement.walked >= 0 && llvm::is_contained(nest.dims, movement.walked);
+    if (isInside != (phase == WalkPhase::inside))
+      continue;
     SyncOp::create(builder, subprogram.getLoc(), Scope::block);
     buildElementwise(builder, nest, [&](OpBuilder &body) {
       Value value = loadAt(body, sliceOf(tensor), toNest(resultIndex(root, i, buffers.contains(tensor)), nest));

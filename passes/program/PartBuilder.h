@@ -37,8 +37,9 @@ private:
   void buildNests(mlir::OpBuilder &builder, WalkPhase phase);
   void buildNest(mlir::OpBuilder &builder, unsigned n);
   void buildCopyIn(mlir::OpBuilder &builder, const SpaceAccess &access, mlir::Value buffer);
-  /// Copies a reduction that later nests read, and that is also a result of the kernel, from its buffer to its output.
-  void copyOutBufferedReductions(mlir::OpBuilder &builder);
+  /// Copies a reduction that later nests read, and that is also a result of the kernel, from its buffer to its output:
+  /// inside a walk if its blocks fill the buffer one after another, otherwise after it.
+  void copyOutBufferedReductions(mlir::OpBuilder &builder, WalkPhase phase);
   /// Creates a nest over the dims of `nest` and, inside them, over `blocks` blocks, if there are any.
   void buildElementwise(mlir::OpBuilder &builder, const Nest &nest, llvm::function_ref<void(mlir::OpBuilder &)> fill,
                         int64_t blocks = 0);

@@ -35,6 +35,7 @@ void PartBuilder::buildWalk(OpBuilder &builder) {
   OpBuilder block = OpBuilder::atBlockTerminator(loop.getBody());
   walkOffset = loop.getInductionVar();
   buildNests(block, WalkPhase::inside);
+  copyOutBufferedReductions(block, WalkPhase::inside);
   walkOffset = Value();
   if (movement.rescaled.empty())
     return;

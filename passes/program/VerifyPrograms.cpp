@@ -123,6 +123,9 @@ private:
     return argument && argument.getArgNumber() < program.getBody().getNumArguments() - program.getOutputs();
   }
 
+  /// Most places at which an index is computed to know its range.
+  static constexpr int64_t kMostPoints = 1 << 16;
+
   /// Checks that unguarded accesses to bindings stay in bounds wherever the dims stay within their extents.
   static LogicalResult verifyBounds(ComputeOp compute) {
     SmallVector<Interval> ranges = domainRanges(compute.getExtents());
@@ -131,8 +134,11 @@ private:
       if (type.getSpace() != Space::global)
         return success();
       for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+        auto isInside = [size = type.getShape()[dim]](Interval range) { return range.low >= 0 && range.high < size; };
         Interval range = boundExpr(expr, ranges);
-        if (range.low < 0 || range.high >= type.getShape()[dim])
+        if (!isInside(range))
+          range = enumeratedRange(expr, ranges, kMostPoints).value_or(range);
+        if (!isInside(range))
           return op->emitError("R3: reaches [")
                  << range.low << ", " << range.high << "] along dim " << dim << " of size " << type.getShape()[dim];
       }

@@ -115,6 +115,54 @@ void append(SmallVector<std::pair<AffineExpr, bool>> &exprs, IntegerSet set) {
 // Interface
 //===----------------------------------------------------------------------===//
 
+static int64_t valueOf(AffineExpr expr, ArrayRef<int64_t> dims) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return constant.getValue();
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return dims[dim.getPosition()];
+  auto both = cast<AffineBinaryOpExpr>(expr);
+  int64_t a = valueOf(both.getLHS(), dims), b = valueOf(both.getRHS(), dims);
+  switch (expr.getKind()) {
+  case AffineExprKind::Add:
+    return a + b;
+  case AffineExprKind::Mul:
+    return a * b;
+  case AffineExprKind::Mod:
+    return llvm::mod(a, b);
+  case AffineExprKind::FloorDiv:
+    return llvm::divideFloorSigned(a, b);
+  case AffineExprKind::CeilDiv:
+    return llvm::divideCeilSigned(a, b);
+  default:
+    llvm_unreachable("a constant or a dim");
+  }
+}
+
+std::optional<Interval> enumeratedRange(AffineExpr expr, ArrayRef<Interval> ranges, int64_t mostPoints) {
+  SmallVector<unsigned> used;
+  int64_t points = 1;
+  for (auto [dim, range] : llvm::enumerate(ranges))
+    if (expr.isFunctionOfDim(dim)) {
+      used.push_back(dim);
+      if (range.high < range.low || llvm::MulOverflow(points, range.high - range.low + 1, points) || points > mostPoints)
+        return std::nullopt;
+    }
+  SmallVector<int64_t> at = llvm::map_to_vector(ranges, [](const Interval &range) { return range.low; });
+  int64_t first = valueOf(expr, at);
+  Interval found{first, first};
+  for (int64_t point = 0; point < points; ++point) {
+    int64_t rest = point;
+    for (unsigned dim : used) {
+      int64_t size = ranges[dim].high - ranges[dim].low + 1;
+      at[dim] = ranges[dim].low + rest % size;
+      rest /= size;
+    }
+    int64_t value = valueOf(expr, at);
+    found = {std::min(found.low, value), std::max(found.high, value)};
+  }
+  return found;
+}
+
 Interval boundExpr(AffineExpr expr, ArrayRef<Interval> ranges) {
   Interval written = intervalOf(expr, ranges);
   Interval simplified = intervalOf(Simplifier(expr.getContext(), ranges).simplify(expr), ranges);

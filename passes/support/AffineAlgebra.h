@@ -19,6 +19,11 @@ struct Interval {
 /// Returns conservative bounds of `expr` (no symbols) when dim i ranges over `ranges[i]`. They are exact for linear
 /// expressions in which each dim occurs once.
 Interval boundExpr(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges);
+
+/// Returns the exact range of an expression without symbols by computing it everywhere. Returns nothing if its dims have
+/// more than `mostPoints` combinations. It knows how quotients of the same dims depend on each other, as in
+/// `d0 - (d0 floordiv 7) * 7`, which may be written in ways that no rule recognises.
+std::optional<Interval> enumeratedRange(mlir::AffineExpr expr, llvm::ArrayRef<Interval> ranges, int64_t mostPoints);
 llvm::SmallVector<Interval> domainRanges(llvm::ArrayRef<int64_t> extents);
 
 /// Returns an expression that equals `expr` on the whole domain and is simpler where the ranges allow it: mod and

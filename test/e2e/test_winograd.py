@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 import tilewright
@@ -142,3 +143,44 @@ def test_weights_are_summed_when_the_program_is_compiled() -> None:
     program = _compile_with_form(_convolution((1, 40, 14, 14), 24))
     assert program.runtime == "direct"
     assert not any("computed each time" in note for note in program.explain(verbose=True).splitlines())
+
+
+def _generic(image: str, weights: str, factor: str) -> str:
+    """Returns a 3x3 convolution as a linalg.generic whose operands are read at these indices; `factor` is multiplied
+    with a weight."""
+    random = np.random.default_rng(1).standard_normal((3, 3, 64, 64)).astype(np.float32)
+    return f"""
+#image = affine_map<(n, h, w, f, a, b, c) -> ({image})>
+#weights = affine_map<(n, h, w, f, a, b, c) -> ({weights})>
+#result = affine_map<(n, h, w, f, a, b, c) -> (n, h, w, f)>
+func.func @convolution(%x: tensor<1x30x30x64xf32>) -> tensor<1x28x28x64xf32> {{
+  %weights = arith.constant dense<"0x{random.tobytes().hex().upper()}"> : tensor<3x3x64x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x28x28x64xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x28x28x64xf32>) -> tensor<1x28x28x64xf32>
+  %y = linalg.generic {{indexing_maps = [#image, #weights, #result],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}}
+      ins(%x, %weights : tensor<1x30x30x64xf32>, tensor<3x3x64x64xf32>) outs(%zeros : tensor<1x28x28x64xf32>) {{
+  ^bb0(%point: f32, %weight: f32, %sum: f32):
+    %positive = arith.maximumf %point, %zero : f32
+    %product = arith.mulf {factor}, %weight : f32
+    %more = arith.addf %sum, %product : f32
+    linalg.yield %more : f32
+  }} -> tensor<1x28x28x64xf32>
+  return %y : tensor<1x28x28x64xf32>
+}}"""
+
+
+def test_windows_may_have_their_dims_in_any_order() -> None:
+    """The first loop over the window runs along lines of the image."""
+    model = _generic("n, h + b, w + a, c", "b, a, c, f", "%point")
+    program = tilewright.compile(model, CPU, threads=1)
+    assert _offers(program) == [True]
+    x = np.random.default_rng(2).standard_normal((1, 30, 30, 64)).astype(np.float32)
+    exact = tilewright.compile(model, CPU, threads=1, numerics="strict")
+    np.testing.assert_allclose(program(x), exact(x), rtol=0, atol=3e-4)
+
+
+def test_products_of_other_values_have_no_such_form() -> None:
+    model = _generic("n, h + a, w + b, c", "a, b, c, f", "%positive")
+    assert _offers(tilewright.compile(model, CPU, threads=1)) == []

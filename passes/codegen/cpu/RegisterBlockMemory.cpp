@@ -2,6 +2,7 @@
 // lane: rhs is packed that way, or its rows are interleaved when they are loaded.
 #include "passes/codegen/cpu/RegisterBlockMemory.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/codegen/common/EmitLoops.h"
 #include "passes/support/AffineAlgebra.h"
 #include "passes/target/KBlocking.h"
@@ -32,7 +33,7 @@ BlockedContraction tilewright::blockedContraction(const ContractionNest &nest) {
   };
   Type element = compute.getBodyBlock().getArgument(0).getType();
   LoadOp lhs = nest.contraction.lhs, rhs = nest.contraction.rhs;
-  return {accessOf(lhs),
+  BlockedContraction contraction{accessOf(lhs),
           accessOf(rhs),
           nest.contraction.m,
           nest.contraction.n,
@@ -46,6 +47,8 @@ BlockedContraction tilewright::blockedContraction(const ContractionNest &nest) {
           nest.kernel,
           nest.kernel.blockFor(nest.target),
           kBlocking(compute.getMicroKernel().value_or(""))};
+  contraction.hasFactors = multipliesFactors(contraction, compute->getAttr(kFactorsAttr));
+  return contraction;
 }
 
 RegisterBlockMemory::RegisterBlockMemory(OpBuilder &builder, ContractionNest nest, const BlockingChoice &blocking)

@@ -84,20 +84,12 @@ private:
       }
   }
 
-  /// Returns the matrix that lhs is known to be, if all of it is multiplied with each vector of rhs; null: none.
+  /// Returns the matrix that lhs is known to be, if sums of products with it start from zero; null: none.
   DenseElementsAttr factors() {
-    auto matrix = compute->getAttrOfType<DenseElementsAttr>(kFactorsAttr);
     auto zero = dyn_cast_or_null<FloatAttr>(init());
-    if (!matrix || !zero || !zero.getValue().isZero() || contraction.m < 0 || contraction.reduced.size() != 1 ||
-        kernel.hasOffset || depth != 1 || current || !element.isF32())
-      return {};
-    unsigned dims[] = {static_cast<unsigned>(contraction.m), static_cast<unsigned>(layout.dim)};
-    AffineMap whole =
-        AffineMap::getMultiDimMapWithTargets(compute.getExtents().size(), dims, compute.getContext());
-    ArrayRef<int64_t> sizes = compute.getSizes(), extents = compute.getExtents();
-    bool fits = llvm::equal(matrix.getType().getShape(), llvm::map_range(dims, [&](unsigned dim) { return sizes[dim]; }));
-    bool isWhole = llvm::all_of(dims, [&](unsigned dim) { return sizes[dim] == extents[dim]; });
-    return isWhole && fits && contraction.lhs.getMap() == whole ? matrix : DenseElementsAttr();
+    bool startsFromZero = zero && zero.getValue().isZero();
+    return own.hasFactors && startsFromZero ? compute->getAttrOfType<DenseElementsAttr>(kFactorsAttr)
+                                            : DenseElementsAttr();
   }
 
   /// Emits all rows by `count` elements: nothing is multiplied with zeros, and ones only add.

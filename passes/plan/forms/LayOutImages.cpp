@@ -138,7 +138,7 @@ private:
       if (choice->taken)
         requestWinograd(convolution, choice->values("lines").front());
       else if (markedForm(convolution) == tile::Form::winograd)
-        setForm(convolution, tile::Form::channelsLast);
+        declineWinograd(convolution);
     }
     return success();
   }

@@ -302,8 +302,8 @@ class StoreWeights : public impl::StoreWeightsBase<StoreWeights> {
 
   /// Returns the index of a recipe's parameter in `stored`, to which it is added if it is new.
   size_t indexOf(const ParameterRecipe &recipe, RankedTensorType type, Operation *model, ParameterGlobals &globals) {
-    std::string key = recipe.toString();
-    llvm::raw_string_ostream(key) << " " << type;
+    std::string key;
+    llvm::raw_string_ostream(key) << recipe.toJson() << " " << type;
     auto [entry, isNew] = known.try_emplace(key, stored.size());
     if (!isNew)
       return entry->second;

@@ -1,5 +1,6 @@
 #include "passes/plan/tiling/cpu/PlannedBlockings.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/layout/Blocking.h"
 #include "passes/plan/space/ContractionReader.h"
 #include "passes/target/KBlocking.h"
@@ -33,7 +34,7 @@ public:
                       "another micro kernel"};
     // Contractions with a micro kernel have results as wide as their accumulators, so these are never rounded.
     int64_t accumulatorBytes = tile::elementBytes(getElementTypeOrSelf(expr().op->getResult(0).getType()));
-    return BlockedContraction{{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
+    BlockedContraction contraction{{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
                               {rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard},
                               m,
                               n,
@@ -47,6 +48,8 @@ public:
                               *kernel,
                               kernel->blockFor(target),
                               kBlocking(op.microKernel)};
+    contraction.hasFactors = multipliesFactors(contraction, expr().op->getAttr(kFactorsAttr));
+    return contraction;
   }
 
 private:
