@@ -108,3 +108,31 @@ TEST(ThreadTeam, KeepsTheOtherThreadOffTheCallersCore) {
   EXPECT_GT(CPU_COUNT(&others), 0);
   EXPECT_FALSE(CPU_ISSET(sched_getcpu(), &others));
 }
+
+TEST(ThreadTeam, KeepsCoresThatSomeoneElseChose) {
+  cpu_set_t all, chosen, found;
+  sched_getaffinity(0, sizeof all, &all);
+  if (CPU_COUNT(&all) < 2)
+    GTEST_SKIP() << "the process has one core";
+  ThreadTeam team(2);
+  CPU_ZERO(&chosen);
+  CPU_SET(sched_getcpu(), &chosen);
+  auto onOther = [&](const std::function<void()> &work) {
+    team.run([&](unsigned number) {
+      if (number == 1)
+        work();
+      team.meet();
+    });
+  };
+  onOther([&] { sched_setaffinity(0, sizeof chosen, &chosen); });
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &all)) { // the caller moves from core to core
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      sched_setaffinity(0, sizeof one, &one);
+      onOther([&] { sched_getaffinity(0, sizeof found, &found); });
+      EXPECT_TRUE(CPU_EQUAL(&found, &chosen));
+    }
+  sched_setaffinity(0, sizeof all, &all);
+}
