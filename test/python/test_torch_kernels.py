@@ -22,7 +22,7 @@ def _assert_right(module: Any, x: Any) -> None:
 def test_a_pool_that_two_products_read_is_stored_block_by_block() -> None:
     """One of them walks the channels of the pool in blocks, and the other one reads them in another kernel."""
 
-    class Pool(nn.Module):
+    class Pool(nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.pool = nn.MaxPool3d(2, 2)
@@ -37,7 +37,7 @@ def test_a_pool_that_two_products_read_is_stored_block_by_block() -> None:
 
 
 def test_values_computed_at_load_may_have_several_readers() -> None:
-    class Gated(nn.Module):
+    class Gated(nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Parameter(torch.rand(4))
