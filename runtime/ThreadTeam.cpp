@@ -19,8 +19,8 @@ using namespace tilewright::runtime;
 static constexpr std::chrono::microseconds kLongestSpin(100);
 /// Tests of a count between two looks at the clock.
 static constexpr unsigned kTests = 64;
-/// Most threads that are kept off the caller's core, which takes a system call for each when the caller changes cores. In
-/// a larger team, one that comes late is a smaller part.
+/// Most threads that are kept off the caller's core, which takes a system call of about 2 us for each when the caller
+/// changes cores. This is a choice: in a larger team, one thread that comes late is a smaller part.
 static constexpr size_t kMostKeptOff = 15;
 /// The parts of `helpers`: the round, whether more threads may join it, and how many are in it.
 static constexpr unsigned kRoundShift = 32;

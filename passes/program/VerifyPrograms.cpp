@@ -123,7 +123,7 @@ private:
     return argument && argument.getArgNumber() < program.getBody().getNumArguments() - program.getOutputs();
   }
 
-  /// Most places at which an index is computed to know its range.
+  /// Most places at which an index is computed to know its range: a choice.
   static constexpr int64_t kMostPoints = 1 << 16;
 
   /// Checks that unguarded accesses to bindings stay in bounds wherever the dims stay within their extents.

@@ -34,19 +34,19 @@ BlockedContraction tilewright::blockedContraction(const ContractionNest &nest) {
   Type element = compute.getBodyBlock().getArgument(0).getType();
   LoadOp lhs = nest.contraction.lhs, rhs = nest.contraction.rhs;
   BlockedContraction contraction{accessOf(lhs),
-          accessOf(rhs),
-          nest.contraction.m,
-          nest.contraction.n,
-          nest.layout.dim,
-          nest.contraction.reduced.size() == 1,
-          rhs.getSlice().getType().getSpace() == Space::global,
-          cast<SliceType>(compute.getAccs()[0].getType()).getElementType() == element,
-          nest.layout.rhs.packedDepth,
-          elementBytes(element),
-          nest.target.vectorBytes / elementBytes(element),
-          nest.kernel,
-          nest.kernel.blockFor(nest.target),
-          kBlocking(compute.getMicroKernel().value_or(""))};
+                                 accessOf(rhs),
+                                 nest.contraction.m,
+                                 nest.contraction.n,
+                                 nest.layout.dim,
+                                 nest.contraction.reduced.size() == 1,
+                                 rhs.getSlice().getType().getSpace() == Space::global,
+                                 cast<SliceType>(compute.getAccs()[0].getType()).getElementType() == element,
+                                 nest.layout.rhs.packedDepth,
+                                 elementBytes(element),
+                                 nest.target.vectorBytes / elementBytes(element),
+                                 nest.kernel,
+                                 nest.kernel.blockFor(nest.target),
+                                 kBlocking(compute.getMicroKernel().value_or(""))};
   contraction.hasFactors = multipliesFactors(contraction, compute->getAttr(kFactorsAttr));
   return contraction;
 }

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Numbers of lines that are tried, besides all of them: sums of few lines stay in a core's cache.
+/// Most lines that are tried, besides all of them: a choice, since sums of few lines stay in a core's cache.
 static constexpr int64_t kMostLines = 2;
 
 FormChoice tilewright::decideWinograd(ArrayRef<int64_t> all, SecondsOfLines secondsOf,

@@ -35,19 +35,19 @@ public:
     // Contractions with a micro kernel have results as wide as their accumulators, so these are never rounded.
     int64_t accumulatorBytes = tile::elementBytes(getElementTypeOrSelf(expr().op->getResult(0).getType()));
     BlockedContraction contraction{{lhs().map, lhsShape, bytesOf(lhs()), sizes, extents, lhs().guard},
-                              {rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard},
-                              m,
-                              n,
-                              packed && packed->dim >= 0 ? packed->dim : reduced.back(),
-                              reduced.size() == 1,
-                              rhs().producer < 0,
-                              /*keepsAccumulators=*/true,
-                              depth,
-                              accumulatorBytes,
-                              target.vectorBytes / accumulatorBytes,
-                              *kernel,
-                              kernel->blockFor(target),
-                              kBlocking(op.microKernel)};
+                                   {rhs().map, rhsShape, bytesOf(rhs()), sizes, extents, rhs().guard},
+                                   m,
+                                   n,
+                                   packed && packed->dim >= 0 ? packed->dim : reduced.back(),
+                                   reduced.size() == 1,
+                                   rhs().producer < 0,
+                                   /*keepsAccumulators=*/true,
+                                   depth,
+                                   accumulatorBytes,
+                                   target.vectorBytes / accumulatorBytes,
+                                   *kernel,
+                                   kernel->blockFor(target),
+                                   kBlocking(op.microKernel)};
     contraction.hasFactors = multipliesFactors(contraction, expr().op->getAttr(kFactorsAttr));
     return contraction;
   }
