@@ -5,6 +5,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 
 using namespace mlir;
@@ -277,3 +278,18 @@ TEST_F(AffineAlgebra, sets_hold_by_runs) {
 }
 
 } // namespace
+
+TEST_F(AffineAlgebra, enumerates_the_range_of_quotients_that_depend_on_each_other) {
+  AffineExpr a = d(0), b = d(1);
+  // The remainder of a by 7, plus the carry of that and b, where each part by itself would reach from -48 to 55.
+  AffineExpr expr = a + (a + b).floorDiv(7) - a.floorDiv(7) * 8;
+  int64_t low = std::numeric_limits<int64_t>::max(), high = std::numeric_limits<int64_t>::min();
+  forEachPoint({49, 8}, [&](ArrayRef<int64_t> point) {
+    low = std::min(low, evaluate(expr, point));
+    high = std::max(high, evaluate(expr, point));
+  });
+  SmallVector<Interval> ranges = domainRanges({49, 8});
+  EXPECT_EQ(enumeratedRange(expr, ranges, /*mostPoints=*/49 * 8), (Interval{low, high}));
+  EXPECT_EQ(high, 7);
+  EXPECT_FALSE(enumeratedRange(expr, ranges, /*mostPoints=*/49 * 8 - 1).has_value());
+}
