@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -142,6 +143,7 @@ def _remove(folder: Path, process: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             break
+        time.sleep(0.01)
     with _making:
         for temporary, home in list(_homes.items()):
             if home.path == folder.parent:
