@@ -6,9 +6,12 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scripts.cells import cell
+
+if TYPE_CHECKING:
+    from tilewright.iree.known_faults import Fault
 
 # Python
 
@@ -88,29 +91,38 @@ def python_classes_page() -> str:
     return "\n".join(parts)
 
 
-def iree_faults_page(*, of_torch: bool) -> str:
-    """Returns the table of IREE's known faults: those in ops of torch, which modules of PyTorch have, or the others."""
+IREE_FAULTS = {
+    "iree-faults.md": ("Faults of IREE's compiler", "those of its compiler"),
+    "iree-faults-onnx.md": ("Faults of IREE in ops of ONNX", "those in ops of ONNX"),
+    "iree-faults-torch.md": ("Faults of IREE in ops of torch", "those in ops of torch"),
+}
+"""The pages of IREE's known faults, with a title and what other pages call them."""
+
+
+def _page_of_fault(fault: Fault) -> str:
+    if fault.pattern.startswith("torch."):
+        return "iree-faults-torch.md"
+    return "iree-faults-onnx.md" if fault.where.startswith("tilewright.frontends") else "iree-faults.md"
+
+
+def iree_faults_page(page: str) -> str:
+    """Returns one of the pages with IREE's known faults."""
     from tilewright.iree.known_faults import FAULTS
 
-    other = (
-        "[those in other ops](iree-faults.md)"
-        if of_torch
-        else "[those in ops of torch](iree-faults-torch.md)"
-    )
+    others = [f"[{called}]({name})" for name, (_, called) in IREE_FAULTS.items() if name != page]
     lines = [
-        "# Faults of IREE in ops of torch" if of_torch else "# Faults of IREE",
+        f"# {IREE_FAULTS[page][0]}",
         "",
         "**Which faults of IREE 3.13 does Tilewright work around?** Programs of Tilewright do not show them. "
         "`python -m tilewright.iree.recheck` runs a small program for each through IREE alone, except where the last "
         "column says why not, and reports faults that are gone. What IREE's importer merely lacks is "
-        "[another table](onnx-rules.md), and so are "
-        f"{other}.",
+        f"[another table](onnx-rules.md), and so are {' and '.join(others)}.",
         "",
         "| ops | types | targets | symptom | evidence | instead | code |",
         "|---|---|---|---|---|---|---|",
     ]
     for fault in FAULTS.values():
-        if fault.pattern.startswith("torch.") != of_torch:
+        if _page_of_fault(fault) != page:
             continue
         file = fault.where.partition(":")[0].rpartition(".")[2]
         unchecked = "" if fault.program else f": {fault.unchecked}"

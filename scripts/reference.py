@@ -7,6 +7,7 @@ Each page is a function that returns its text; `PAGES` says where it goes. Nothi
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import re
 import sys
@@ -19,6 +20,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "python" / "bindings")]
 
 from scripts.cells import cell  # noqa: E402
 from scripts.python_pages import (  # noqa: E402
+    IREE_FAULTS,
     iree_faults_page,
     python_api_page,
     python_classes_page,
@@ -281,8 +283,7 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/dialect-types.md": dialect_types_page,
     f"{REFERENCE}/command-line.md": command_line_page,
     f"{REFERENCE}/command-line-machines.md": command_line_machines_page,
-    f"{REFERENCE}/iree-faults.md": lambda: iree_faults_page(of_torch=False),
-    f"{REFERENCE}/iree-faults-torch.md": lambda: iree_faults_page(of_torch=True),
+    **{f"{REFERENCE}/{page}": functools.partial(iree_faults_page, page) for page in IREE_FAULTS},
     f"{REFERENCE}/python-api.md": python_api_page,
     f"{REFERENCE}/python-compile.md": python_compile_page,
     f"{REFERENCE}/python-classes.md": python_classes_page,

@@ -33,6 +33,19 @@ def ComputeAtLoad : Pass<"tile-compute-at-load", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numMoved", "moved", "tensors that the initializer computes">];
 }
 
+def GuardDivisions : Pass<"tile-guard-divisions", "::mlir::ModuleOp"> {
+  let summary = "Have IREE divide integers without traps";
+  let description = [{
+    The input is ops that stay with IREE. Divisions and remainders of integers in
+    the bodies of `linalg.generic` divide by 1 where the divisor is zero, and where the
+    least signed number is divided by -1: IREE pads some kernels with zeros, and a
+    division by zero ends the process on x86. Divisors that are constants other
+    than these stay, and so do indices. See test/passes/iree/guard-divisions.mlir.
+  }];
+  let statistics = [Statistic<"numGuarded", "guarded", "divisions whose divisor is checked">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{

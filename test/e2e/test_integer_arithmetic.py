@@ -74,6 +74,15 @@ def test_numbers_at_the_ends_of_a_type(dtype: Any) -> None:
         np.testing.assert_array_equal(value, results[name], name)
 
 
+@pytest.mark.parametrize("dtype", _TYPES[:4], ids=lambda dtype: dtype.__name__)
+def test_the_least_number_divided_by_minus_one_wraps_around(dtype: Any) -> None:
+    x, y = np.full(5, np.iinfo(dtype).min, dtype), np.full(5, -1, dtype)
+    nodes = [helper.make_node("Div", ["x", "y"], ["quotient"]), helper.make_node("Mod", ["x", "y"], ["rest"])]
+    results = _run(nodes, {"x": x, "y": y}, {"quotient": x, "rest": x})
+    np.testing.assert_array_equal(results["quotient"], x)
+    np.testing.assert_array_equal(results["rest"], np.zeros(5, dtype))
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=lambda dtype: dtype.__name__)
 def test_powers_of_integers(dtype: Any) -> None:
     """A negative exponent gives the fraction cut off; products that overflow wrap around."""

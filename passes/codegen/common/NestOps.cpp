@@ -3,6 +3,7 @@
 #include "passes/codegen/common/NestOps.h"
 
 #include "passes/codegen/common/Reciprocal.h"
+#include "passes/support/Divisions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -53,10 +54,14 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
                                                      values.lookupOrDefault(op.getOperand(1))));
   } else {
     IRMapping operands = values;
-    if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
-            arith::CeilDivUIOp>(op))
-      operands.map(op.getOperand(1), safeDivisor(values.lookupOrDefault(op.getOperand(1))));
-    if (nest.vectorised.lookup(&op))
+    bool isVector = nest.vectorised.lookup(&op);
+    if (isIntegerDivision(op)) { // lanes past the end and elements that were not loaded are zero
+      Value dividend = values.lookupOrDefault(op.getOperand(0)), divisor = values.lookupOrDefault(op.getOperand(1));
+      if (isVector)
+        std::tie(dividend, divisor) = std::pair(toVector(dividend), toVector(divisor));
+      operands.map(op.getOperand(1), createSafeDivisor(builder, op, dividend, divisor));
+    }
+    if (isVector)
       emitElementwise(op, operands);
     else
       builder.clone(op, operands);
@@ -96,16 +101,6 @@ Value NestOps::emitOrdered(const Extremum &extremum, IRMapping &values) {
       isa<arith::MaximumFOp, arith::MaxNumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
   Value wins = arith::CmpFOp::create(builder, loc, predicate, value, before);
   return arith::SelectOp::create(builder, loc, wins, value, before);
-}
-
-Value NestOps::safeDivisor(Value divisor) {
-  Type element = getElementTypeOrSelf(divisor.getType());
-  auto splat = [&](int64_t value) {
-    Value scalar = constant(cast<TypedAttr>(builder.getIntegerAttr(element, value)));
-    return isa<VectorType>(divisor.getType()) ? toVector(scalar) : scalar;
-  };
-  Value isZero = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, divisor, splat(0));
-  return arith::SelectOp::create(builder, loc, isZero, splat(1), divisor);
 }
 
 void NestOps::emitElementwise(Operation &op, IRMapping &values) {

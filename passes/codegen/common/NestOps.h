@@ -29,9 +29,6 @@ private:
   mlir::Value multiplyByReciprocal(mlir::Value dividend, mlir::Value divisor);
   /// Returns the larger or the smaller of the accumulator and the value, or the accumulator if the value is NaN.
   mlir::Value emitOrdered(const Extremum &extremum, mlir::IRMapping &values);
-  /// Replaces zeros in an integer divisor by one. Lanes past the end and elements that were not loaded are zero, and an
-  /// integer division by zero would trap.
-  mlir::Value safeDivisor(mlir::Value divisor);
   /// Emits a scalar op with vector types.
   void emitElementwise(mlir::Operation &op, mlir::IRMapping &values);
 };

@@ -11,7 +11,7 @@ from tilewright.api.front import Preprocessed
 from tilewright.api.job import Job
 from tilewright.api.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
 from tilewright.frontends import ImportedModel
-from tilewright.iree.faults import widen_convolutions, widening_note
+from tilewright.iree.faults import guard_divisions, widen_convolutions, widening_note
 from tilewright.iree.lent import keep_arguments
 from tilewright.records.report import Report
 from tilewright.records.targets import Target, resolve_targets
@@ -51,9 +51,10 @@ def computable_by_iree(job: Job, imported: ImportedModel, text: str) -> tuple[st
         continued = job.options.state.values()
         inputs = enumerate(imported.signature.inputs if imported.signature else ())
         text = keep_arguments(text, except_for=[place for place, spec in inputs if spec.name in continued])
+    run = functools.partial(run_passes, job.worker)
     if not job.is_for_gpu:
-        return text, ()
-    widened, count = widen_convolutions(text, functools.partial(run_passes, job.worker), job.folder)
+        return guard_divisions(text, run), ()
+    widened, count = widen_convolutions(text, run, job.folder)
     return widened, (widening_note(count),) if count else ()
 
 

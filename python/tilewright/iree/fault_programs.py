@@ -124,6 +124,13 @@ def truth_of_subnormals() -> Evidence:
     return _onnx([node], {"x": x}, {"r": (x.view(np.uint32) << 1) != 0})
 
 
+def divided_padding() -> Evidence:
+    x, factors = np.arange(-5, 6)[:, None], np.array([[0, 0, 0, -2, 1]])
+    divisors = np.array([5, 3, 1, 5, 1])
+    nodes = [helper.make_node("MatMul", ["x", "b"], ["z"]), helper.make_node("Mod", ["z", "c"], ["y"])]
+    return _onnx(nodes, {"x": x}, {"y": (x @ factors) % divisors}, constants={"b": factors, "c": divisors})
+
+
 def log_sum_exp() -> Evidence:
     x = np.full((2, 4), 100, np.float32)
     node = helper.make_node("ReduceLogSumExp", ["x", "axes"], ["r"], keepdims=0)

@@ -26,6 +26,9 @@ _NARROW_CONVOLUTION = re.compile(
 )
 """Pattern of a convolution, in generic text, with operands in a type narrower than f32."""
 
+_DIVISION = re.compile(r'"arith\.(?:ceil|floor)?(?:div|rem)[su]i"\([^\n]* -> i\d+')
+"""Pattern of a division or remainder of integers, in generic text."""
+
 
 def has_dynamic_shapes(text: str) -> bool:
     """Returns True if a tensor of a module, in generic text, has a size that is known only at run time."""
@@ -61,6 +64,20 @@ def widen_convolutions(text: str, run: RunPasses, folder: Path) -> tuple[str, in
         ) from error
     count: int = json.loads(record.read_text())["widened"]
     return (widened, count) if count else (text, 0)
+
+
+def guard_divisions(text: str, run: RunPasses) -> str:
+    """Returns the module with divisions of integers that do not trap where IREE divides by padding, which is zero.
+
+    This is for CPUs. `text` is in generic form at the phase `preprocessing`; without such divisions, or if our passes
+    cannot read it, it is returned unchanged. `run` runs our passes.
+    """
+    if not _DIVISION.search(text):
+        return text
+    try:
+        return run(text, pipeline(pass_text("tile-guard-divisions", {})))
+    except CompileError:
+        return text
 
 
 def widening_note(count: int) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tilewright.iree.fault_programs import Evidence
 
-Symptom = Literal["wrong numbers", "refused", "fails when called", "hangs"]
+Symptom = Literal["wrong numbers", "refused", "fails when called", "ends the process", "hangs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,16 @@ FAULTS: Mapping[str, Fault] = {
         instead="data tiling is off, with a note",
         where="tilewright.iree.faults:without_data_tiling",
         program="dynamic_rows_in_tiles",
+    ),
+    "divided padding": Fault(
+        pattern="integer contractions, divided elementwise",
+        types="integers",
+        targets="CPUs",
+        symptom="ends the process",
+        evidence="lanes of padding divide by zero",
+        instead="zeros divide as 1",
+        where="tilewright.iree.faults:guard_divisions",
+        program="divided_padding",
     ),
     "narrow convolutions": Fault(
         pattern="convolutions with operands narrower than f32",
@@ -131,6 +141,26 @@ FAULTS: Mapping[str, Fault] = {
         instead="the difference from zero",
         where=f"{_OPS}.neg",
         program="negative_integers",
+    ),
+    "empty mask": Fault(
+        pattern="torch.aten.index_put with a mask",
+        types="all",
+        targets="CPUs",
+        symptom="ends the process",
+        evidence="a mask without places makes a scatter of no rows",
+        instead="a selection",
+        where="tilewright.frontends.pytorch_ops",
+        unchecked="test_torch_spelled_out.py shows it",
+    ),
+    "constants of bf16": Fault(
+        pattern="torch.vtensor.literal",
+        types="bf16",
+        targets="CPUs",
+        symptom="refused",
+        evidence="a constant held as a resource gets the type f32, but not the elements",
+        instead="it is a parameter",
+        where="tilewright.frontends.pytorch_importer",
+        unchecked="its text is that of a resource",
     ),
     "negative integers of torch": Fault(
         pattern="torch.aten.neg",
@@ -527,10 +557,10 @@ FAULTS: Mapping[str, Fault] = {
         types="all",
         targets="all",
         symptom="wrong numbers",
-        evidence="they are repeated for each result",
-        instead="each such kernel gets an operand",
+        evidence="they are repeated for each result, and copies for each reader may read others' memory",
+        instead="each such kernel gets an operand, and values with several readers a barrier",
         where="tilewright.iree",
-        unchecked="only kernels of ours have this form: passes/iree/SpliceIree.cpp",
+        unchecked="only kernels of ours have this form: SpliceIree.cpp and ComputeAtLoad.cpp in passes/iree",
     ),
     "tensors without elements": Fault(
         pattern="ops on extents of zero",

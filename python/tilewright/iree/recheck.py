@@ -6,6 +6,7 @@ fault does not show any more, or shows in another way than the table says.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,8 @@ def recheck(fault: Fault) -> str:
         done = lifeline.run(command, timeout=_MOST_SECONDS)  # ends what it started, too
     except subprocess.TimeoutExpired:
         return "hangs"
+    if done.returncode == -signal.SIGFPE:
+        return "ends the process"
     lines = done.stdout.splitlines()
     return lines[-1] if done.returncode == 0 and lines else "refused"
 
