@@ -460,7 +460,10 @@ private:
     if (keepsLayout || (!last && isMatmulOfImage(op))) {
       bool windowsLast = last || (mark && hasChannelsLast(op->getOperand(0), results));
       auto orderOf = [](bool last) { return last ? ImageOrder::channelsLast : ImageOrder::ofModel; };
-      WindowContraction rewritten = rewriteAsWindowContraction(op, orderOf(last), orderOf(windowsLast));
+      linalg::LinalgOp plain = keepsLayout ? op : withoutStride(op);
+      WindowContraction rewritten = rewriteAsWindowContraction(plain, orderOf(last), orderOf(windowsLast));
+      if (plain != op)
+        plain.erase();
       if (rewritten.reshape)
         markReshape(rewritten.reshape);
       if (rewritten.channelsLast)

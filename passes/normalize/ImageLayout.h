@@ -11,8 +11,13 @@ namespace tilewright {
 bool hasChannelsLast(mlir::Value image, llvm::ArrayRef<mlir::Value> results);
 
 /// Returns true for a convolution with windows of one point that is the matmul of weights and image with channels first
-/// and has points enough for lanes. It transposes neither of the two.
+/// and has points enough for lanes. It transposes neither of the two. With a stride, the image is a slice (see
+/// withoutStride()).
 bool isMatmulOfImage(mlir::linalg::LinalgOp op);
+
+/// Returns a convolution for which isMatmulOfImage() holds as one without stride: a copy that reads a slice of the image,
+/// the points where windows are. Without a stride, returns the op itself.
+mlir::linalg::LinalgOp withoutStride(mlir::linalg::LinalgOp op);
 
 /// Returns true if an op computes from images what lies as they do, if it is no contraction.
 bool keepsAnyLayout(mlir::Operation *op);

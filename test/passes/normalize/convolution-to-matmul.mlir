@@ -137,6 +137,20 @@ func.func @alone(%x: tensor<2x5x11x12xf32>, %w: tensor<9x5x1x1xf32>, %b: tensor<
   return %y : tensor<2x9x11x12xf32>
 }
 
+// With a stride, they are weights times a slice of the image.
+// CHECK-LABEL: func.func @alone_with_a_stride
+// CHECK: %[[SLICE:.+]] = tensor.extract_slice %{{.*}}[0, 0, 0, 0] [2, 5, 7, 8] [1, 1, 3, 2] : tensor<2x5x20x15xf32> to tensor<2x5x7x8xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[$IMAGE]], #[[$FILTER]], #[[$SUMS_OF]]], {{.*}} ins(%{{.*}}, %{{.*}} : tensor<2x5x56xf32>, tensor<9x5xf32>)
+// CHECK: tensor.expand_shape %{{.*}} into tensor<2x9x7x8xf32>
+// CHECK-NOT: linalg.conv
+// CHECK: return
+func.func @alone_with_a_stride(%x: tensor<2x5x20x15xf32>, %w: tensor<9x5x1x1xf32>, %b: tensor<2x9x7x8xf32>)
+    -> tensor<2x9x7x8xf32> {
+  %y = linalg.conv_2d_nchw_fchw {strides = dense<[3, 2]> : tensor<2xi64>}
+      ins(%x, %w : tensor<2x5x20x15xf32>, tensor<9x5x1x1xf32>) outs(%b : tensor<2x9x7x8xf32>) -> tensor<2x9x7x8xf32>
+  return %y : tensor<2x9x7x8xf32>
+}
+
 // A depthwise convolution has nothing to contract, so it becomes products and their sums.
 // CHECK-LABEL: func.func @one_filter_for_each_channel
 // CHECK-SAME: (%[[X:.+]]: tensor<1x9x9x4xf32>, %[[W:.+]]: tensor<3x3x4xf32>, %[[B:.+]]: tensor<1x7x7x4xf32>)
