@@ -115,10 +115,19 @@ void ContractionLoops::emitStreams() {
   forPanels([&](const Panel &panel) { forBlocksAlongN([&](int64_t count) { emitPanel(panel, count); }); });
 }
 
+/// Returns the memory of a packed panel. All whose steps have as many vectors share it.
+Value ContractionLoops::panelMemory(int64_t count) {
+  int64_t columns = std::max<int64_t>(width(), llvm::alignTo(count, lanes));
+  Value &memory = panelMemories[columns];
+  if (!memory)
+    memory = allocateOnStack({own.panelSteps(blocking, length) + stepsTogether(), columns * depth}, panelElement());
+  return memory;
+}
+
 /// Emits all rows by `count` elements along N, panel by panel along K.
 void ContractionLoops::emitPanels(int64_t count) {
-  if (!packed && copiesPanels())
-    packed = allocateOnStack({own.panelSteps(blocking, length) + stepsTogether(), width() * depth}, panelElement());
+  if (copiesPanels())
+    packed = panelMemory(count);
   accumulatorsInSlice = stopsBetweenPanels(length);
   if (accumulatorsInSlice && init())
     fillAccumulators(broadcast(constant(init())), count);
@@ -212,14 +221,29 @@ void ContractionLoops::forWholeBlocks(Value low, int64_t size, int64_t step,
     loop(low, add(low, constantIndex(size)), step, [&](Value start) { body(start, step); });
 }
 
+/// Returns true if one register block computes `count` elements along N, the last of which are a vector that a block of
+/// its own would leave to many rows: each row has an address, for which there are too few registers.
+bool ContractionLoops::joinsRest(int64_t count) {
+  return count > width() && count <= width() + lanes && hasWiderBlocks();
+}
+
 /// Calls `body` for the range along N of each register block.
 void ContractionLoops::forBlocksAlongN(llvm::function_ref<void(int64_t count)> body) {
-  forBlocks(contraction.n, panel, [&](Value start, int64_t count) {
+  auto inPanels = [&](Value start, int64_t count) {
     indices[contraction.n] =
         aligned ? arith::DivUIOp::create(builder, loc, start, constantIndex(panel)).getResult() : start;
-    for (firstN = 0; firstN < count; firstN += width())
-      body(std::min(width(), count - firstN));
-  });
+    for (firstN = 0; firstN < count;) {
+      int64_t left = count - firstN, now = joinsRest(left) ? left : std::min(width(), left);
+      body(now);
+      firstN += now;
+    }
+  };
+  int64_t size = compute.getSizes()[contraction.n], rest = size % panel, whole = size - rest - panel;
+  bool isCut = compute.getExtents()[contraction.n] % size != 0;
+  if (isCut || rest == 0 || whole < 0 || !joinsRest(width() + rest))
+    return forBlocks(contraction.n, panel, inPanels);
+  forWholeBlocks(offsets[contraction.n], whole, panel, inPanels);
+  inPanels(add(offsets[contraction.n], constantIndex(whole)), panel + rest);
 }
 
 /// Calls `body` for whole panels along K in a loop, and for the last one.

@@ -12,7 +12,7 @@ public:
   using RegisterBlockMemory::RegisterBlockMemory;
   virtual ~ContractionLoops() = default;
 
-  virtual bool canEmit() { return liesAlongN() && holdsWholeVectors(); }
+  virtual bool canEmit() { return liesAlongN(width()) && holdsWholeVectors(); }
   virtual void emit();
 
 protected:
@@ -29,6 +29,8 @@ protected:
   virtual void prepareBlocks(int64_t /*rows*/) {}
   /// Returns the rows of a register block with `count` elements along N.
   virtual int64_t rowsTogether(int64_t count) = 0;
+  /// Returns true if there are register blocks of one vector more along N, with fewer rows.
+  virtual bool hasWiderBlocks() { return false; }
   /// Returns true if a register block of so few rows leaves multiply-add units idle.
   virtual bool leavesIdle(int64_t /*rows*/, int64_t /*count*/) { return false; }
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
@@ -59,6 +61,7 @@ private:
   bool streamsK();
   void emitStreams();
   void emitPanels(int64_t count);
+  mlir::Value panelMemory(int64_t count);
   void emitPanel(Panel panel, int64_t count);
   void packPanel(const Panel &panel, int64_t count);
   void fillAccumulators(mlir::Value value, int64_t count);
@@ -66,8 +69,11 @@ private:
   void forBlocks(int64_t dim, int64_t step, llvm::function_ref<void(mlir::Value start, int64_t count)> body);
   void forWholeBlocks(mlir::Value low, int64_t size, int64_t step,
                       llvm::function_ref<void(mlir::Value start, int64_t count)> body);
+  bool joinsRest(int64_t count);
   void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
+
+  llvm::SmallDenseMap<int64_t, mlir::Value> panelMemories; ///< by the vectors of a step
 };
 
 /// Makes loops around register blocks with accumulators in vector registers.

@@ -82,16 +82,17 @@ Type RegisterBlockMemory::storedRhs() {
 // --- layout of the operands ------------------------------------------------------------------------------------------
 
 /// Returns true if the elements of each vector of a block are evenly spaced, `apart` elements from each other.
-bool RegisterBlockMemory::liesAlongN(SliceType type, AffineMap map, int64_t apart) {
-  for (int64_t n = 0; n < width(); ++n)
+bool RegisterBlockMemory::liesAlongN(SliceType type, AffineMap map, int64_t count, int64_t apart) {
+  for (int64_t n = 0; n < count; ++n)
     if (distance(type, map, 0, {n / lanes * lanes, n}, {0, 0}) != n % lanes * apart)
       return false;
   return true;
 }
 
-bool RegisterBlockMemory::liesAlongN() {
-  return liesAlongN(contraction.rhs.getSlice().getType(), contraction.rhs.getMap(), isPackedInDepth() ? depth : 1) &&
-         liesAlongN(accumulatorType(), accumulatorMap(), 1);
+bool RegisterBlockMemory::liesAlongN(int64_t count) {
+  return liesAlongN(contraction.rhs.getSlice().getType(), contraction.rhs.getMap(), count,
+                    isPackedInDepth() ? depth : 1) &&
+         liesAlongN(accumulatorType(), accumulatorMap(), count, 1);
 }
 
 bool RegisterBlockMemory::lieSideBySide(LoadOp load, int64_t row) {

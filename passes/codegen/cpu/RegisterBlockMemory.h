@@ -39,8 +39,9 @@ protected:
   bool isPackedInDepth() const { return layout.rhs.packedDepth > 1; }
   /// Returns true if the packed rhs can be loaded by whole vectors, without masks.
   bool holdsWholeVectors();
-  /// Returns true if vectors of rhs and of accumulators are contiguous in memory.
-  bool liesAlongN();
+  /// Returns true if the vectors of rhs and of accumulators with the first `count` elements along N are contiguous in
+  /// memory.
+  bool liesAlongN(int64_t count);
   /// Returns true if the slice has the element type of the accumulators.
   bool keepsAccumulators() { return accumulatorType().getElementType() == element; }
 
@@ -84,7 +85,7 @@ private:
   /// Returns a line of zeros with the type of a tensor in memory: its last index is the only one that may differ from
   /// zero.
   mlir::Value lineOfZeros(mlir::MemRefType type);
-  bool liesAlongN(tile::SliceType type, mlir::AffineMap map, int64_t apart);
+  bool liesAlongN(tile::SliceType type, mlir::AffineMap map, int64_t count, int64_t apart);
   bool lieSideBySide(tile::LoadOp load, int64_t row);
   /// Returns the width of the panels that rhs is packed in, or 1 if it is not packed. The widest variant determines it.
   int64_t packedWidth();

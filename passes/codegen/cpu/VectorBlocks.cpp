@@ -24,9 +24,16 @@ public:
 private:
   int64_t vectorsOf(int64_t count) const { return llvm::divideCeil(count, lanes); }
 
-  /// If a block is narrower than a register block, more rows keep the same number of accumulators.
+  /// A block that is narrower than a register block has more rows, and a wider one fewer, so that the number of
+  /// accumulators is the same.
   int64_t rowsTogether(int64_t count) override {
-    return factors() ? compute.getSizes()[contraction.m] : block.rows * (block.vectors / vectorsOf(count));
+    return factors() ? compute.getSizes()[contraction.m] : block.rows * block.vectors / vectorsOf(count);
+  }
+
+  bool hasWiderBlocks() override {
+    bool isDefault = block.vectors == own.block.vectors && depth == 1 && !kernel.hasOffset && !factors();
+    return isDefault && own.rows() > block.rows && block.rows * block.vectors / (block.vectors + 1) > 1 &&
+           liesAlongN(width() + lanes);
   }
 
   bool leavesIdle(int64_t rows, int64_t count) override { return rows * vectorsOf(count) < kIndependentAccumulators; }
