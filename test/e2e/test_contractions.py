@@ -112,7 +112,7 @@ def test_matmul(rows: int, depth: int, columns: int, *, weight: bool) -> None:
 @pytest.mark.parametrize("then", ["gelu", "norm", "softmax"])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 64, 70), (7, 65, 63), (131, 70, 200)])
 def test_what_follows_is_in_the_kernel(rows: int, depth: int, columns: int, then: str) -> None:
-    program = _check(Product(left=(rows, depth), right=(depth, columns), weight=True), then=then)
+    program = _check(Product(left=(rows, depth), right=(depth, columns), weight=True), then=then, threads=1)
     assert len(program.kernels) == 1
 
 
@@ -178,9 +178,10 @@ def test_a_batch_dim_innermost_fills_no_lanes() -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (33, 3)])
 def test_few_columns(rows: int, columns: int, *, weight: bool) -> None:
     program = _check(
-        Product(left=(rows, 131), right=(131, columns), weight=weight), then="softmax", ours=False
+        Product(left=(rows, 131), right=(131, columns), weight=weight), then="softmax", ours=False, threads=1
     )
-    assert len(program.kernels) == 1
+    # A kernel of its own may transpose the columns.
+    assert sum(not kernel.name.startswith("move") for kernel in program.kernels) == 1
     assert "micro kernel" not in program.explain()
 
 
