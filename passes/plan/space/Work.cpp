@@ -163,9 +163,12 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
     return;
   }
   double perRow = static_cast<double>(expr.domainSize()) / extent;
+  auto timeOf = [&](int64_t rows) { return rows == 0 ? 0.0 : std::max<double>(rows, space.leastRows); };
   auto blocksOf = [&](int64_t rows) {
-    int64_t rest = rows % space.block.rows;
-    return rows - rest + (rest == 0 ? 0.0 : std::max<double>(rest, space.leastRows));
+    int64_t rest = rows % space.block.rows, both = space.block.rows + rest;
+    if (rows <= space.block.rows || rest >= space.leastRows || extent % tile != 0)
+      return rows - rest + timeOf(rest);
+    return rows - both + timeOf(both / 2) + timeOf(both - both / 2); // the last two blocks share their rows
   };
   work.arithmetic +=
       perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
@@ -208,7 +211,7 @@ static void addPanelCopies(const TensorGraph &graph, const IterationSpace &space
 /// rest beside the buffers, the reads count as block memory. This holds only for rhs, which is read panel by panel;
 /// each tile starts its lhs rows anew.
 static void addRepeatedReads(const IterationSpace &space, const GroupRoot &root, const RootAccess &access, bool isLanes,
-                             GroupWork &work) {
+                             const CpuCosts &costs, GroupWork &work) {
   double inside = tensorBytes(access.tensor), all = inside;
   double reads = 1, distant = 1; ///< reads of the whole tensor; reads that miss the private cache
   for (int64_t place : space.grid) {
@@ -219,7 +222,7 @@ static void addRepeatedReads(const IterationSpace &space, const GroupRoot &root,
       continue;
     }
     reads *= count;
-    if (!isLanes || inside + space.footprintBytes > space.cacheBytes)
+    if (!isLanes || inside + space.footprintBytes > costs.usableCache * space.cacheBytes)
       distant *= count;
   }
   work.repeatedBytes += (distant - 1) * all;
@@ -250,7 +253,7 @@ static void addContractions(const TensorGraph &graph, const IterationSpace &spac
       addPanelCopies(graph, space, root, *roles, costs, work);
     for (auto [input, access] : llvm::enumerate(root.accesses))
       if (access.producer < 0)
-        addRepeatedReads(space, root, access, roles && roles->rhsInput == input, work);
+        addRepeatedReads(space, root, access, roles && roles->rhsInput == input, costs, work);
   }
 }
 

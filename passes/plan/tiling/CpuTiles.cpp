@@ -137,7 +137,8 @@ double CpuTiles::contractionSeconds() {
   double penalty = space.footprintBytes > target.blockBytes ? 1e3 : 1;
   return predictKernel(workOf(graph, space, target), target).seconds * penalty +
          costs().tileSeconds * space.numTiles() * space.blocksPerTile() * space.countedShare() / target.cores +
-         costs().rowJumpSeconds * runsOfStreams(graph, space, target) / target.cores;
+         costs().rowJumpSeconds *
+             (runsOfStreams(graph, space, target) + piecesOfWindows(graph, space, target)) / target.cores;
 }
 
 /// Returns the dim of the space that is M of a contraction, or -1.

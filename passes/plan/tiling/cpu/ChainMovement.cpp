@@ -3,7 +3,9 @@
 // iteration of the outermost of its own loops whose block fits.
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 
+#include "passes/layout/WindowSteps.h"
 #include "passes/plan/space/ContractionKernel.h"
+#include "passes/support/AffineAlgebra.h"
 #include "passes/target/KBlocking.h"
 #include "passes/target/LaneBytes.h"
 
@@ -85,6 +87,43 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace 
     runs += static_cast<double>(sizeIn(space, root, expr, expr.reductions[0]) * jumpsPerRow * space.numTiles());
   }
   return runs;
+}
+
+/// Returns the pieces of contiguous elements that a tile reads of a tensor. The tile starts anywhere.
+static double piecesOf(const RootAccess &access, ArrayRef<int64_t> tile) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
+  SmallVector<int64_t> region = llvm::map_to_vector(access.map.getResults(), [&](AffineExpr index) {
+    Interval range = boundExpr(index, domainRanges(tile));
+    return range.high - range.low + 1;
+  });
+  int64_t piece = shape.size() - 1; // the dim along which a piece ends
+  while (piece > 0 && region[piece] >= shape[piece])
+    --piece;
+  double pieces = 1;
+  for (int64_t dim = 0; dim < piece; ++dim)
+    pieces *= static_cast<double>(std::min(region[dim], shape[dim]));
+  return pieces;
+}
+
+double tilewright::piecesOfWindows(const TensorGraph &graph, const IterationSpace &space, const Target &target) {
+  double pieces = 0;
+  for (const GroupRoot &root : space.roots) {
+    const TensorExpr &expr = graph.exprs()[root.expr];
+    std::optional<ContractionRoles> roles = rolesOf(graph, root);
+    if (!roles || expr.reductions.size() != 1)
+      continue;
+    const RootAccess &image = root.accesses[roles->lhsInput];
+    auto type = dyn_cast<RankedTensorType>(image.tensor.getType());
+    if (image.producer >= 0 || !type || !type.hasStaticShape() || type.getRank() == 0 ||
+        !hasWindows(image.map, expr.reductions[0]) ||
+        !isBeyondOuterCache(image.tensor, type.getNumElements(), target))
+      continue;
+    SmallVector<int64_t> tile;
+    for (size_t dim = 0; dim < expr.domain.size(); ++dim)
+      tile.push_back(sizeIn(space, root, expr, dim));
+    pieces += piecesOf(image, tile) * static_cast<double>(space.numTiles());
+  }
+  return pieces;
 }
 
 int64_t tilewright::kPerBlock(const TensorGraph &graph, const GroupRoot &root, const IterationSpace &space,

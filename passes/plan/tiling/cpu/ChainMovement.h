@@ -28,6 +28,10 @@ int64_t kPerBlock(const TensorGraph &graph, const GroupRoot &root, const Iterati
 /// a single block of rows reads once. It jumps for each row of a tile if rhs is streamed, else for each row of a panel.
 double runsOfStreams(const TensorGraph &graph, const IterationSpace &space, const Target &target);
 
+/// Returns the pieces of contiguous elements that the kernel's tiles read of images through windows, if those are not in
+/// a private cache.
+double piecesOfWindows(const TensorGraph &graph, const IterationSpace &space, const Target &target);
+
 /// A loop of a contraction's code inside a tile. The loops are, outermost first: batch dims by single points, N by
 /// panels, K by blocks (outside N if rhs is streamed), M by blocks of rows, then the reduced dims.
 struct NestLoop {
