@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tilewright
-from tilewright.errors import InputError, ModelError
+from tilewright.errors import InputError, IreeError, ModelError
 from torch_cases import assert_close, module_of
 
 torch = pytest.importorskip("torch")
@@ -255,6 +255,18 @@ def test_an_op_of_another_library_is_refused_by_name() -> None:
     op.register_fake(torch.empty_like)
     with pytest.raises(ModelError, match=r"calls 'someones::twice'.*torch.compile"):
         tilewright.compile(module_of(op), example_inputs=(torch.ones(3),))
+
+
+def test_ops_that_nobody_compiles_are_refused_by_name() -> None:
+    x = torch.ones(3, 3)
+    with pytest.raises(ModelError, match=r"calls 'aten::linalg_cholesky_ex'.*lacks; torch.compile"):
+        tilewright.compile(module_of(torch.linalg.cholesky), example_inputs=(x,))
+    with pytest.raises(
+        ModelError, match=r"_fft_r2c'.*importer lacks; make complex .* real by torch.view_as_real"
+    ):
+        tilewright.compile(module_of(torch.fft.rfft), example_inputs=(x,))
+    with pytest.raises(IreeError, match=r"masked_select.*; torch.compile"):
+        tilewright.compile(module_of(lambda x: x.masked_select(x > 0)), example_inputs=(x,))
 
 
 def test_a_damaged_pt2_is_refused(tmp_path: Path) -> None:

@@ -92,6 +92,31 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "places behind a dim": lambda x: _put(x, None, [0, 2], [1, -1]),
     "places in the last dim, added": lambda x: _put(x, None, None, None, [0, 2, 2], accumulate=True),
     "places around a dim": lambda x: _put(x, [0, 1], None, [1, 2]),
+    "product with a vector, added": lambda x: torch.addmv(
+        x[0, 0, :, 0], x[0, 1], x[1, 2, 3], beta=0.5, alpha=2
+    ),
+    "dist": lambda x: torch.dist(x[0], x[1, :1], 3),
+    "pdist": lambda x: torch.pdist(x[0, 0]),
+    "narrow_copy": lambda x: torch.narrow_copy(x, 3, 2, 4),
+    "diagonal above the first one": lambda x: torch.diagonal_scatter(x, x[..., 0] + 9, 1, 2, 3),
+    "diagonal of a tall matrix": lambda x: torch.diagonal_scatter(x, x[0, ..., :2] + 9, -2, 3, 0),
+    "fmax with a row": lambda x: torch.fmax(x.masked_fill(x > 1, float("nan")), x[0, 0, 0]),
+    "fmin of integers and a row": lambda x: torch.fmin((x * 9).to(torch.int32), x[0, 0, 0].to(torch.int32)),
+    "digamma": lambda x: torch.digamma(x * torch.tensor([0.2, 1, 4, 9, 30, 1e-3, 1e-30])),
+    "digamma of special numbers": lambda x: torch.digamma(
+        torch.tensor([0.0, -0.0, -2.0, float("inf"), float("nan"), 1.0, 2.0]) + 0 * x.abs()
+    ),
+    "nanmedian": lambda x: torch.nanmedian(x.masked_fill(x > 0.3, float("nan")), 2)[0],
+    "nanmedian of all": lambda x: torch.nanmedian(x.masked_fill(x > 0.3, float("nan"))),
+    "searchsorted of a number": lambda x: torch.searchsorted(x[0, 0, 0].sort()[0], 0.1),
+    "searchsorted by a sorter": lambda x: torch.searchsorted(x, x.flip(3), sorter=x.argsort(-1)),
+    "masked_scatter of a row": lambda x: torch.masked_scatter(x[0, 0, 0], x > 0, x.flip(0)),
+    "scatter of a factor": lambda x: torch.scatter(x, 3, (x[..., :2] > 0).long(), 3.0, reduce="multiply"),
+    "max of a number": lambda x: torch.max(x[0, 0, 0, 0], 0)[0],
+    "kthvalue of a number": lambda x: torch.kthvalue(x[0, 0, 0, 0], 1)[0],
+    "softmax of a number": lambda x: torch.softmax(x[0, 0, 0, 0], 0) + torch.log_softmax(x[0, 0, 0, 1], 0),
+    "windows of no images": lambda x: torch.nn.functional.unfold(x[:0], 3).sum() + x,
+    "spread of nothing": lambda x: (*torch.std_mean(x[:0], 0), torch.var(x[:0], 0)),
 }
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a program from the cache needs none of what compiles one
     from tilewright.api.job import Job
 
 _FIXED_MAY_DO = "IREE may take the model with sizes for all of its dims (dims=, --dims)"
+_PYTORCH_MAY_DO = "torch.compile(module, backend='tilewright') leaves to PyTorch what IREE refuses"
 
 
 def compile(
@@ -185,6 +186,7 @@ def _compile(
     def stages(job: Job) -> Compiled:
         from tilewright.api.front import import_user_model
         from tilewright.api.stages import run_stages
+        from tilewright.frontends.pytorch import is_module
 
         kept.append(import_user_model(job, model))
         try:
@@ -192,6 +194,8 @@ def _compile(
         except IreeError as error:
             if kept[0].is_dynamic:
                 error.hint = f"{error.hint}; {_FIXED_MAY_DO}" if error.hint else _FIXED_MAY_DO
+            elif is_module(model):
+                error.hint = error.hint or _PYTORCH_MAY_DO
             raise
 
     def make_shapes(folder: WorkFolder | None) -> MakeShapes:

@@ -32,6 +32,9 @@ _PLAIN = (type(None), bool, int, float, str)
 """Types of leaves that a program's calling convention may fix."""
 
 
+_OTHERWISE = "torch.compile(module, backend='tilewright') leaves to PyTorch what cannot be compiled"
+
+
 @dataclass(frozen=True)
 class TorchGraph:
     """An FX graph of ATen ops on tensors of static shapes, without mutation, whose outputs are all tensors.
@@ -45,8 +48,11 @@ class TorchGraph:
 
 def is_torch_model(model: Any) -> bool:
     """True for a module or an exported program of PyTorch, or a `TorchGraph`."""
-    if isinstance(model, TorchGraph):
-        return True
+    return isinstance(model, TorchGraph) or is_module(model)
+
+
+def is_module(model: Any) -> bool:
+    """True for a module or an exported program of PyTorch."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn"):
         return False
@@ -161,7 +167,8 @@ def _import_exported(
 
     from tilewright.frontends.pytorch_complex import spell_out_complex
     from tilewright.frontends.pytorch_dims import Symbols, hold_constants
-    from tilewright.frontends.pytorch_ops import check_libraries, decompositions, drop_type_checks
+    from tilewright.frontends.pytorch_empties import hold_empties
+    from tilewright.frontends.pytorch_ops import check_ops, decompositions, drop_type_checks
     from tilewright.frontends.pytorch_pads import pad_by_other_zeros
     from tilewright.frontends.pytorch_scalars import make_scalars_floats
     from tilewright.frontends.pytorch_sizes import with_ops_of_sizes
@@ -169,16 +176,20 @@ def _import_exported(
     symbols = Symbols(program)
     try:
         with torch.no_grad():
-            program = program.run_decompositions(decompositions())
+            table = decompositions()  # PyTorch takes a third of a second to make it
+            program = program.run_decompositions(table)
             drop_type_checks(program.graph)
-            parts = spell_out_complex(program, decompositions(), name=name)
+            parts = spell_out_complex(program, table, name=name)
             make_scalars_floats(program.graph)
             pad_by_other_zeros(program.graph)
+            hold_empties(program.graph)
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(f"its ops cannot be decomposed: {_first_line(error)}", where=name) from error
-    check_libraries(program.graph, name=name)
+        raise ModelError(
+            f"its ops cannot be decomposed: {_first_line(error)}", where=name, hint=_OTHERWISE
+        ) from error
+    check_ops(program.graph, name=name)
     calling, inputs, outputs = _read_signature(program, name)
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     signature = Signature(
@@ -270,7 +281,7 @@ def _run_importer(
     try:
         imported = import_fx(run)
     except Exception as error:  # the importer raises what Python raises
-        raise ModelError(f"not importable: {_first_line(error)}", where=name) from error
+        raise ModelError(f"not importable: {_first_line(error)}", where=name, hint=_OTHERWISE) from error
     archives = PendingArchives()
     if imported.weights and directory is not None:
         archives.add(imported.scope, directory / "model.irpa", imported.arrays())
@@ -403,5 +414,6 @@ def _spec(model: str, name: str, value: Any, symbols: Symbols | None = None) -> 
 
 
 def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:300]
+    """Returns the first line of a message, with the next one if that only announces it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])[:300]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ def decompositions() -> dict[Any, Any]:
     return {
         _aten.maximum.default: _maximum,
         _aten.minimum.default: _minimum,
+        _aten.fmax.default: functools.partial(_known_one, operator.gt, torch.maximum),
+        _aten.fmin.default: functools.partial(_known_one, operator.lt, torch.minimum),
         _aten.clamp.default: _clamp,
         _aten.hardtanh.default: _hardtanh,
         _aten.eq.Tensor: _equal,
@@ -58,6 +61,14 @@ def _minimum(x: Any, y: Any) -> Any:
     if not _are_floats(x, y):
         return NotImplemented
     return torch.where((x < y) | x.isnan(), x, y)
+
+
+def _known_one(wins: Any, or_else: Any, x: Any, y: Any) -> Any:
+    """Returns the number that wins, or the one that is not NaN. IREE's importer does not return with some that are
+    broadcast."""
+    kind = torch.result_type(x, y)
+    x, y = x.to(kind), y.to(kind)
+    return torch.where(wins(x, y) | y.isnan(), x, y) if kind.is_floating_point else or_else(x, y)
 
 
 def _are_floats(x: Any, y: Any) -> bool:

@@ -44,7 +44,9 @@ def _extreme(
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Any:
     """Returns the extremes along a dim and their places: those of the first NaN, where there is one."""
-    if not x.is_floating_point() or _has_no_nan.get() or x.dim() == 0:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros([], dtype=torch.int64)
+    if not x.is_floating_point() or _has_no_nan.get():
         return NotImplemented
     is_nan = x.isnan()
     with _without_nan():

@@ -1,4 +1,4 @@
-"""ATen's logarithm of the gamma function by other ops: IREE's importer has no op for it."""
+"""ATen's logarithm of the gamma function, and its derivative, by other ops: IREE's importer has no op for them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ _TAYLOR = tuple((-1) ** order * zeta / order for order, zeta in enumerate(_ZETAS
 _SINE = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(12))
 """Terms of the Taylor series of the sine that count in f64 up to half a pi."""
 
+_COSINE = tuple((-1) ** k / math.factorial(2 * k) for k in range(13))
+"""The same for the cosine."""
+
 
 def decompositions() -> dict[Any, Any]:
-    """Returns the op to spell out, with the function that does so."""
-    return {_aten.lgamma.default: _log_gamma}
+    """Returns the ops to spell out, with functions that do so."""
+    return {_aten.lgamma.default: _log_gamma, _aten.digamma.default: _digamma}
 
 
 def _log_gamma(x: Any) -> Any:
@@ -39,6 +42,28 @@ def _log_gamma(x: Any) -> Any:
     reflected = math.log(math.pi) - torch.log(sine) - magnitude
     result = torch.where(x < 0, reflected, magnitude)
     return torch.where(x.isinf(), float("inf"), result).to(result_type)
+
+
+def _digamma(x: Any) -> Any:
+    """Moves numbers by whole steps to those of Stirling's series. The result is NaN at whole numbers below 0, which are
+    poles, and infinite with the other sign at 0."""
+    result_type = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    x = x.to(torch.float64)
+    y = torch.where(x < 0, 1 - x, x)
+    steps: Any = torch.zeros_like(y)
+    rest = y
+    for _ in range(math.ceil(_STIRLING_FROM)):
+        is_low = rest < _STIRLING_FROM
+        steps = torch.where(is_low, steps + 1 / rest, steps)
+        rest = torch.where(is_low, rest + 1, rest)
+    square = 1 / (rest * rest)
+    terms = [-(2 * k + 1) * term for k, term in enumerate(_STIRLING)]
+    positive = torch.log(rest) - 0.5 / rest + square * _polynomial(terms, square) - steps
+    angle = math.pi * (x - torch.round(x))
+    cotangent = _polynomial(_COSINE, angle * angle) / (angle * _polynomial(_SINE, angle * angle))
+    result = torch.where(x < 0, positive - math.pi * cotangent, positive)
+    result = torch.where((x < 0) & (x == torch.round(x)), math.nan, torch.where(x == 0, -1 / x, result))
+    return torch.where(x == math.inf, x, result).to(result_type)
 
 
 def _of_positive(y: Any) -> Any:

@@ -10,15 +10,18 @@ from typing import Any
 
 import torch
 from iree.compiler import ir
+from iree.compiler.extras import fx_importer
 from torch.fx import Graph
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from tilewright.errors import ModelError
 from tilewright.frontends import (
     pytorch_bags,
+    pytorch_diagonals,
     pytorch_elementwise,
     pytorch_extremes,
     pytorch_gamma,
+    pytorch_grids,
     pytorch_groups,
     pytorch_indices,
     pytorch_pads,
@@ -46,13 +49,37 @@ _SPELLED_OUT = (
     _aten._native_batch_norm_legit.no_stats,
     _aten._native_batch_norm_legit_functional.default,
     _aten._native_batch_norm_legit_no_training.default,
+    _aten.addmm.dtype,
+    _aten.addmv.default,
+    _aten._addmm_activation.default,
+    _aten.bitwise_and.Scalar_Tensor,
+    _aten.bitwise_left_shift.Scalar_Tensor,
+    _aten.bitwise_or.Scalar_Tensor,
+    _aten.bitwise_right_shift.Scalar_Tensor,
+    _aten.bitwise_xor.Scalar_Tensor,
+    _aten.bucketize.Scalar,
+    _aten.dist.default,
     _aten.grid_sampler_2d.default,
+    _aten.lcm.default,
+    _aten.narrow_copy.default,
+    _aten.remainder.Scalar_Tensor,
+    _aten.upsample_bicubic2d.default,
     _aten.upsample_bilinear2d.vec,
+    _aten.upsample_trilinear3d.default,
 )
-"""Core ops that IREE does not have, for which PyTorch has a decomposition."""
+"""Ops that IREE does not have, for which PyTorch has a decomposition."""
 
-_NAMESPACES = ("aten", "prim", "prims")
+_NAMESPACES = ("aten", "prim", "prims", "torch_nn")
 """PyTorch's own."""
+
+_PYTORCH_DOES = "torch.compile(module, backend='tilewright') leaves this op to PyTorch"
+_REAL_MAY_DO = (
+    "make complex inputs and outputs real by torch.view_as_real, or use "
+    "torch.compile(module, backend='tilewright'), which leaves this op to PyTorch"
+)
+
+_OTHERWISE_IMPORTED = frozenset([*fx_importer.SYMBOLIC_OP_TO_TORCH_OP, *fx_importer.NODE_CANONICALIZE])
+"""Ops for which the importer takes another one."""
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -64,9 +91,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_bags.decompositions(),
+        **pytorch_diagonals.decompositions(),
         **pytorch_elementwise.decompositions(),
         **pytorch_extremes.decompositions(),
         **pytorch_gamma.decompositions(),
+        **pytorch_grids.decompositions(),
         **pytorch_groups.decompositions(),
         **pytorch_indices.decompositions(),
         **pytorch_pads.decompositions(),
@@ -81,12 +110,23 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten.convolution.default: convolution,
         _aten.histc.default: histogram,
         _aten._cdist_forward.default: _distances,
+        _aten._pdist_forward.default: _distances_of_pairs,
         _aten.native_group_norm.default: _group_norm,
         _aten.empty_permuted.default: _empty_permuted,
         _aten.eye.default: _eye,
         _aten.eye.m: _eye,
         _aten.as_strided.default: _as_strided,
+        _aten.as_strided_copy.default: lambda *arguments, **named: _aten.as_strided(
+            *arguments, **named
+        ).clone(),
+        _aten.masked_scatter.default: _masked_scatter,
         _aten.put.default: _put,
+        _aten.std.correction: _spread,
+        _aten.std_mean.correction: _deviation_and_mean,
+        _aten.var.correction: _spread,
+        _aten.var_mean.correction: _variance_and_mean,
+        _aten._softmax.default: _softmax,
+        _aten._log_softmax.default: _log_softmax,
         _aten.sort.default: _sort,
         _aten.sort.stable: _stable_sort,
         _aten.topk.default: _top,
@@ -178,6 +218,37 @@ def _put_rows(x: Any, axis: int, index: Any, values: Any, *, accumulate: bool) -
     return put.reshape(x.shape)
 
 
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """IREE's importer takes only a mask of the shape of the tensor."""
+    if x.shape == mask.shape:
+        return NotImplemented
+    return _aten.masked_scatter(*torch.broadcast_tensors(x, mask), source)  # type: ignore[no-untyped-call]
+
+
+def _spread(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+    """The spread of no elements is NaN, where IREE divides by the negative number of degrees of freedom."""
+    return x.sum(dim, keepdim=keepdim) + math.nan if 0 in x.shape else NotImplemented
+
+
+def _variance_and_mean(x: Any, dim: Any = None, **options: Any) -> Any:
+    nothing = _spread(x, dim, keepdim=options.get("keepdim", False))
+    return nothing if nothing is NotImplemented else (nothing, nothing)
+
+
+def _deviation_and_mean(x: Any, dim: Any = None, **options: Any) -> Any:
+    variance, mean = torch.var_mean(x, dim, **options)
+    return variance.sqrt(), mean
+
+
+def _softmax(x: Any, dim: int, half_to_float: bool) -> Any:  # noqa: FBT001
+    """IREE does not return with a tensor without dims."""
+    return NotImplemented if x.dim() else torch.exp(x - x)
+
+
+def _log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:  # noqa: FBT001
+    return NotImplemented if x.dim() else x - x
+
+
 def _sort(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
     """Sorts bools and bytes as wider numbers, because IREE's importer takes them for signed ones."""
     if x.dtype not in (torch.bool, torch.uint8):
@@ -202,6 +273,12 @@ def _top(x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = Tru
 def _distances(x: Any, y: Any, p: float, mode: int | None = None) -> Any:
     """Returns the distances of the rows of x from those of y in the p-norm."""
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
+
+
+def _distances_of_pairs(x: Any, p: float = 2.0) -> Any:
+    """Returns the distance of each row from those behind it."""
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1)
+    return torch.linalg.vector_norm(x.index_select(0, first) - x.index_select(0, second), p, -1)
 
 
 def _group_norm(
@@ -283,16 +360,24 @@ def drop_type_checks(graph: Graph) -> None:
     graph.eliminate_dead_code()
 
 
-def check_libraries(graph: Any, *, name: str) -> None:
-    """Raises `ModelError` for an op of another library than PyTorch, which a program cannot call."""
+def check_ops(graph: Any, *, name: str) -> None:
+    """Raises `ModelError` for an op of another library than PyTorch, which a program cannot call, and for one of
+    PyTorch that neither we nor IREE's importer have."""
     for node in graph.nodes:
         op = node.target
-        if isinstance(op, torch._ops.OpOverload) and op.namespace not in _NAMESPACES and not has_op(op):
-            raise ModelError(
-                f"it calls '{op._schema.name}', which only its library computes",
-                where=f"{name}, '{node.name}'",
-                hint="torch.compile(module, backend='tilewright') leaves this op to PyTorch",
-            )
+        if not isinstance(op, torch._ops.OpOverload) or has_op(op) or op in _OTHERWISE_IMPORTED:
+            continue
+        who = "IREE's importer lacks" if op.namespace in _NAMESPACES else "only its library computes"
+        raise ModelError(
+            f"it calls '{op._schema.name}', which {who}",
+            where=f"{name}, '{node.name}'",
+            hint=_REAL_MAY_DO if _is_complex(node) else _PYTORCH_DOES,
+        )
+
+
+def _is_complex(node: Any) -> bool:
+    values = [one.meta.get("val") for one in (node, *node.all_input_nodes)]
+    return any(isinstance(value, torch.Tensor) and value.is_complex() for value in values)
 
 
 @functools.cache

@@ -24,6 +24,7 @@ def decompositions() -> dict[Any, Any]:
     return {
         _aten.scatter.src: _scatter,
         _aten.scatter.value: _scatter_value,
+        _aten.scatter.value_reduce: _scatter_number,
         _aten.scatter_add.default: _scatter_add,
         _aten.scatter_reduce.two: _scatter_reduce,
         _aten.index_reduce.default: _index_reduce,
@@ -31,7 +32,10 @@ def decompositions() -> dict[Any, Any]:
         _aten.kthvalue.default: _kth_value,
         _aten.median.dim: _median,
         _aten.median.default: lambda x: _median(x.reshape(-1))[0],
+        _aten.nanmedian.dim: _median_of_numbers,
+        _aten.nanmedian.default: lambda x: _median_of_numbers(x.reshape(-1))[0],
         _aten.searchsorted.Tensor: _searchsorted,
+        _aten.searchsorted.Scalar: _searchsorted_number,
     }
 
 
@@ -152,6 +156,12 @@ def _scatter_reduce(
     return combined if include_self else torch.where(is_hit, total, x)
 
 
+def _scatter_number(x: Any, dim: int, index: Any, value: Any, *, reduce: str) -> Any:
+    """PyTorch calls the same reductions by other names here."""
+    source = torch.full(index.shape, value, dtype=x.dtype)
+    return _aten.scatter_reduce.two(x, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
+
+
 def _index_reduce(
     x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -189,7 +199,7 @@ def _kth_value(
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> Any:
     if x.dim() == 0:
-        return NotImplemented
+        return x.clone(), torch.zeros([], dtype=torch.int64)
     place = torch.full([1] * x.dim(), k - 1, dtype=torch.int64)
     return _at_place(x, place, dim, keepdim=keepdim)
 
@@ -201,11 +211,26 @@ def _median(
 ) -> Any:
     """The lower of the middle elements, or NaN, which is sorted last, if there is one."""
     if x.dim() == 0:
-        return NotImplemented
+        return x.clone(), torch.zeros([], dtype=torch.int64)
     length = x.shape[dim]
     place = torch.full([1] * x.dim(), (length - 1) // 2, dtype=torch.int64)
     if x.is_floating_point():
         place = torch.where(x.isnan().any(dim, keepdim=True), length - 1, place)
+    return _at_place(x, place, dim, keepdim=keepdim)
+
+
+def _median_of_numbers(
+    x: Any,
+    dim: int = -1,
+    keepdim: bool = False,  # noqa: FBT001, FBT002
+) -> Any:
+    """The lower of the middle elements in front of NaN, which is sorted last."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros([], dtype=torch.int64)
+    if not x.is_floating_point():
+        return _median(x, dim, keepdim)
+    numbers = torch.logical_not(x.isnan()).sum(dim, keepdim=True)
+    place = ((numbers - 1).clamp(min=0) / 2).to(torch.int64)
     return _at_place(x, place, dim, keepdim=keepdim)
 
 
@@ -228,9 +253,16 @@ def _searchsorted(
     sorter: Any = None,
 ) -> Any:
     """Counts the elements of a row in front of a value. All are in front of NaN, with which no comparison holds."""
-    if sorter is not None or values.dim() == 0:
-        return NotImplemented
+    if sorter is not None:
+        rows = torch.gather(rows, -1, sorter)
+    if values.dim() == 0:
+        values = values.reshape(1)
+        return _searchsorted(rows, values, out_int32=out_int32, right=right, side=side).reshape([])
     is_right = right if side is None else side == "right"
     row, value = rows.unsqueeze(-2), values.unsqueeze(-1)
     in_front = torch.logical_not(row > value if is_right else row >= value)
     return in_front.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+def _searchsorted_number(rows: Any, value: Any, **options: Any) -> Any:
+    return _searchsorted(rows, torch.full([], value, dtype=rows.dtype), **options)
