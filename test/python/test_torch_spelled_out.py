@@ -115,6 +115,12 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "max of a number": lambda x: torch.max(x[0, 0, 0, 0], 0)[0],
     "kthvalue of a number": lambda x: torch.kthvalue(x[0, 0, 0, 0], 1)[0],
     "softmax of a number": lambda x: torch.softmax(x[0, 0, 0, 0], 0) + torch.log_softmax(x[0, 0, 0, 1], 0),
+    "gather from a number": lambda x: torch.gather(x[0, 0, 0, 0], 0, torch.tensor(0)) + x,
+    "logsumexp and product of a number": lambda x: x[0, 0, 0, 0].logsumexp(0) * x[0, 0, 0, 1].prod(0),
+    "copies of views": lambda x: torch.permute_copy(torch.view_copy(x, (6, 42)), (1, 0)),
+    "elements of a mask": lambda x: x[x > 0.5] * 2,
+    "rows of a mask, of which there are none": lambda x: x[:, :, x[0, 0, :, 0] > 99],
+    "masked_select by a row": lambda x: torch.masked_select(x, x[0, 0, 0] > 0),
     "windows of no images": lambda x: torch.nn.functional.unfold(x[:0], 3).sum() + x,
     "spread of nothing": lambda x: (*torch.std_mean(x[:0], 0), torch.var(x[:0], 0)),
 }

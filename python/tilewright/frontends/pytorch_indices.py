@@ -1,6 +1,7 @@
-"""ATen's reads of elements by several tensors of indices whose number is open, which IREE's importer refuses.
+"""ATen's reads of elements by masks, with which IREE's importer does not return, and by several tensors of indices
+whose number is open, which it refuses.
 
-The indexed dims become one, and their indices its index.
+A mask becomes the indices of its places. The indexed dims become one, and their indices its index.
 """
 
 from __future__ import annotations
@@ -15,10 +16,27 @@ _aten = torch.ops.aten
 
 def decompositions() -> dict[Any, Any]:
     """Returns the ops to spell out, with functions that do so."""
-    return {_aten.index.Tensor: _index}
+    return {_aten.index.Tensor: _index, _aten.masked_select.default: _masked}
+
+
+def _masked(x: Any, mask: Any) -> Any:
+    x, mask = torch.broadcast_tensors(x, mask)  # type: ignore[no-untyped-call]
+    return _aten.index.Tensor(x.reshape(-1), [mask.reshape(-1)])
+
+
+def _is_mask(index: Any) -> bool:
+    return index is not None and index.dtype == torch.bool and index.dim() > 0
+
+
+def _places(mask: Any) -> Any:
+    """Returns the indices of a mask, one tensor for each of its dims."""
+    return _aten.nonzero(mask).unbind(1)
 
 
 def _index(x: Any, indices: Any) -> Any:
+    if any(map(_is_mask, indices)):
+        places = [_places(index) if _is_mask(index) else (index,) for index in indices]
+        return _aten.index.Tensor(x, [one for some in places for one in some])
     indexed = [axis for axis, index in enumerate(indices) if index is not None]
     used = [indices[axis] for axis in indexed]
     if len(used) < 2 or any(index.dtype == torch.bool for index in used) or not _has_open_dims(used):

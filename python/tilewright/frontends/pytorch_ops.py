@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from tilewright.errors import ModelError
 from tilewright.frontends import (
     pytorch_bags,
+    pytorch_copies,
     pytorch_diagonals,
     pytorch_elementwise,
     pytorch_extremes,
@@ -24,6 +25,7 @@ from tilewright.frontends import (
     pytorch_grids,
     pytorch_groups,
     pytorch_indices,
+    pytorch_numbers,
     pytorch_pads,
     pytorch_pools,
     pytorch_powers,
@@ -91,6 +93,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **table,
         **torch._decomp.get_decompositions(_SPELLED_OUT),
         **pytorch_bags.decompositions(),
+        **pytorch_copies.decompositions(),
         **pytorch_diagonals.decompositions(),
         **pytorch_elementwise.decompositions(),
         **pytorch_extremes.decompositions(),
@@ -98,6 +101,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_grids.decompositions(),
         **pytorch_groups.decompositions(),
         **pytorch_indices.decompositions(),
+        **pytorch_numbers.decompositions(),
         **pytorch_pads.decompositions(),
         **pytorch_pools.decompositions(),
         **pytorch_powers.decompositions(),
@@ -113,20 +117,18 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         _aten._pdist_forward.default: _distances_of_pairs,
         _aten.native_group_norm.default: _group_norm,
         _aten.empty_permuted.default: _empty_permuted,
+        _aten.empty_strided.default: lambda shape, stride, *, dtype=None, **_: torch.empty(
+            shape, dtype=dtype
+        ),
         _aten.eye.default: _eye,
         _aten.eye.m: _eye,
         _aten.as_strided.default: _as_strided,
-        _aten.as_strided_copy.default: lambda *arguments, **named: _aten.as_strided(
-            *arguments, **named
-        ).clone(),
         _aten.masked_scatter.default: _masked_scatter,
         _aten.put.default: _put,
         _aten.std.correction: _spread,
         _aten.std_mean.correction: _deviation_and_mean,
         _aten.var.correction: _spread,
         _aten.var_mean.correction: _variance_and_mean,
-        _aten._softmax.default: _softmax,
-        _aten._log_softmax.default: _log_softmax,
         _aten.sort.default: _sort,
         _aten.sort.stable: _stable_sort,
         _aten.topk.default: _top,
@@ -238,15 +240,6 @@ def _variance_and_mean(x: Any, dim: Any = None, **options: Any) -> Any:
 def _deviation_and_mean(x: Any, dim: Any = None, **options: Any) -> Any:
     variance, mean = torch.var_mean(x, dim, **options)
     return variance.sqrt(), mean
-
-
-def _softmax(x: Any, dim: int, half_to_float: bool) -> Any:  # noqa: FBT001
-    """IREE does not return with a tensor without dims."""
-    return NotImplemented if x.dim() else torch.exp(x - x)
-
-
-def _log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:  # noqa: FBT001
-    return NotImplemented if x.dim() else x - x
 
 
 def _sort(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
