@@ -24,6 +24,8 @@ def _put(x: Any, *places: Any, accumulate: bool = False) -> Any:
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: torch.roll(x, (1, -2), (2, 3)) * 2,
+    "roll of dims apart": lambda x: torch.roll(x, (1, 2, -1), (1, 3, 1)),
+    "roll by more than the size": lambda x: torch.roll(x, (7, -9), (1, 2)),
     "roll of all elements": lambda x: torch.roll(x, 5),
     "eye": lambda x: torch.eye(7) @ x[0, 0].T + torch.eye(7, 6),
     "put": lambda x: x.put(torch.tensor([[3, -1]]), torch.tensor([[7.0, 8.0]])),

@@ -332,8 +332,18 @@ def _split(x: Any, sizes: Any, dim: int = 0) -> Any:
 
 
 def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
-    """Without dims, the flattened tensor is rolled, which IREE's importer refuses."""
-    return NotImplemented if dims else _aten.roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    """Rolls by slices of known sizes. IREE's importer makes such of unknown size, of which some do not compile and
+    others are wrong; without dims, where the flattened tensor is rolled, it takes none."""
+    if not dims:
+        return _aten.roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    if x.dim() == 0 or not all(isinstance(size, int) for size in (*x.shape, *shifts)):
+        return NotImplemented
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        first = -shift % max(size, 1)
+        if first:
+            x = torch.cat([x.narrow(dim, first, size - first), x.narrow(dim, 0, first)], dim)
+    return x
 
 
 @functools.cache
