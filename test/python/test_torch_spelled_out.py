@@ -22,6 +22,13 @@ def _put(x: Any, *places: Any, accumulate: bool = False) -> Any:
     return torch.ops.aten.index_put(x, indices, values, accumulate)
 
 
+def _changed(x: Any, mask: Any) -> Any:
+    """Returns a copy whose elements or rows at the places of a mask were computed by themselves."""
+    y = x.clone()
+    y[mask] = y[mask] * 3 + 1
+    return y
+
+
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: torch.roll(x, (1, -2), (2, 3)) * 2,
     "roll of dims apart": lambda x: torch.roll(x, (1, 2, -1), (1, 3, 1)),
@@ -58,6 +65,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         (x * 300).masked_fill(x > 1.5, float("inf")).masked_fill(x < -1, float("-inf")), -1
     ),
     "cumprod of a number": lambda x: torch.cumprod(x[0, 0, 0, 0], 0),
+    "cumprod as f64": lambda x: torch.cumprod(x, 3, dtype=torch.float64),
     "max_pool2d of one image": lambda x: torch.nn.functional.max_pool2d(x[0], 3, 2, 1, return_indices=True),
     "max_pool3d of one image": lambda x: torch.nn.functional.max_pool3d(x, 2, 2, 1),
     "avg_pool2d of one image": lambda x: torch.nn.functional.avg_pool2d(x[0], 3, 2, 1),
@@ -122,6 +130,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "copies of views": lambda x: torch.permute_copy(torch.view_copy(x, (6, 42)), (1, 0)),
     "elements of a mask": lambda x: x[x > 0.5] * 2,
     "rows of a mask, of which there are none": lambda x: x[:, :, x[0, 0, :, 0] > 99],
+    "elements of a mask, changed": lambda x: _changed(x, x > 0.5),
+    "rows of a mask, changed": lambda x: _changed(x, x[..., 0, 0] > 0),
+    "elements of a mask, of which there are none, changed": lambda x: _changed(x, x > 99),
     "masked_select by a row": lambda x: torch.masked_select(x, x[0, 0, 0] > 0),
     "windows of no images": lambda x: torch.nn.functional.unfold(x[:0], 3).sum() + x,
     "spread of nothing": lambda x: (*torch.std_mean(x[:0], 0), torch.var(x[:0], 0)),

@@ -161,20 +161,34 @@ def _inside(index: Any, size: Any) -> Any:
 
 
 def _put_where(x: Any, indices: Any, values: Any, *, accumulate: bool) -> Any:
-    """Puts the same values at all places of a mask. IREE counts the places, and its program crashes if there are none.
+    """Puts values at the places of a mask. IREE counts the places, and its program crashes if there are none.
 
-    Values that differ from place to place are left to it.
+    Values that differ from place to place, of a mask behind other dims, are left to it.
     """
     used = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     if len(used) != 1:
         return NotImplemented
     ((axis, mask),) = used
     behind = x.dim() - axis - mask.dim()
-    if any(size != 1 for size in values.shape[: max(0, values.dim() - behind)]):
-        return NotImplemented
+    own = values.shape[: max(0, values.dim() - behind)]
+    if not all(statically_known_true(size == 1) for size in own):
+        return (
+            _put_each(x, mask, values, accumulate=accumulate)
+            if axis == 0 and len(own) == 1
+            else NotImplemented
+        )
     one = values.reshape(values.shape[max(0, values.dim() - behind) :])
     mask = mask.reshape([*mask.shape, *[1] * behind])
     return torch.where(mask, x + one if accumulate else one, x)
+
+
+def _put_each(x: Any, mask: Any, values: Any, *, accumulate: bool) -> Any:
+    """Reads for each place of a mask over the first dims the value of its number. There may be none to read."""
+    place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(min=0)
+    none = torch.zeros([1, *values.shape[1:]], dtype=values.dtype)
+    found = torch.cat([values, none]).index_select(0, place).reshape([*mask.shape, *values.shape[1:]])
+    mask = mask.reshape([*mask.shape, *[1] * (x.dim() - mask.dim())])
+    return torch.where(mask, x + found if accumulate else found, x)
 
 
 def _unsafe_index_put(

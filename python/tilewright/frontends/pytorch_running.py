@@ -25,8 +25,10 @@ def decompositions() -> dict[Any, Any]:
 
 
 def _running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """IREE's importer takes tensors with dims only."""
-    return NotImplemented if x.dim() else x.to(dtype or x.dtype)
+    """IREE's importer takes tensors with dims only, and no type of the result."""
+    if x.dim() == 0:
+        return x.to(dtype or x.dtype)
+    return NotImplemented if dtype is None else _aten.cumprod.default(x.to(dtype), dim)
 
 
 def _running_log_sum(x: Any, dim: int) -> Any:
