@@ -127,6 +127,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "softmax of a number": lambda x: torch.softmax(x[0, 0, 0, 0], 0) + torch.log_softmax(x[0, 0, 0, 1], 0),
     "gather from a number": lambda x: torch.gather(x[0, 0, 0, 0], 0, torch.tensor(0)) + x,
     "logsumexp and product of a number": lambda x: x[0, 0, 0, 0].logsumexp(0) * x[0, 0, 0, 1].prod(0),
+    "logsumexp of two dims": lambda x: torch.logsumexp(x * 90, (1, -1)),
     "copies of views": lambda x: torch.permute_copy(torch.view_copy(x, (6, 42)), (1, 0)),
     "elements of a mask": lambda x: x[x > 0.5] * 2,
     "rows of a mask, of which there are none": lambda x: x[:, :, x[0, 0, :, 0] > 99],

@@ -1,4 +1,5 @@
-"""ATen's ops along a dim of a tensor without dims, which IREE's importer refuses, or with which it does not return."""
+"""ATen's ops along a dim of a tensor without dims, or along several dims, which IREE's importer refuses, or with which
+it does not return."""
 
 from __future__ import annotations
 
@@ -14,10 +15,23 @@ def decompositions() -> dict[Any, Any]:
     return {
         _aten._softmax.default: lambda x, *_: NotImplemented if x.dim() else torch.exp(x - x),
         _aten._log_softmax.default: lambda x, *_: NotImplemented if x.dim() else x - x,
-        _aten.logsumexp.default: lambda x, *_: NotImplemented if x.dim() else x.clone(),
+        _aten.logsumexp.default: _log_sum,
         _aten.prod.dim_int: _product,
         _aten.gather.default: _gather,
     }
+
+
+def _log_sum(x: Any, dim: Any, keepdim: bool = False) -> Any:  # noqa: FBT001, FBT002
+    """IREE's importer refuses several dims, too."""
+    if x.dim() == 0:
+        return x.clone()
+    if len(dim) < 2 or 0 in x.shape:
+        return NotImplemented
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    most = wide.amax(dim, keepdim=True)
+    most = torch.where(most.isinf(), 0.0, most)
+    total = torch.log((wide - most).exp().sum(dim, keepdim=True)) + most
+    return (total if keepdim else _aten.squeeze.dims(total, dim)).to(x.dtype)
 
 
 def _product(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: FBT001, FBT002
