@@ -52,6 +52,8 @@ void NestOps::emitOp(Operation &op, IRMapping &values, Value mask) {
   } else if (dividesByUniform(op)) {
     values.map(op.getResult(0), multiplyByReciprocal(values.lookupOrDefault(op.getOperand(0)),
                                                      values.lookupOrDefault(op.getOperand(1))));
+  } else if (Value sum = emitFusedSum(op, values)) {
+    values.map(op.getResult(0), sum);
   } else {
     IRMapping operands = values;
     bool isVector = nest.vectorised.lookup(&op);
@@ -101,6 +103,25 @@ Value NestOps::emitOrdered(const Extremum &extremum, IRMapping &values) {
       isa<arith::MaximumFOp, arith::MaxNumFOp>(extremum.op) ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
   Value wins = arith::CmpFOp::create(builder, loc, predicate, value, before);
   return arith::SelectOp::create(builder, loc, wins, value, before);
+}
+
+Value NestOps::emitFusedSum(Operation &op, const IRMapping &values) {
+  auto sum = dyn_cast<arith::AddFOp>(op);
+  if (!shape.fusesProducts || !sum || !bitEnumContainsAll(sum.getFastmath(), arith::FastMathFlags::contract))
+    return {};
+  for (auto [accumulator, value] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
+    auto argument = dyn_cast<BlockArgument>(accumulator);
+    auto product = value.getDefiningOp<arith::MulFOp>();
+    if (!argument || argument.getOwner() != &compute.getBodyBlock() || !product || !product->hasOneUse())
+      continue;
+    SmallVector<Value> operands;
+    for (Value operand : {product.getLhs(), product.getRhs(), accumulator}) {
+      Value emitted = values.lookupOrDefault(operand);
+      operands.push_back(nest.vectorised.lookup(&op) ? toVector(emitted) : emitted);
+    }
+    return math::FmaOp::create(builder, loc, operands[0], operands[1], operands[2]);
+  }
+  return {};
 }
 
 void NestOps::emitElementwise(Operation &op, IRMapping &values) {

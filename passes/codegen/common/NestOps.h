@@ -29,6 +29,9 @@ private:
   mlir::Value multiplyByReciprocal(mlir::Value dividend, mlir::Value divisor);
   /// Returns the larger or the smaller of the accumulator and the value, or the accumulator if the value is NaN.
   mlir::Value emitOrdered(const Extremum &extremum, mlir::IRMapping &values);
+  /// Emits a sum of an accumulator and a product as one op, which rounds once, if that is allowed and the machine has such
+  /// an instruction. Otherwise, emits nothing and returns null.
+  mlir::Value emitFusedSum(mlir::Operation &op, const mlir::IRMapping &values);
   /// Emits a scalar op with vector types.
   void emitElementwise(mlir::Operation &op, mlir::IRMapping &values);
 };

@@ -41,6 +41,7 @@ VectorShape shapeFor(const Target &target) {
     if (level.space == Space::block)
       shape.cacheBytes = level.capacityBytes;
   shape.outerBytes = target.level(Space::block).capacityBytes;
+  shape.fusesProducts = target.has("fma");
   return shape;
 }
 

@@ -66,6 +66,14 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
     allow(body.getOps<math::Exp2Op>(), arith::FastMathFlags::afn);
   }
 
+  /// Allows sums to add products before they are rounded. A micro kernel does so in any case.
+  static void allowFusedSums(tile::ExprOp expr) {
+    if (!expr.isReduction() || expr.getMicroKernel())
+      return;
+    for (auto sum : expr.getBodyBlock().getOps<arith::AddFOp>())
+      sum.setFastmath(sum.getFastmath() | arith::FastMathFlags::contract);
+  }
+
   void runOnOperation() override {
     getOperation().walk([&](tile::SubprogramOp subprogram) { apply(subprogram); });
   }
@@ -77,8 +85,10 @@ struct ApplyNumerics : impl::ApplyNumericsBase<ApplyNumerics> {
       widenArithmetic(body);
       if (!numerics || numerics.getRoundings() == tile::Roundings::relaxed)
         relax(body);
-      if (allowsFastMath(subprogram))
+      if (allowsFastMath(subprogram)) {
         allowFastMath(body);
+        allowFusedSums(expr);
+      }
       eraseUnused(body);
     }
   }

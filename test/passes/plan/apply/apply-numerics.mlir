@@ -136,3 +136,51 @@ func.func @keeps_roundings_that_decide(%x: tensor<7xf16>, %y: tensor<7xf16>) -> 
   }
   return %r#0, %r#1 : tensor<7xi1>, tensor<7xf16>
 }
+
+// -----
+
+#in = affine_map<(i, j) -> (i, j)>
+#out = affine_map<(i, j) -> (i)>
+
+// A sum may add products unrounded in the default mode.
+// CHECK-LABEL: func @sums_products
+// CHECK: arith.addf %{{.*}}, %{{.*}} fastmath<contract> : f32
+func.func @sums_products(%x: tensor<7x5xf32>) -> tensor<7xf32> {
+  %r = tile.subprogram "k" (%x) extents [7, 5] tiles [7, 5] grid [0] vector 0 workgroups 1 numerics <relaxed, fast>
+      : (tensor<7x5xf32>) -> tensor<7xf32> {
+  ^bb0(%s: tensor<7x5xf32>):
+    %e = tile.expr domain [7, 5] reduce [1] (%s) maps [#in] guards [unit] into [#out] inits [0.0 : f32] dims [0, 1]
+        : (tensor<7x5xf32>) -> tensor<7xf32> {
+    ^bb0(%a: f32, %sum: f32):
+      %m = arith.mulf %a, %a : f32
+      %n = arith.addf %sum, %m : f32
+      tile.yield %n : f32
+    }
+    tile.yield %e : tensor<7xf32>
+  }
+  return %r : tensor<7xf32>
+}
+
+// -----
+
+#in = affine_map<(i, j) -> (i, j)>
+#out = affine_map<(i, j) -> (i)>
+
+// In strict mode, it rounds them.
+// CHECK-LABEL: func @sums_rounded_products
+// CHECK: arith.addf %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : f32
+func.func @sums_rounded_products(%x: tensor<7x5xf32>) -> tensor<7xf32> {
+  %r = tile.subprogram "k" (%x) extents [7, 5] tiles [7, 5] grid [0] vector 0 workgroups 1 numerics <kept, accurate>
+      : (tensor<7x5xf32>) -> tensor<7xf32> {
+  ^bb0(%s: tensor<7x5xf32>):
+    %e = tile.expr domain [7, 5] reduce [1] (%s) maps [#in] guards [unit] into [#out] inits [0.0 : f32] dims [0, 1]
+        : (tensor<7x5xf32>) -> tensor<7xf32> {
+    ^bb0(%a: f32, %sum: f32):
+      %m = arith.mulf %a, %a : f32
+      %n = arith.addf %sum, %m : f32
+      tile.yield %n : f32
+    }
+    tile.yield %e : tensor<7xf32>
+  }
+  return %r : tensor<7xf32>
+}
