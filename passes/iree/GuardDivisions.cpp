@@ -26,11 +26,15 @@ struct GuardDivisions : tilewright::impl::GuardDivisionsBase<GuardDivisions> {
   }
 
   void runOnOperation() override {
+    SmallVector<Operation *> divisions;
     getOperation().walk([&](linalg::GenericOp op) {
-      for (Operation &inner : llvm::make_early_inc_range(*op.getBody()))
-        if (isIntegerDivision(inner) && inner.getResult(0).getType().isInteger())
-          numGuarded += guard(inner);
+      op.getBody()->walk([&](Operation *inner) {
+        if (isIntegerDivision(*inner) && inner->getResult(0).getType().isInteger())
+          divisions.push_back(inner);
+      });
     });
+    for (Operation *division : divisions)
+      numGuarded += guard(*division);
   }
 };
 } // namespace

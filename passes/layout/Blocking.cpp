@@ -149,7 +149,7 @@ static std::string whyNotPrefetched(const BlockedContraction &own, const Blockin
   if (own.kernel.unit == StepUnit::tiles)
     return "tile registers are loaded without";
   int64_t inUse = std::min<int64_t>(choice.vectors, llvm::divideCeil(own.rhs.sizes[own.n], own.lanes));
-  if (own.rows() <= own.block.rows * (choice.vectors / inUse))
+  if (own.rows() <= own.block.rows * choice.vectors / inUse)
     return "one block of rows has all rows of the tile";
   if (choice.panelK > 0)
     return "panels are copied";

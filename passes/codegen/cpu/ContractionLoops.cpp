@@ -22,6 +22,7 @@ void ContractionLoops::emit() {
     offsets[dim] = outer.lookup(offset);
   length = compute.getSizes()[layout.dim];
   together = blocking.unroll;
+  widerBlocks = hasWiderBlocks();
   if (depth == 1 && !own.blocksK() && !copiesPanels())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
@@ -115,13 +116,24 @@ void ContractionLoops::emitStreams() {
   forPanels([&](const Panel &panel) { forBlocksAlongN([&](int64_t count) { emitPanel(panel, count); }); });
 }
 
-/// Returns the memory of a packed panel. All whose steps have as many vectors share it.
+/// Returns the memory of a packed panel with `count` columns. All panels of a contraction share it.
 Value ContractionLoops::panelMemory(int64_t count) {
-  int64_t columns = std::max<int64_t>(width(), llvm::alignTo(count, lanes));
+  int64_t size = compute.getSizes()[contraction.n], last = compute.getExtents()[contraction.n] % size;
+  bool isEven = size % width() == 0 && last % width() == 0;
+  int64_t most = width() + (widerBlocks && !isEven ? lanes : 0);
+  int64_t columns = std::max<int64_t>(width(), llvm::alignTo(count, lanes)) * depth;
+  int64_t steps = own.panelSteps(blocking, length) + stepsTogether();
+  auto type = MemRefType::get({steps, columns}, panelElement());
   Value &memory = panelMemories[columns];
-  if (!memory)
-    memory = allocateOnStack({own.panelSteps(blocking, length) + stepsTogether(), columns * depth}, panelElement());
-  return memory;
+  if (memory || most == width())
+    return memory = memory ? memory : allocateOnStack(type.getShape(), panelElement());
+  Value &all = panelMemories[0];
+  if (!all)
+    all = allocateOnStack({steps * most * depth}, panelElement());
+  OpBuilder::InsertionGuard back(builder);
+  builder.setInsertionPointAfterValue(all);
+  return panelMemories[columns] = memref::ReinterpretCastOp::create(builder, loc, type, all, /*offset=*/0,
+                                                                    type.getShape(), ArrayRef<int64_t>{columns, 1});
 }
 
 /// Emits all rows by `count` elements along N, panel by panel along K.
@@ -221,10 +233,10 @@ void ContractionLoops::forWholeBlocks(Value low, int64_t size, int64_t step,
     loop(low, add(low, constantIndex(size)), step, [&](Value start) { body(start, step); });
 }
 
-/// Returns true if one register block computes `count` elements along N, the last of which are a vector that a block of
-/// its own would leave to many rows: each row has an address, for which there are too few registers.
+/// Returns true if one register block computes `count` elements along N, a vector more than others have. A block of that
+/// vector alone would have many rows, each with an address, for which there are too few registers.
 bool ContractionLoops::joinsRest(int64_t count) {
-  return count > width() && count <= width() + lanes && hasWiderBlocks();
+  return count > width() && count <= width() + lanes && widerBlocks;
 }
 
 /// Calls `body` for the range along N of each register block.

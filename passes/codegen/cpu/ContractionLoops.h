@@ -73,7 +73,8 @@ private:
   void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 
-  llvm::SmallDenseMap<int64_t, mlir::Value> panelMemories; ///< by the vectors of a step
+  bool widerBlocks = false;                                ///< hasWiderBlocks(), at the start
+  llvm::SmallDenseMap<int64_t, mlir::Value> panelMemories; ///< memory of packed panels, by the columns of a step
 };
 
 /// Makes loops around register blocks with accumulators in vector registers.

@@ -5,6 +5,7 @@
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/layout/WindowSteps.h"
 #include "passes/target/AccessBytes.h"
+#include "passes/target/KBlocking.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,8 +33,9 @@ private:
 
   bool hasWiderBlocks() override {
     bool isDefault = block.vectors == own.block.vectors && depth == 1 && !kernel.hasOffset && !factors();
+    int64_t panelBytes = copiesPanels() ? own.panelSteps(blocking, length) * own.copiedStepBytes(block.vectors + 1) : 0;
     return isDefault && own.rows() > block.rows && block.rows * block.vectors / (block.vectors + 1) > 1 &&
-           liesAlongN(width() + lanes);
+           panelBytes <= kCopiedBlockBytes && liesAlongN(width() + lanes);
   }
 
   bool leavesIdle(int64_t rows, int64_t count) override { return rows * vectorsOf(count) < kIndependentAccumulators; }

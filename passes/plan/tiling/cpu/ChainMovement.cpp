@@ -89,7 +89,7 @@ double tilewright::runsOfStreams(const TensorGraph &graph, const IterationSpace 
   return runs;
 }
 
-/// Returns the pieces of contiguous elements that a tile reads of a tensor. The tile starts anywhere.
+/// Returns the pieces of contiguous elements that the first tile reads of a tensor. Others may read a line more.
 static double piecesOf(const RootAccess &access, ArrayRef<int64_t> tile) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
   SmallVector<int64_t> region = llvm::map_to_vector(access.map.getResults(), [&](AffineExpr index) {
