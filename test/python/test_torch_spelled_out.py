@@ -135,6 +135,12 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "rows of a mask, changed": lambda x: _changed(x, x[..., 0, 0] > 0),
     "elements of a mask, of which there are none, changed": lambda x: _changed(x, x > 99),
     "masked_select by a row": lambda x: torch.masked_select(x, x[0, 0, 0] > 0),
+    "places of a number": lambda x: (torch.nonzero(x[0, 0, 0, 0]), x * 2),
+    "put at no places": lambda x: x.put(torch.zeros(0, dtype=torch.int64), torch.zeros(0)) * 2,
+    "avg_pool2d with one padding": lambda x: torch.nn.functional.avg_pool2d(
+        x, 3, 2, (1,), divisor_override=-2
+    ),
+    "polar with a row": lambda x: torch.view_as_real(torch.polar(x.abs(), x[0, 0, 0])),
     "windows of no images": lambda x: torch.nn.functional.unfold(x[:0], 3).sum() + x,
     "spread of nothing": lambda x: (*torch.std_mean(x[:0], 0), torch.var(x[:0], 0)),
 }
@@ -150,3 +156,21 @@ def test_results_are_those_of_pytorch(name: str) -> None:
         results, expected = (results,), (expected,)
     for result, want in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, want.numpy(), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.randint(2, 9, (200, 5), dtype=torch.float32) + 0 * x,
+        lambda x: torch.randint_like(x, 2, 9),
+        lambda x: torch.normal(x * 0 + 5, 1.9).round().clamp(2, 8),
+    ],
+)
+def test_random_whole_numbers_have_the_mean_and_spread_asked_for(function: Callable[[Any], Any]) -> None:
+    x = torch.randn(200, 5)
+    program = tilewright.compile(torch.export.export(module_of(function), (x,)), threads=1)
+    result = program(x.numpy())
+    assert result.dtype == np.float32
+    assert set(np.unique(result)) == set(range(2, 9))
+    assert abs(result.mean() - 5) < 0.4  # six deviations of the mean of 1000 numbers
+    assert 1.6 < result.std() < 2.3

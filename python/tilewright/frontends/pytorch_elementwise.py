@@ -48,7 +48,15 @@ def decompositions() -> dict[Any, Any]:
         _aten.erfc.default: _complementary_error,
         _aten.special_erfc.default: _complementary_error,
         _aten.erfinv.default: _inverse_error,
+        _aten.polar.default: _polar,
     }
+
+
+def _polar(length: Any, angle: Any) -> Any:
+    """IREE's importer takes tensors of one shape only."""
+    if length.shape == angle.shape:
+        return NotImplemented
+    return _aten.polar(*torch.broadcast_tensors(length, angle))  # type: ignore[no-untyped-call]
 
 
 def _maximum(x: Any, y: Any) -> Any:

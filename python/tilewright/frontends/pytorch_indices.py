@@ -16,12 +16,21 @@ _aten = torch.ops.aten
 
 def decompositions() -> dict[Any, Any]:
     """Returns the ops to spell out, with functions that do so."""
-    return {_aten.index.Tensor: _index, _aten.masked_select.default: _masked}
+    return {
+        _aten.index.Tensor: _index,
+        _aten.masked_select.default: _masked,
+        _aten.nonzero.default: _nonzero,
+    }
 
 
 def _masked(x: Any, mask: Any) -> Any:
     x, mask = torch.broadcast_tensors(x, mask)  # type: ignore[no-untyped-call]
     return _aten.index.Tensor(x.reshape(-1), [mask.reshape(-1)])
+
+
+def _nonzero(x: Any) -> Any:
+    """IREE's compiler dies of a number, whose places have no indices."""
+    return NotImplemented if x.dim() else _aten.nonzero(x.reshape(1)).narrow(1, 0, 0)
 
 
 def _is_mask(index: Any) -> bool:

@@ -29,6 +29,7 @@ from tilewright.frontends import (
     pytorch_pads,
     pytorch_pools,
     pytorch_powers,
+    pytorch_random,
     pytorch_resizes,
     pytorch_running,
     pytorch_scatters,
@@ -105,6 +106,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_pads.decompositions(),
         **pytorch_pools.decompositions(),
         **pytorch_powers.decompositions(),
+        **pytorch_random.decompositions(),
         **pytorch_resizes.decompositions(),
         **pytorch_running.decompositions(),
         **pytorch_scatters.decompositions(),
@@ -149,6 +151,8 @@ def _squeeze_dims(x: Any, dims: Any) -> Any:
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:  # noqa: FBT001, FBT002
     """Counts negative indices from the end, which IREE does not, and moves those outside of a dim to its nearest end,
     because IREE writes there."""
+    if any(index is not None and 0 in index.shape for index in indices):
+        return x.clone()  # IREE's compiler divides by the number of places
     if any(index is not None and index.dtype == torch.bool for index in indices):
         return _put_where(x, indices, values, accumulate=accumulate)
     counted = [None if index is None else _inside(index, x.shape[axis]) for axis, index in enumerate(indices)]

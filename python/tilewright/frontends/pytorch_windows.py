@@ -105,7 +105,10 @@ def average_pool(
     counts_padding: Any = True,  # noqa: FBT002
     divisor: Any = None,
 ) -> Any:
-    windows = _open_windows(x, AVERAGE_POOLS[pool], kernel, stride or kernel, padding, 1, ceil=ceil)
+    dims = AVERAGE_POOLS[pool]
+    if isinstance(padding, Sequence) and len(padding) < dims:  # IREE's compiler does not return
+        return pool(x, kernel, stride, [*padding] * dims, ceil, counts_padding, divisor)
+    windows = _open_windows(x, dims, kernel, stride or kernel, padding, 1, ceil=ceil)
     if windows is None or not x.is_floating_point():
         return NotImplemented
     image = windows.cut(x, 0.0)
