@@ -141,6 +141,11 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
         x, 3, 2, (1,), divisor_override=-2
     ),
     "polar with a row": lambda x: torch.view_as_real(torch.polar(x.abs(), x[0, 0, 0])),
+    "unique": lambda x: torch.unique(x.round(), return_inverse=True, return_counts=True),
+    "unique numbers and NaN": lambda x: torch.unique(
+        x.round().masked_fill(x > 2, float("nan")), sorted=False
+    ),
+    "unique in a row": lambda x: torch.unique_consecutive(x[0].round(), return_counts=True),
     "windows of no images": lambda x: torch.nn.functional.unfold(x[:0], 3).sum() + x,
     "spread of nothing": lambda x: (*torch.std_mean(x[:0], 0), torch.var(x[:0], 0)),
 }

@@ -33,6 +33,7 @@ from tilewright.frontends import (
     pytorch_resizes,
     pytorch_running,
     pytorch_scatters,
+    pytorch_unique,
 )
 from tilewright.frontends.pytorch_convolutions import convolution
 from tilewright.frontends.pytorch_fast_paths import attention, encoder_layer, flash_attention
@@ -110,6 +111,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         **pytorch_resizes.decompositions(),
         **pytorch_running.decompositions(),
         **pytorch_scatters.decompositions(),
+        **pytorch_unique.decompositions(),
         _aten.squeeze.dims: _squeeze_dims,
         _aten.index_put.default: _index_put,
         _aten._unsafe_index_put.default: _unsafe_index_put,
