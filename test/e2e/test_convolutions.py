@@ -58,6 +58,8 @@ class _Case:
 _CASES = {
     "patches": _Case(image=(32, 48), window=(16, 16), stride=16, channels=3, filters=33),
     "points": _Case(image=(9, 11), window=(1, 1), filters=19, bias=False),
+    "points-apart": _Case(image=(17, 23), window=(1, 1), stride=2, batch=2, channels=12, filters=21),
+    "points-apart-of-a-line": _Case(image=(131,), window=(1,), stride=2, channels=12, filters=21),
     "padded": _Case(image=(17, 13), window=(3, 3), pad=1, batch=2),
     "many-points": _Case(image=(32, 32), window=(3, 3), pad=1, channels=16, filters=64),
     "long-lines": _Case(image=(9, 53), window=(3, 3), pad=1, stride=2, batch=2, channels=6, filters=20),

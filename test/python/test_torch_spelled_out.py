@@ -29,6 +29,10 @@ def _changed(x: Any, mask: Any) -> Any:
     return y
 
 
+def _whole(x: Any) -> Any:
+    return (x * 2).to(torch.int32)
+
+
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: torch.roll(x, (1, -2), (2, 3)) * 2,
     "roll of dims apart": lambda x: torch.roll(x, (1, 2, -1), (1, 3, 1)),
@@ -119,6 +123,9 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "nanmedian": lambda x: torch.nanmedian(x.masked_fill(x > 0.3, float("nan")), 2)[0],
     "nanmedian of all": lambda x: torch.nanmedian(x.masked_fill(x > 0.3, float("nan"))),
     "searchsorted of a number": lambda x: torch.searchsorted(x[0, 0, 0].sort()[0], 0.1),
+    "searchsorted of a fraction among whole numbers": lambda x: torch.searchsorted(
+        (x[0, 0, 0] * 9).to(torch.int32).sort()[0], 2.5
+    ),
     "searchsorted by a sorter": lambda x: torch.searchsorted(x, x.flip(3), sorter=x.argsort(-1)),
     "masked_scatter of a row": lambda x: torch.masked_scatter(x[0, 0, 0], x > 0, x.flip(0)),
     "scatter of a factor": lambda x: torch.scatter(x, 3, (x[..., :2] > 0).long(), 3.0, reduce="multiply"),
@@ -128,6 +135,13 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "gather from a number": lambda x: torch.gather(x[0, 0, 0, 0], 0, torch.tensor(0)) + x,
     "logsumexp and product of a number": lambda x: x[0, 0, 0, 0].logsumexp(0) * x[0, 0, 0, 1].prod(0),
     "logsumexp of two dims": lambda x: torch.logsumexp(x * 90, (1, -1)),
+    "logsumexp of whole numbers": lambda x: (_whole(x).logsumexp((1, 3)), _whole(x)[0, 0, 0, 0].logsumexp(0)),
+    "products of a whole number": lambda x: (_whole(x)[0, 0, 0, 0].prod(0), _whole(x)[0, 0, 0, 1].cumprod(0)),
+    "cumprod in a narrower type": lambda x: torch.cumprod(_whole(x).long(), 3, dtype=torch.uint8),
+    "diagonal of fractions among whole numbers": lambda x: torch.diagonal_scatter(
+        _whole(x), x[..., 0] + 9, 1, 2, 3
+    ),
+    "spread of the rows of a mask": lambda x: x[x[..., 0, 0] > -9].std(0),
     "copies of views": lambda x: torch.permute_copy(torch.view_copy(x, (6, 42)), (1, 0)),
     "elements of a mask": lambda x: x[x > 0.5] * 2,
     "rows of a mask, of which there are none": lambda x: x[:, :, x[0, 0, :, 0] > 99],
@@ -160,6 +174,7 @@ def test_results_are_those_of_pytorch(name: str) -> None:
     if isinstance(expected, torch.Tensor):
         results, expected = (results,), (expected,)
     for result, want in zip(results, expected, strict=True):
+        assert result.dtype == want.numpy().dtype
         np.testing.assert_allclose(result, want.numpy(), rtol=2e-6, atol=2e-6)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 _aten = torch.ops.aten
 
@@ -24,7 +25,7 @@ def decompositions() -> dict[Any, Any]:
 
 def _sample(x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:  # noqa: FBT001
     sizes = x.shape[2:]
-    if interpolation not in (_LINEAR, _NEAREST) or 0 in x.shape:
+    if interpolation not in (_LINEAR, _NEAREST) or any(statically_known_true(size == 0) for size in x.shape):
         return NotImplemented
     # The last coordinate of a point is that of the first dim.
     points = [
@@ -47,7 +48,7 @@ def _place(coordinate: Any, size: int, padding: int, *, align_corners: bool) -> 
     edge = 0.0 if align_corners else 0.5
     place = (coordinate + 1) * (size / 2 - 0.5 + edge) - edge
     if padding == _ZEROS:
-        return place
+        return place.nan_to_num(-2.0).clamp(-2, size + 1)  # weights of points far away are numbers
     if padding != _BORDER:
         place = _reflected(place, -edge, size - 1 + edge)
     return place.clamp(0, size - 1)

@@ -61,10 +61,8 @@ _SPELLED_OUT = (
     _aten.bitwise_or.Scalar_Tensor,
     _aten.bitwise_right_shift.Scalar_Tensor,
     _aten.bitwise_xor.Scalar_Tensor,
-    _aten.bucketize.Scalar,
     _aten.dist.default,
     _aten.grid_sampler_2d.default,
-    _aten.lcm.default,
     _aten.narrow_copy.default,
     _aten.remainder.Scalar_Tensor,
     _aten.upsample_bicubic2d.default,
@@ -169,7 +167,7 @@ def _inside(index: Any, size: Any) -> Any:
 def _put_where(x: Any, indices: Any, values: Any, *, accumulate: bool) -> Any:
     """Puts values at the places of a mask. IREE counts the places, and its program crashes if there are none.
 
-    Values that differ from place to place, of a mask behind other dims, are left to it.
+    IREE refuses values that differ from place to place of a mask behind other dims.
     """
     used = [(axis, index) for axis, index in enumerate(indices) if index is not None]
     if len(used) != 1:
@@ -249,7 +247,8 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 def _spread(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
     """The spread of no elements is NaN, where IREE divides by the negative number of degrees of freedom."""
-    return x.sum(dim, keepdim=keepdim) + math.nan if 0 in x.shape else NotImplemented
+    is_empty = any(statically_known_true(size == 0) for size in x.shape)
+    return x.sum(dim, keepdim=keepdim) + math.nan if is_empty else NotImplemented
 
 
 def _variance_and_mean(x: Any, dim: Any = None, **options: Any) -> Any:

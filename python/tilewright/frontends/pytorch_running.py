@@ -26,9 +26,10 @@ def decompositions() -> dict[Any, Any]:
 
 def _running_product(x: Any, dim: int, *, dtype: Any = None) -> Any:
     """IREE's importer takes tensors with dims only, and no type of the result."""
+    kind = dtype or (x.dtype if x.is_floating_point() else torch.int64)
     if x.dim() == 0:
-        return x.to(dtype or x.dtype)
-    return NotImplemented if dtype is None else _aten.cumprod.default(x.to(dtype), dim)
+        return x.to(kind)
+    return NotImplemented if dtype is None else _aten.cumprod.default(x.to(kind), dim).to(kind)
 
 
 def _running_log_sum(x: Any, dim: int) -> Any:

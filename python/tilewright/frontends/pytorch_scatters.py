@@ -265,4 +265,6 @@ def _searchsorted(
 
 
 def _searchsorted_number(rows: Any, value: Any, **options: Any) -> Any:
-    return _searchsorted(rows, torch.full([], value, dtype=rows.dtype), **options)
+    # A fraction stays one among whole numbers.
+    kind = torch.result_type(rows, value)
+    return _searchsorted(rows, torch.full([], value, dtype=kind), **options)
