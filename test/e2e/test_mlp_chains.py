@@ -117,6 +117,6 @@ def test_explain_shows_what_was_decided_on() -> None:
     assert "MB past L1 (least of any order" in fused.explain()
 
     # A tile holds few rows of 2048 hidden elements, and each tile reads all weights again.
-    apart = Mlp(rows=64, inner=192, hidden=2048, columns=192, function="Relu").check("x86-64-avx2")
+    apart = Mlp(rows=64, inner=512, hidden=2048, columns=512, function="Relu").check("x86-64-avx2")
     assert len(apart.kernels) == 2
     assert "one kernel is predicted slower" in apart.explain()

@@ -155,6 +155,7 @@ protected:
             columnSums(65536, 8, "f16"),
             matmul(4096, 16, 4096, "f32"),
             matmul(4096, 2048, 1024, "f32"),
+            matmul(100, 64, 64, "f32"),
             softmaxOfRows(256, 2500),
             depthwise(28, 64),
             chain(8, 12, 64, 65536, 64, false),
