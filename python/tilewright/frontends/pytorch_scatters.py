@@ -30,10 +30,10 @@ def decompositions() -> dict[Any, Any]:
         _aten.index_reduce.default: _index_reduce,
         _aten.sort.stable: _sort,
         _aten.kthvalue.default: _kth_value,
-        _aten.median.dim: _median,
-        _aten.median.default: lambda x: _median(x.reshape(-1))[0],
-        _aten.nanmedian.dim: _median_of_numbers,
-        _aten.nanmedian.default: lambda x: _median_of_numbers(x.reshape(-1))[0],
+        _aten.median.dim: functools.partial(_at_place, _middle),
+        _aten.median.default: lambda x: _at_place(_middle, x.reshape(-1))[0],
+        _aten.nanmedian.dim: functools.partial(_at_place, _middle_of_numbers),
+        _aten.nanmedian.default: lambda x: _at_place(_middle_of_numbers, x.reshape(-1))[0],
         _aten.searchsorted.Tensor: _searchsorted,
         _aten.searchsorted.Scalar: _searchsorted_number,
     }
@@ -192,53 +192,36 @@ def _sort(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool
     return _aten.sort.default(x, dim, descending)
 
 
-def _kth_value(
-    x: Any,
-    k: int,
-    dim: int = -1,
-    keepdim: bool = False,  # noqa: FBT001, FBT002
-) -> Any:
-    if x.dim() == 0:
-        return x.clone(), torch.zeros([], dtype=torch.int64)
-    place = torch.full([1] * x.dim(), k - 1, dtype=torch.int64)
-    return _at_place(x, place, dim, keepdim=keepdim)
+def _kth_value(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: FBT001, FBT002
+    return _at_place(lambda x, _: torch.full([1] * x.dim(), k - 1, dtype=torch.int64), x, dim, keepdim)
 
 
-def _median(
-    x: Any,
-    dim: int = -1,
-    keepdim: bool = False,  # noqa: FBT001, FBT002
-) -> Any:
+def _middle(x: Any, dim: int) -> Any:
     """The lower of the middle elements, or NaN, which is sorted last, if there is one."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros([], dtype=torch.int64)
     length = x.shape[dim]
     place = torch.full([1] * x.dim(), (length - 1) // 2, dtype=torch.int64)
-    if x.is_floating_point():
-        place = torch.where(x.isnan().any(dim, keepdim=True), length - 1, place)
-    return _at_place(x, place, dim, keepdim=keepdim)
+    if not x.is_floating_point():
+        return place
+    return torch.where(x.isnan().any(dim, keepdim=True), length - 1, place)
 
 
-def _median_of_numbers(
-    x: Any,
-    dim: int = -1,
-    keepdim: bool = False,  # noqa: FBT001, FBT002
-) -> Any:
+def _middle_of_numbers(x: Any, dim: int) -> Any:
     """The lower of the middle elements in front of NaN, which is sorted last."""
+    if not x.is_floating_point():
+        return _middle(x, dim)
+    numbers = torch.logical_not(x.isnan()).sum(dim, keepdim=True)
+    return ((numbers - 1).clamp(min=0) / 2).to(torch.int64)
+
+
+def _at_place(place_of: Any, x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:  # noqa: FBT001, FBT002
+    """Returns the elements at a place of sorted rows, which `place_of` takes from the tensor and the dim, and their
+    indices."""
     if x.dim() == 0:
         return x.clone(), torch.zeros([], dtype=torch.int64)
-    if not x.is_floating_point():
-        return _median(x, dim, keepdim)
-    numbers = torch.logical_not(x.isnan()).sum(dim, keepdim=True)
-    place = ((numbers - 1).clamp(min=0) / 2).to(torch.int64)
-    return _at_place(x, place, dim, keepdim=keepdim)
-
-
-def _at_place(x: Any, place: Any, dim: int, *, keepdim: bool) -> tuple[Any, Any]:
-    """Returns the elements at a place of sorted rows, and their indices."""
     shape = list(x.shape)
     shape[dim] = 1
-    found = [torch.gather(rows, dim, place.expand(shape)) for rows in _aten.sort.default(x, dim)]
+    place = place_of(x, dim).expand(shape)
+    found = [torch.gather(rows, dim, place) for rows in _aten.sort.default(x, dim)]
     first, second = found if keepdim else [one.squeeze(dim) for one in found]
     return first, second
 
