@@ -157,8 +157,6 @@ void buildPrograms(OpPassManager &manager, const KernelOptions &options, const B
   buildPlanning(manager, options, backend);
   LowerToProgramOptions lower;
   lower.target = options.target;
-  if (!traitsOf(backend).stagesForWorkgroup)
-    lower.workgroupStaging = 0; // tensors that every tile reads stay in caches
   manager.addPass(createLowerToProgram(lower));
   extend(manager, options.atPrograms);
   manager.addPass(std::make_unique<VerifyPhase>());

@@ -75,6 +75,14 @@ static bool isAccesses(Attribute value) {
   return list && llvm::all_of(list, llvm::IsaPred<AccessAttr>);
 }
 
+static bool isStaged(Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  return list && llvm::all_of(list, [](Attribute entry) {
+           auto lifetime = dyn_cast<LifetimeAttr>(entry);
+           return lifetime && lifetime.getValue() != Lifetime::stream;
+         });
+}
+
 static bool isArrays(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   return list && llvm::all_of(list, llvm::IsaPred<DenseI64ArrayAttr>);
@@ -118,6 +126,8 @@ static const Declaration kDeclarations[] = {
      "tile.subprogram and tile.parallel"},
     {kAccessesAttr, isAccesses, "an array of #tile.access", isOneOf<SubprogramOp, ParallelOp>,
      "tile.subprogram and tile.parallel"},
+    {kStagedAttr, isStaged, "an array of #tile.lifetime, none of which is streamed", isOneOf<SubprogramOp>,
+     "tile.subprogram"},
     {kClusterAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, ComputeOp, FunctionOpInterface>,
      "tile.subprogram, tile.parallel, tile.compute and functions"},
     {kAlignedAsAttr, isOf<AffineMapAttr>, kMap, isOneOf<AllocOp>, "tile.alloc"},

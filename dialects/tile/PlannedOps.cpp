@@ -1,4 +1,5 @@
 // Verifiers of level 2: subprograms, expressions and the edges between them.
+#include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileVerifiers.h"
 
 #include "mlir/IR/AffineExprVisitor.h"
@@ -67,6 +68,9 @@ LogicalResult SubprogramOp::verify() {
   }
   if (!distinctDims(getStreamed().value_or(ArrayRef<int64_t>()), getNumResults()))
     return emitOpError("S7: streamed must name results, without repetition");
+  if (auto staged = (*this)->getAttrOfType<ArrayAttr>(kStagedAttr); staged && staged.size() != getInputs().size())
+    return emitOpError("'") << kStagedAttr << "' has " << staged.size() << " lifetimes for " << getInputs().size()
+                               << " inputs";
   return success();
 }
 

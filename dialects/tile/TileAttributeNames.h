@@ -88,6 +88,10 @@ inline constexpr llvm::StringLiteral kResidentAttr = "tile.resident";
 /// the same for the bindings of its program. Without it, all are derived.
 inline constexpr llvm::StringLiteral kAccessesAttr = "tile.accesses";
 
+/// On a `tile.subprogram`: an array with a `#tile.lifetime` for each input, which says whether a block copies it to its
+/// own memory. Without it, all are read where they are.
+inline constexpr llvm::StringLiteral kStagedAttr = "tile.staged";
+
 /// On a `tile.parallel` and its kernel function: an i64, the number of neighbouring blocks that form a cluster. On a
 /// `tile.copy`: the same number, for a tile whose copy the cluster shares.
 inline constexpr llvm::StringLiteral kClusterAttr = "tile.cluster";

@@ -142,6 +142,16 @@ def Tile_Lifetime : I32EnumAttr<"Lifetime", "how long a kernel holds a tensor in
   let genSpecializedAttr = 0;
 }
 
+def Tile_LifetimeAttr : EnumAttr<Tile_Dialect, Tile_Lifetime, "lifetime"> {
+  let summary = "how long a kernel holds an input of a group";
+  let description = [{
+    A block copies the slice that it reads once per `tile`, or the whole input once
+    per `workgroup`, to its own memory. It reads an input that is held for the
+    `kernel` where it is.
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Tile_Form : I32EnumAttr<"Form", "algebra that computes an op", [
     I32EnumAttrCase<"asIs", 0, "as-is">,
     I32EnumAttrCase<"mergedContractions", 1, "merged contractions">,

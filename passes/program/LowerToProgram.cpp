@@ -133,7 +133,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
         own.push_back(bound.lookup(input));
       for (Value result : part.getResults())
         own.push_back(bound[result] = body.getArgument(nextResult++));
-      PartBuilder(part, own, workgroupStaging, referenceBlock).build(bodyBuilder);
+      PartBuilder(part, own, referenceBlock).build(bodyBuilder);
       if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kResidentAttr))
         body.back().setAttr(kResidentAttr, keepsOf(keeps.asArrayRef(), own));
       if (auto accesses = part->getAttrOfType<ArrayAttr>(kAccessesAttr))

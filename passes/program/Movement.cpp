@@ -1,6 +1,5 @@
 // Roots are placed into nests in program order, each into the earliest nest that fits; nests are then ordered by phase.
-// Buffers and staging follow from the nests: results read by another nest are buffered, inputs read by several nests
-// are staged.
+// Buffers follow from the nests: results read by another nest are buffered. The plan says which inputs are copied.
 #include "passes/program/Movement.h"
 
 #include "dialects/tile/BufferOffsets.h"
@@ -129,8 +128,8 @@ private:
 
 class Decider {
 public:
-  Decider(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock)
-      : subprogram(subprogram), workgroupStaging(workgroupStaging), maxima(subprogram, referenceBlock) {}
+  Decider(SubprogramOp subprogram, int64_t referenceBlock)
+      : subprogram(subprogram), maxima(subprogram, referenceBlock) {}
 
   Movement decide() {
     decideWalk();
@@ -272,64 +271,34 @@ private:
     movement.relative[tensor] = maximum.getResult(0);
   }
 
-  bool usesGrid(AffineMap map) {
-    return llvm::any_of(subprogram.getGrid(), [&](int64_t dim) {
-      return subprogram.getTiles()[dim] < subprogram.getExtents()[dim] && map.isFunctionOfDim(dim);
-    });
-  }
-
-  bool repeatsInTile(AffineMap map, const Nest &nest) {
-    return isReadAgain(map,
-                       llvm::filter_to_vector(nest.dims, [&](int64_t dim) { return subprogram.getTiles()[dim] > 1; }));
-  }
-
-  int64_t tilesPerWorkgroup() {
-    int64_t tiles = 1;
-    for (int64_t dim : subprogram.getGrid())
-      tiles *= llvm::divideCeil(subprogram.getExtents()[dim], subprogram.getTiles()[dim]);
-    return llvm::divideCeil(tiles, static_cast<int64_t>(subprogram.getWorkgroups()));
-  }
-
-  /// Decides on staging: an input that several nests read is staged by the first of them; an input that every tile
-  /// reads is staged by the workgroup.
+  /// Copies inputs as the plan says (tile.staged): those of a workgroup whole, those of a tile by the first nest that
+  /// reads them.
   void stageInputs() {
-    struct Reader {
-      unsigned first, last;
-    };
-    SmallVector<std::pair<SpaceAccess, Reader>> accesses;
+    auto staged = subprogram->getAttrOfType<ArrayAttr>(kStagedAttr);
+    if (!staged)
+      return;
     for (auto [n, nest] : llvm::enumerate(movement.nests))
       for (ExprOp root : nest.roots)
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
           SpaceAccess access = accessInSpace(root, i);
+          auto input = dyn_cast<BlockArgument>(access.tensor);
           // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
           // tiles runs before those tiles.
-          if (!isa<BlockArgument>(access.tensor) || root.isTable(i) || contracts(root) ||
-              keptAlong(subprogram, nest) > 0)
-            continue;
-          auto known = llvm::find_if(accesses, [&](auto &entry) { return entry.first == access; });
-          if (known == accesses.end())
-            accesses.push_back({access, {static_cast<unsigned>(n), static_cast<unsigned>(n)}});
-          else
-            known->second.last = n;
+          if (input && !root.isTable(i) && !contracts(root) && keptAlong(subprogram, nest) == 0)
+            stage(access, n, cast<LifetimeAttr>(staged[input.getArgNumber()]).getValue());
         }
-    int64_t staged = 0;
-    for (auto &[access, reader] : accesses) {
-      auto type = cast<RankedTensorType>(access.tensor.getType());
-      int64_t bytes = type.getNumElements() * elementBytes(type.getElementType());
-      // A scalar is loaded at most once per tile; staging it would cost as much as reading it.
-      bool repeats = repeatsInTile(access.map, movement.nests[reader.first]);
-      bool repeated = !usesGrid(access.map) && type.getNumElements() > 1 && (tilesPerWorkgroup() > 1 || repeats);
-      if (movement.workgroupStaged.contains(access.tensor))
-        continue;
-      if (repeated && staged + bytes <= workgroupStaging) {
-        movement.workgroupStaged.insert(access.tensor);
-        staged += bytes;
-      } else if ((reader.first != reader.last || repeats) && access.guard == IntegerSet() &&
-                 isKeptByPoints(access.map, subprogram.getExtents(), type.getShape())) {
-        bool inNest = coversNest(access, movement.nests[reader.first]);
-        movement.tileStaged.push_back({access, inNest ? reader.first : beforeAccumulators(reader.first), inNest});
-      }
-    }
+  }
+
+  void stage(const SpaceAccess &access, unsigned n, Lifetime lifetime) {
+    if (lifetime == Lifetime::workgroup)
+      movement.workgroupStaged.insert(access.tensor);
+    auto shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
+    if (lifetime != Lifetime::tile || access.guard != IntegerSet() ||
+        !isKeptByPoints(access.map, subprogram.getExtents(), shape) ||
+        llvm::any_of(movement.tileStaged, [&](const TileStaging &known) { return known.access == access; }))
+      return;
+    bool inNest = coversNest(access, movement.nests[n]);
+    movement.tileStaged.push_back({access, inNest ? n : beforeAccumulators(n), inNest});
   }
 
   /// Returns the nest before which a copy for `nest` is made. On a GPU no copy may stand between a contraction and the
@@ -349,13 +318,12 @@ private:
   }
 
   SubprogramOp subprogram;
-  int64_t workgroupStaging;
   OnlineMaxima maxima;
   llvm::DenseMap<Operation *, WalkPhase> phases; ///< phase of each root, if the tile walks a dim
   Movement movement;
 };
 } // namespace
 
-Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t workgroupStaging, int64_t referenceBlock) {
-  return Decider(subprogram, workgroupStaging, referenceBlock).decide();
+Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t referenceBlock) {
+  return Decider(subprogram, referenceBlock).decide();
 }

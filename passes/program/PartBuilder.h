@@ -13,10 +13,8 @@ namespace tilewright {
 class PartBuilder : PartSlices {
 public:
   /// Online maxima keep a reference for every `referenceBlock` points of a row.
-  PartBuilder(tile::SubprogramOp subprogram, mlir::ValueRange bindings, int64_t workgroupStaging,
-              int64_t referenceBlock)
-      : PartSlices(subprogram, bindings, decideMovement(subprogram, workgroupStaging, referenceBlock)),
-        referenceBlock(referenceBlock) {}
+  PartBuilder(tile::SubprogramOp subprogram, mlir::ValueRange bindings, int64_t referenceBlock)
+      : PartSlices(subprogram, bindings, decideMovement(subprogram, referenceBlock)), referenceBlock(referenceBlock) {}
 
   void build(mlir::OpBuilder &builder);
 

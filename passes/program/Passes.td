@@ -13,8 +13,8 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     of the subprograms.
 
     Roots of one phase with the same dims share a loop nest and hand values over in
-    registers; block edges become buffers. An input that several nests read is
-    staged once per tile; one that every tile reads, once per workgroup. An input of
+    registers; block edges become buffers. Inputs are copied to buffers once per tile
+    or once per workgroup where the plan says so (`tile.staged`). An input of
     several parts is one binding. Accumulators of f16 and bf16 sums are f32. Beside
     contractions on GPUs, a nest is vectorised along the dim along which most of its
     accesses are contiguous.
@@ -25,9 +25,7 @@ def LowerToProgram : Pass<"tile-lower-to-program", "::mlir::ModuleOp"> {
     becomes a loop around the nests that have it; with the form `online softmax of
     blocks`, sums relative to m are rescaled whenever m has grown.
   }];
-  let options = [Option<"workgroupStaging", "workgroup-staging", "int64_t", "131072",
-                        "greatest number of bytes that a workgroup keeps of inputs that every tile reads">,
-                 Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
+  let options = [Option<"target", "target", "std::string", /*default=*/"\"cpu\"",
                         "target name or JSON file; its registers determine how many points share a reference">];
   let dependentDialects = ["::tilewright::tile::TileDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect"];

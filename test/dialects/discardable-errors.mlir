@@ -65,3 +65,26 @@ func.func private @requests_of_another_type() attributes {tile.requested_forms =
 
 // expected-error @+1 {{'tile.blocking' is an attribute of tile.expr and tile.compute}}
 func.func private @a_blocking_of_a_function() attributes {tile.blocking = array<i64: 4, 1, 0, 0>}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+func.func @lifetimes_of_other_inputs(%x: tensor<7xf32>) -> tensor<7xf32> {
+  // expected-error @+1 {{'tile.staged' has 2 lifetimes for 1 inputs}}
+  %r = tile.subprogram "f" (%x) extents [7] tiles [7] grid [] vector 0 workgroups 1
+      {tile.staged = [#tile.lifetime<tile>, #tile.lifetime<kernel>]} : (tensor<7xf32>) -> tensor<7xf32> {
+  ^bb0(%a: tensor<7xf32>):
+    %y = tile.expr domain [7] reduce [] (%a) maps [#id] guards [unit] into [#id] inits [] dims [0]
+        : (tensor<7xf32>) -> tensor<7xf32> {
+    ^bb0(%v: f32):
+      tile.yield %v : f32
+    }
+    tile.yield %y : tensor<7xf32>
+  }
+  return %r : tensor<7xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'tile.staged' is an attribute of tile.subprogram}}
+func.func private @staging_of_a_function() attributes {tile.staged = [#tile.lifetime<tile>]}

@@ -95,9 +95,9 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "no threads": (put(group, threads=0, group=0), "a block of 0 threads"),
     "half a warp": (
         put(group, threads=144),
-        "a block of 144 threads: on target 'cuda:h200' it must have whole warps",
+        "a block of 144 threads: on target 'cuda:h200' it must have a power of two",
     ),
-    "more threads than a block has": (put(group, threads=2048), "1024 threads at most"),
+    "more threads than a block has": (put(group, threads=2048), "a power of two from 32 to 1024"),
     "a group of three": (put(group, threads=96, group=3), "a power of two"),
     "a blocking": (
         put(contraction, blocking={"vectors": 1, "unroll": 1, "panelK": 0, "prefetch": 0}),

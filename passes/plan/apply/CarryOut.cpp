@@ -56,6 +56,8 @@ public:
       subprogram->setAttr(kClusterAttr, builder.getI64IntegerAttr(part.cluster));
     if (ArrayAttr own = accesses(builder, inputs.size(), outputs))
       subprogram->setAttr(kAccessesAttr, own);
+    if (ArrayAttr own = staged(builder, inputs.size()))
+      subprogram->setAttr(kStagedAttr, own);
     if (SmallVector<int64_t> keeps = residentTiles(inputs.size()); !keeps.empty())
       subprogram->setAttr(kResidentAttr, builder.getDenseI64ArrayAttr(keeps));
     if (AffineMapAttr end = counted())
@@ -88,14 +90,32 @@ private:
     return results.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(results);
   }
 
-  /// Returns how blocks access each input and each result, or null if all of that is derived.
-  ArrayAttr accesses(OpBuilder &builder, size_t inputs, ArrayRef<Value> outputs) const {
-    unsigned first = 0; // number of the group's first input in the kernel
-    for (const GroupPlan &before : ArrayRef(kernel.groups).take_front(&part - kernel.groups.data()))
-      first += groupInputs(graph, choiceOf(plan, graph, before)).size();
+  /// Returns the names of the group's inputs in the plan, which numbers the inputs of all groups of a kernel.
+  SmallVector<std::string> inputNames(size_t inputs) const {
+    unsigned first = firstInputOf(plan, graph, kernel, part);
     SmallVector<std::string> names;
     for (size_t input = 0; input < inputs; ++input)
       names.push_back("in" + std::to_string(first + input));
+    return names;
+  }
+
+  /// Returns how long blocks hold each input, or null if they read all of them where they are.
+  ArrayAttr staged(OpBuilder &builder, size_t inputs) const {
+    bool isAny = false;
+    SmallVector<Attribute> lifetimes;
+    for (StringRef name : inputNames(inputs)) {
+      auto tensor = llvm::find_if(part.tensors, [&](const TensorPlan &own) { return own.tensor == name; });
+      bool isListed = tensor != part.tensors.end();
+      tile::Lifetime lifetime = isListed ? tensor->lifetime : tile::Lifetime::kernel;
+      isAny |= lifetime != tile::Lifetime::kernel;
+      lifetimes.push_back(tile::LifetimeAttr::get(builder.getContext(), lifetime));
+    }
+    return isAny ? builder.getArrayAttr(lifetimes) : ArrayAttr();
+  }
+
+  /// Returns how blocks access each input and each result, or null if all of that is derived.
+  ArrayAttr accesses(OpBuilder &builder, size_t inputs, ArrayRef<Value> outputs) const {
+    SmallVector<std::string> names = inputNames(inputs);
     for (Value output : outputs)
       names.push_back(resultName(graph, cast<OpResult>(output)));
     bool isStated = false;

@@ -115,12 +115,24 @@ static std::string checkThreads(const GroupPlan &part, const Target &target) {
     return "";
   }
   int64_t lanes = target.gpu.warpLanes, most = target.gpu.threadsPerBlock;
-  if (part.threads < lanes || part.threads % lanes != 0 || part.threads > most)
-    return llvm::formatv("a block of {0} threads: on target '{1}' it must have whole warps of {2}, {3} threads at most",
+  if (part.threads < lanes || !llvm::isPowerOf2_64(part.threads) || part.threads > most)
+    return llvm::formatv("a block of {0} threads: on target '{1}' it must have a power of two from {2} to {3}",
                          part.threads, target.name, lanes, most);
   if (part.group > 0 && !llvm::isPowerOf2_64(part.group))
     return llvm::formatv("groups of {0} threads: the number of threads that share a row must be a power of two",
                          part.group);
+  return "";
+}
+
+/// Returns why blocks do not hold the group's tensors as the plan says, or an empty string.
+static std::string checkLifetimes(const GroupPlan &part, const Target &target) {
+  for (const TensorPlan &tensor : part.tensors) {
+    if (tensor.lifetime == tile::Lifetime::stream && !target.traits.streamsStores)
+      return "tensor " + tensor.tensor + " is streamed, but target '" + target.name + "' has no stores past its caches";
+    if (tensor.lifetime == tile::Lifetime::workgroup && !target.traits.stagesForWorkgroup)
+      return "tensor " + tensor.tensor + " lives for a workgroup, but on target '" + target.name +
+             "' inputs that every tile reads stay in caches";
+  }
   return "";
 }
 
@@ -140,6 +152,8 @@ static std::string checkCluster(const KernelPlan &kernel, const GroupPlan &part,
 static std::string checkPart(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, const Target &target) {
   if (std::string why = checkThreads(part, target); !why.empty())
     return why;
+  if (std::string why = checkLifetimes(part, target); !why.empty())
+    return why;
   std::vector<GroupRoot> roots = collectRoots(graph, choiceOf(plan, graph, part));
   for (const OpPlan &op : part.ops)
     if (!op.microKernel.empty())
@@ -155,6 +169,10 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
       return "op " + std::to_string(op.id) + ": " + why;
   }
   bool contracts = llvm::any_of(part.ops, [](const OpPlan &op) { return !op.microKernel.empty(); });
+  if (contracts && part.group > 1)
+    return llvm::formatv("groups of {0} threads: micro kernels share out the rows of its contractions, so it must be 0, "
+                         "or 1",
+                         part.group);
   for (const TensorPlan &tensor : part.tensors)
     if (contracts && target.traits.threadBlocks && tensor.access == tile::Access::whole)
       return "tensor " + tensor.tensor + ": access: the part's contractions copy their operands step by step";

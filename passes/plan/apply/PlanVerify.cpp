@@ -2,6 +2,7 @@
 // with its location in the plan. Together, the checks are the contract between planners and rewrites.
 #include "passes/graph/Form.h"
 #include "passes/layout/GemmTiling.h"
+#include "passes/plan/apply/HeldTensors.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/grid/ResidentTiles.h"
 #include "passes/plan/ir/Partition.h"
@@ -271,19 +272,17 @@ private:
   std::string checkParts() {
     for (auto [k, kernel] : llvm::enumerate(plan.kernels))
       for (auto [p, part] : llvm::enumerate(kernel.groups))
-        if (std::string why = checkPart(part); !why.empty())
+        if (std::string why = checkPart(kernel, part); !why.empty())
           return place(k, p) + ": " + why;
     return "";
   }
 
-  std::string checkPart(const GroupPlan &part) const {
+  std::string checkPart(const KernelPlan &kernel, const GroupPlan &part) const {
     if (std::string why = checkSpace(part); !why.empty())
       return why;
     if (part.steps > 0 && plan.numerics == NumericsMode::strict)
       return "workgroups that share tiles add up in another order than the graph, and numerics are strict";
     GroupChoice choice = choiceOf(plan, graph, part);
-    if (std::string why = checkTensors(part, choice); !why.empty())
-      return why;
     std::vector<GroupRoot> roots = plannedRoots(graph, choice, part);
     for (const OpPlan &entry : part.ops)
       if (std::string why = checkOp(part, choice, entry); !why.empty())
@@ -293,40 +292,11 @@ private:
         return op(root.expr) + ": " + why;
     IterationSpace space = spaceOf(part);
     assignNests(graph, choice, space);
+    if (std::string why = whyNotHeld(plan, graph, kernel, part, space); !why.empty())
+      return why;
     if (std::string why = whyNotShared(graph, choice, space, part, plan.numerics); !why.empty())
       return why;
     return checkWalk(part, choice, roots);
-  }
-
-  /// Checks the tensors of a group and their memory spaces. Inputs and results are in global memory, and tensors that
-  /// live for a tile or a workgroup are in the block's memory.
-  std::string checkTensors(const GroupPlan &part, const GroupChoice &choice) const {
-    llvm::StringSet<> results, outputs, seen;
-    for (unsigned expr : choice.exprs)
-      for (OpResult result : graph.exprs()[expr].op->getResults())
-        results.insert(resultName(graph, result));
-    for (Value output : groupOutputs(graph, choice))
-      outputs.insert(resultName(graph, cast<OpResult>(output)));
-    for (const TensorPlan &tensor : part.tensors) {
-      std::string name = "tensor " + tensor.tensor;
-      unsigned number = 0;
-      bool isInput = StringRef(tensor.tensor).starts_with("in") &&
-                     !StringRef(tensor.tensor).drop_front(2).getAsInteger(10, number);
-      if (!isInput && !results.contains(tensor.tensor))
-        return name + " is neither an input of the kernel (in0, in1, ...) nor a result of an op of the part (op3.0)";
-      bool isKept = tensor.lifetime == tile::Lifetime::tile || tensor.lifetime == tile::Lifetime::workgroup;
-      bool isStreamed = tensor.lifetime == tile::Lifetime::stream;
-      if (isStreamed && tensor.space != tile::Space::global)
-        return name + " is streamed, so it must be global";
-      if (isStreamed && !outputs.contains(tensor.tensor))
-        return name + " is streamed, but is not an output of the part";
-      if (tensor.space != (isKept ? tile::Space::block : tile::Space::global))
-        return name + " lives for a " + tile::stringifyLifetime(tensor.lifetime).str() + ", so it is " +
-               (isKept ? "of a block" : "global") + ", not " + tile::stringifySpace(tensor.space).str();
-      if (!seen.insert(tensor.tensor + (isKept ? "" : ", global")).second)
-        return name + " is listed twice";
-    }
-    return "";
   }
 
   static std::string checkSpace(const GroupPlan &part) {

@@ -11,6 +11,7 @@
 #include "passes/plan/space/OpTilings.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/plan/space/SharedRows.h"
+#include "passes/plan/space/StagedInputs.h"
 #include "passes/plan/tiling/cpu/ChainMovement.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/target/KBlocking.h"
@@ -227,14 +228,10 @@ private:
 
   void emitTensors(const PlannedGroup &part, unsigned firstInput, GroupPlan &plan) const {
     const IterationSpace &space = part.space;
-    for (auto [i, tensor] : llvm::enumerate(space.inputs)) {
-      std::string name = "in" + std::to_string(firstInput + i);
-      if (llvm::is_contained(space.workgroupStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, tile::Lifetime::workgroup, {}});
-      else if (llvm::is_contained(space.tileStaged, tensor))
-        plan.tensors.push_back({name, tile::Space::block, tile::Lifetime::tile, {}});
-      else
-        plan.tensors.push_back({name, tile::Space::global, tile::Lifetime::kernel, {}});
+    SmallVector<tile::Lifetime> lifetimes = StagedInputs(graph, part.choice, space, plan.ops).choose(target);
+    for (auto [i, lifetime] : llvm::enumerate(lifetimes)) {
+      tile::Space held = lifetime == tile::Lifetime::kernel ? tile::Space::global : tile::Space::block;
+      plan.tensors.push_back({"in" + std::to_string(firstInput + i), held, lifetime, {}});
     }
     auto nameOfResult = [&](Value result) { return resultName(graph, cast<OpResult>(result)); };
     for (const GroupRoot &root : space.roots)

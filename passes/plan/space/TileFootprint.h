@@ -27,7 +27,7 @@ public:
   std::vector<mlir::Value> streamed() const;
 
 private:
-  /// A read of an input that the tile program can buffer (stageInputs in Movement.cpp).
+  /// A read of an input that the tile program can buffer (StagedInputs).
   struct Read {
     const GroupRoot *root;
     const RootAccess *access;

@@ -128,13 +128,14 @@ func.func @transposed(%x: tensor<32x64xf32>, %v: tensor<48x64xf32>) -> tensor<32
 
 #keep = affine_map<(i, j) -> (i)>
 
-// A mask that two nests read has such lanes, too: lines of 64 elements of 2 bytes and 8 more.
+// A mask that the plan stages for two nests has such lanes, too: lines of 64 elements of 2 bytes and 8 more.
 // CHECK-LABEL: tile.program @masked
 // CHECK-DAG: tile.alloc : <16x72xf32, block>
 // CHECK-DAG: tile.alloc : <16x72xf16, block>
 func.func @masked(%x: tensor<32x32xf16>, %v: tensor<32x64xf16>, %k: tensor<32x64xf16>) -> tensor<32x64xf32> {
   %r = tile.subprogram "masked" (%x, %v, %k) extents [32, 64, 32] tiles [16, 64, 32] grid [0] vector 1 workgroups 2
-      numerics <relaxed, fast> {tile.threads = 128 : i64, tile.group = 0 : i64}
+      numerics <relaxed, fast> {tile.staged = [#tile.lifetime<kernel>, #tile.lifetime<kernel>, #tile.lifetime<tile>],
+       tile.threads = 128 : i64, tile.group = 0 : i64}
       : (tensor<32x32xf16>, tensor<32x64xf16>, tensor<32x64xf16>) -> tensor<32x64xf32> {
   ^bb0(%a: tensor<32x32xf16>, %b: tensor<32x64xf16>, %mask: tensor<32x64xf16>):
     %s = tile.expr domain [32, 64, 32] reduce [2] (%a, %b) maps [#left, #right] guards [unit, unit] into [#out]

@@ -4,7 +4,7 @@
 #row = affine_map<(i, j) -> (i)>
 
 // Softmax is three loop nests: the exponential and its sum share one, because the sum reads the element that the
-// exponential has just computed. Two nests read the input, so the first one stages its row.
+// exponential has just computed. Two nests read the input, and the plan stages it, so the first one copies its row.
 // CHECK-LABEL: tile.program @softmax outputs 1
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<6x35xf32, global>, %[[Y:.*]]: !tile.slice<6x35xf32, global>)
 // CHECK: tile.parallel [6] tiles [1] workgroups 2
@@ -26,7 +26,7 @@
 // CHECK: tile.launch @tilewright_kernels::@softmax
 func.func @softmax(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
   %r = tile.subprogram "softmax" (%x) extents [6, 35] tiles [1, 35] grid [0] vector 1 workgroups 2
-      : (tensor<6x35xf32>) -> tensor<6x35xf32> {
+      {tile.staged = [#tile.lifetime<tile>]} : (tensor<6x35xf32>) -> tensor<6x35xf32> {
   ^bb0(%a: tensor<6x35xf32>):
     %m = tile.expr domain [6, 35] reduce [1] (%a) maps [#id] guards [unit] into [#row] inits [0xFF800000 : f32]
         dims [0, 1] : (tensor<6x35xf32>) -> tensor<6xf32> {
@@ -66,7 +66,7 @@ func.func @softmax(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
 #id = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 
-// A vector that every row reads is copied once per workgroup, not once per row.
+// A vector that the plan stages for a workgroup is copied once per workgroup, not once per row.
 // CHECK-LABEL: tile.program @scale
 // CHECK: ^bb0(%[[X:.*]]: !tile.slice<9x35xf32, global>, %[[G:.*]]: !tile.slice<35xf32, global>
 // CHECK:   %[[LOCAL:.*]] = tile.alloc : <35xf32, block>
@@ -76,7 +76,7 @@ func.func @softmax(%x: tensor<6x35xf32>) -> tensor<6x35xf32> {
 // CHECK: tile.load %[[LOCAL]]
 func.func @scale(%x: tensor<9x35xf32>, %g: tensor<35xf32>) -> tensor<9x35xf32> {
   %r = tile.subprogram "scale" (%x, %g) extents [9, 35] tiles [1, 35] grid [0] vector 1 workgroups 1
-      : (tensor<9x35xf32>, tensor<35xf32>) -> tensor<9x35xf32> {
+      {tile.staged = [#tile.lifetime<kernel>, #tile.lifetime<workgroup>]} : (tensor<9x35xf32>, tensor<35xf32>) -> tensor<9x35xf32> {
   ^bb0(%a: tensor<9x35xf32>, %b: tensor<35xf32>):
     %y = tile.expr domain [9, 35] reduce [] (%a, %b) maps [#id, #column] guards [unit, unit] into [#id] inits []
         dims [0, 1] : (tensor<9x35xf32>, tensor<35xf32>) -> tensor<9x35xf32> {
