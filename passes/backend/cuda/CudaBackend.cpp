@@ -49,16 +49,16 @@ void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target 
   settleSharing(plan, graph, target);
   placeHandOvers(plan, graph, target, groupOf);
   chooseSwizzledOperands(plan, graph, target);
+  if (!settleMicroKernels(plan, graph, target).empty())
+    chooseGemms(plan, graph, target);
   describeCopies(plan, graph, target);
 }
 
 std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
                                     std::vector<PlanRemark> &remarks) const {
-  for (const SettledKernel &kernel : settleMicroKernels(plan, graph, target))
-    remarks.push_back({kernel.op, "micro-kernel",
-                       llvm::formatv("tile: op {0} is computed with '{1}' and not with '{2}': {3}{4}", kernel.op,
-                                     kernel.after, kernel.before, kernel.reason,
-                                     kernel.dropsGemm ? "; its gemm, which was for the other, is chosen anew" : "")});
+  for (const SettledKernel &kernel : settleMicroKernels(plan, graph, target)) // the planner's are settled
+    return llvm::formatv("op {0}: its micro kernel cannot be '{1}': {2}; '{3}' can compute it", kernel.op,
+                         kernel.before, kernel.reason, kernel.after);
   chooseGemms(plan, graph, target);
   for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared})
     if (std::string why = whyNot(plan, graph, target); !why.empty())

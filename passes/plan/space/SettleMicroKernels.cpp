@@ -49,6 +49,14 @@ GroupChoice tilewright::choiceOf(const Plan &plan, const TensorGraph &graph, con
   return choice;
 }
 
+unsigned tilewright::firstInputOf(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
+                                 const GroupPlan &group) {
+  unsigned first = 0;
+  for (const GroupPlan &before : ArrayRef(kernel.groups).take_front(&group - kernel.groups.data()))
+    first += groupInputs(graph, choiceOf(plan, graph, before)).size();
+  return first;
+}
+
 std::vector<GroupRoot> tilewright::plannedRoots(const TensorGraph &graph, const GroupChoice &choice,
                                                 const GroupPlan &group) {
   std::vector<GroupRoot> roots = collectRoots(graph, choice);
@@ -90,7 +98,7 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
           continue;
         if (reason.empty())
           reason = "the target has no micro kernel of this name for these operand types";
-        settled.push_back({op.id, op.microKernel, label, reason, op.gemm.has_value()});
+        settled.push_back({op.id, op.microKernel, label, reason});
         op.microKernel = label;
         op.gemm.reset(); // it was chosen for another micro kernel
       }

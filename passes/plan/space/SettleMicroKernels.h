@@ -1,6 +1,6 @@
-// Makes a plan name the micro kernels that code generation will use. Code generation replaces a named micro kernel if
-// the target has none of that name for the operand types, or if it cannot read an operand that an earlier nest left in
-// shared memory. Planners name the right one; plans from files may not.
+// Makes a plan name micro kernels that can compute its contractions. A kernel is replaced if the target has none of its
+// name for the operand types, or if it cannot read an operand that an earlier nest leaves in shared memory, which is not
+// known before the whole plan is. A plan from a file that names such a kernel is refused.
 #ifndef TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 #define TILEWRIGHT_PLAN_SPACE_SETTLEMICROKERNELS_H
 
@@ -12,15 +12,15 @@ namespace tilewright {
 
 /// Returns a group's expressions, and the scopes that the plan gives to the edges between them.
 GroupChoice choiceOf(const Plan &plan, const TensorGraph &graph, const GroupPlan &group);
+/// Returns the number of a group's first input among the inputs of its kernel.
+unsigned firstInputOf(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel, const GroupPlan &group);
 /// Returns the roots of such a group, with the dims of the space that the plan gives them.
 std::vector<GroupRoot> plannedRoots(const TensorGraph &graph, const GroupChoice &choice, const GroupPlan &group);
 
-/// A contraction whose micro kernel was replaced, with both names. `dropsGemm` is true if the plan stated how blocks
-/// compute it, which was for the other micro kernel.
+/// A contraction whose micro kernel was replaced, with both names.
 struct SettledKernel {
   unsigned op;
   std::string before, after, reason;
-  bool dropsGemm;
 };
 
 /// Replaces the micro kernel names of all contractions in a plan for blocks of threads, and returns the
