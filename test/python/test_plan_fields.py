@@ -1,4 +1,4 @@
-"""Each field of a plan is carried out or refused: every field is set to a wrong value, and the error is checked."""
+"""Values that no plan may have are refused; test_plan_edits.py has those that another plan has."""
 
 from __future__ import annotations
 
@@ -20,11 +20,6 @@ Array = np.ndarray[Any, Any]
 Json = dict[str, Any]
 
 
-def _register_tiling(plan: Json) -> Json:
-    tiling: Json = next(t for t in contraction(plan)["tilings"] if t["level"] == "thread")
-    return tiling
-
-
 def _root_op(plan: Json) -> Json:
     return next(op for op in group(plan)["ops"] if op["root"])
 
@@ -38,9 +33,7 @@ def _whole_plan(plan: Json) -> Json:
 
 
 REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
-    "another target": (put(_whole_plan, target="cuda:a100"), "made for target 'cuda:a100', carried out for"),
     "no such target": (put(_whole_plan, target="hello"), "made for target 'hello'"),
-    "another mode of numerics": (put(_whole_plan, numerics="strict"), "made with numerics 'strict'"),
     "no such mode of numerics": (put(_whole_plan, numerics="hello"), "expected one of default, strict, tf32"),
     "an unknown field": (put(_whole_plan, kernel=[]), "unknown field at plan.kernel"),
     "an unknown field of an op": (put(_root_op, tile=3), "unknown field at plan.kernels"),
@@ -55,7 +48,6 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "a negative op": (put(_root_op, id=-1), "expected unsigned integer"),
     "an op that is not there": (change(lambda p: group(p)["ops"][-1].update(id=99)), "op 99 does not exist"),
-    "an op of another name": (put(_root_op, op="linalg.hello"), "not linalg.hello"),
     "an op in two kernels": (
         change(lambda p: p["kernels"].append({**copy.deepcopy(kernel_of(p)), "name": "again"})),
         "is in the plan twice",
@@ -63,10 +55,6 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "a missing op": (
         change(lambda p: group(p)["ops"].pop()),
         "is neither in a kernel nor among the ops left",
-    ),
-    "an op that is also left": (
-        change(lambda p: p["left"].append({"id": _root_op(p)["id"], "op": "", "reason": ""})),
-        "is in the plan twice",
     ),
     "two kernels of one name": (
         change(lambda p: p["kernels"].append({**copy.deepcopy(kernel_of(p))})),
@@ -76,39 +64,17 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "a name that is no symbol": (put(kernel_of, name="a b"), "a name is made of"),
     "a kernel without parts": (put(kernel_of, groups=[]), "has no parts"),
     "a part without ops": (put(group, ops=[]), "has no ops"),
-    "two streams": (change(lambda p: p["streams"].append([])), "2 streams: kernels are launched in one"),
     "a stream of no such kernel": (put(_whole_plan, streams=[[7]]), "kernel 7 does not exist"),
     "a stream that launches nothing": (put(_whole_plan, streams=[[]]), "is never launched"),
     "no such form": (put(plain_op, form="hello"), "expected the name of a form, such as 'as-is'"),
-    "another form": (put(plain_op, form="online softmax"), "not 'online softmax'"),
-    "another accumulator": (
-        change(lambda p: contraction(p)["numerics"].update(accumulation="f64")),
-        "cannot accumulate f32 in f64",
-    ),
-    "roundings that nobody leaves out": (
-        change(lambda p: contraction(p)["numerics"].update(roundingsRemoved=3)),
-        "leaves out 0 roundings per element, not 3",
-    ),
-    "an op that is no root": (change(lambda p: _root_op(p).update(root=False)), "must be a root"),
     "dims of another rank": (put(_root_op, dims=[0]), "dims must have an entry for each of the"),
-    "dims at another place": (change(lambda p: _root_op(p)["dims"].reverse()), "domain dim"),
     "a micro kernel that is not there": (
         put(contraction, microKernel="hello"),
         r"names the micro kernel 'hello'; target '.*' has for what it multiplies: \w+-\d+x\d+",
     ),
-    "a micro kernel of another block": (
-        change(
-            lambda p: contraction(p).update(microKernel=contraction(p)["microKernel"].split("-")[0] + "-3x3")
-        ),
-        "-3x3', which is '",
-    ),
     "a micro kernel for what does not contract": (
         put(plain_op, microKernel="fma-6x4"),
         "but is not a contraction",
-    ),
-    "a tiling of another level": (
-        change(lambda p: _root_op(p)["tilings"][0].update(level="grid")),
-        "tiles are of block or thread",
     ),
     "no such level": (
         change(lambda p: _root_op(p)["tilings"][0].update(level="hello")),
@@ -121,16 +87,6 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "a tiling beyond its dim": (
         change(lambda p: _root_op(p)["tilings"][0]["sizes"].__setitem__(0, 10**6)),
         "has size 1000000 along a dim of extent",
-    ),
-    "another order of loops": (
-        change(lambda p: _register_tiling(p)["order"].reverse()),
-        r"its tiling at level thread has order \[.*\]; its loops are nested as \[",
-    ),
-    "another step of the micro kernel": (
-        change(
-            lambda p: _register_tiling(p).update(sizes=[size + 1 for size in _register_tiling(p)["sizes"]])
-        ),
-        r"its tiling at level thread has sizes \[.*\]; its micro kernel and tile make them \[",
     ),
     "a loop twice": (
         change(
@@ -148,22 +104,16 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         "tile 999 does not fit extent",
     ),
     "tiles of another rank": (change(lambda p: group(p)["tiles"].append(1)), "expected one tile per extent"),
-    "other extents": (change(lambda p: group(p)["extents"].__setitem__(0, 640)), "of extent 640"),
     "no such grid dim": (put(group, grid=[9]), "grid must name dims of the space"),
     "a grid dim twice": (change(lambda p: group(p).update(grid=[0, 0])), "grid must name dims of the space"),
     "no such vector dim": (put(group, vector=9), "vector must name a dim of the space"),
     "no workgroups": (put(group, workgroups=0), "0 workgroups for"),
-    "more workgroups than tiles": (put(group, workgroups=10**6), "1000000 workgroups for"),
     "negative threads": (put(group, threads=-32), "threads"),
     "groups of other threads": (put(group, group=4096), "groups of 4096"),
     "negative steps": (put(group, steps=-1), "steps"),
     "a tensor that is not there": (
         change(lambda p: group(p)["tensors"][0].update(tensor="hello")),
         "tensor hello is neither an input",
-    ),
-    "a tensor of another op": (
-        change(lambda p: group(p)["tensors"][-1].update(tensor="op99.0")),
-        "tensor op99.0 is neither an input",
     ),
     "no such lifetime": (
         change(lambda p: group(p)["tensors"][0].update(lifetime="hello")),
@@ -172,14 +122,6 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     "no such space": (
         change(lambda p: group(p)["tensors"][0].update(space="hello")),
         "expected one of register, block, cluster, global, host",
-    ),
-    "a space that its lifetime has not": (
-        change(lambda p: group(p)["tensors"][0].update(lifetime="kernel", space="cluster")),
-        "so it is global, not cluster",
-    ),
-    "an input that is streamed": (
-        change(lambda p: group(p)["tensors"][0].update(lifetime="stream", space="global")),
-        "is streamed, but is not an output",
     ),
     "a layout of no weight": (
         change(lambda p: group(p)["tensors"][-1].update(layout=[{"kind": "pad", "arguments": [1]}])),
@@ -205,15 +147,9 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
         change(lambda p: p["forms"].insert(0, {"form": "merged contractions", "number": 0})),
         r"missing value at plan.forms\[0\].taken",
     ),
-    "an edge that is not there": (change(lambda p: p["edges"][0].update(input=7)), "input 7 does not exist"),
-    "an edge from elsewhere": (
-        change(lambda p: p["edges"][0].update(result=3)),
-        "the input is result 0 of op",
-    ),
     "a missing edge": (change(lambda p: p["edges"].pop()), "is missing"),
     "an edge twice": (change(lambda p: p["edges"].append(p["edges"][0])), "is in the plan twice"),
     "no such scope": (put(_inner_edge, scope="hello"), "expected one of thread, warp, block"),
-    "a scope that ends a kernel": (put(_inner_edge, scope="launch"), "scope launch inside one part"),
     "a scope that is not built": (put(_inner_edge, scope="warp"), "scope warp cannot be carried out yet"),
     "wide values unrounded": (
         change(
