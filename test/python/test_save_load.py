@@ -188,6 +188,7 @@ def test_a_truncated_module_without_description_is_refused(saved: Path, kept: fl
         ("report", {"kernels": [1]}),
         ("threads", 10**9),
         ("threads", [2]),
+        ("device", "hello"),
         ("capability", 80),
         ("variants", {"x86-64-avx2": 1}),
     ],

@@ -41,7 +41,7 @@ class Assembled:
 
 def assemble_kernels(job: Job, fused: Fused) -> Assembled:
     """Assembles the GPU kernels and collects what ptxas reports."""
-    if not job.is_for_gpu:
+    if not job.kind.assembles:
         return Assembled()
     capability = needed_capability(job.folder / "kernels.ptx") or narrowest(fused.targets).cpu
     if not fused.stitched.report.kernels:

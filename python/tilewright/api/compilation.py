@@ -173,7 +173,7 @@ def _compile(
     check_iree()
     choices = thread_choices(options.threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
-    if options.numerics == "tf32" and targets[0].backend == "cpu":
+    if options.numerics == "tf32" and not targets[0].kind.rounds_to_tf32:
         raise CompileError(
             f"numerics='tf32' is only for GPUs; target {targets[0].name} multiplies f32 as it is",
             hint="choose 'default' or 'strict'",
@@ -221,7 +221,7 @@ def _compile(
         return _compile(replace(options, deploy=True, dump_dir=None), model, target, progress=None)
 
     cache = CacheUse(setting.request)
-    may_change = targets[0].backend == "cuda" and options.grid_sync and options.plan is None
+    may_change = targets[0].kind.has_grid_barriers and options.grid_sync and options.plan is None
     program = run(
         setting,
         stages,
@@ -239,6 +239,6 @@ def _compile(
 
 def _loaded(program: Program) -> Program:
     """Loads a program if this machine can run it, so that any defect shows now rather than at the first call."""
-    if program.metadata.device == "local" and not missing_features(program.metadata.features):
+    if program.metadata.kind.in_process and not missing_features(program.metadata.features):
         program.load()
     return program

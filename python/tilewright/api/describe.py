@@ -99,17 +99,19 @@ def describe(
             )
     narrow, stitched = narrowest(fused.targets), finished.stitched
     metadata = Metadata(
-        target=narrow.name if job.is_for_gpu else ",".join(target.name for target in fused.targets),
+        target=narrow.name
+        if job.kind.has_capabilities
+        else ",".join(target.name for target in fused.targets),
         threads=fused.threads,
         entry=interface.entry,
-        device="cuda" if job.is_for_gpu else "local",
+        device=job.kind.device,
         is_deployable=finished.interface is None,
         resources=assembled.resources,
         capability=assembled.capability,
         **residency([stitched.report], fused.targets),
         features=narrow.features,
         variants={
-            target.name: target.cpu if job.is_for_gpu else target.features
+            target.name: target.cpu if job.kind.has_capabilities else target.features
             for target in fused.targets
             if target is not narrow
         },
@@ -134,7 +136,7 @@ def _read_launches(
     path = job.folder / LAUNCHES
     if signature is None or not path.exists():
         return None
-    images = _find_images(job, fused, finished.module.read_bytes()) if job.is_for_gpu else []
+    images = _find_images(job, fused, finished.module.read_bytes()) if job.kind.assembles else []
     return plan_launches(json.loads(path.read_text()), signature, images=images)
 
 

@@ -34,8 +34,8 @@ def fuse(job: Job, front: Preprocessed) -> Fused:
     with job.step("tilewright", "fusing and generating kernels"):
         targets = job.targets
         stitched = _stitch(job, front, targets)
-        threads = 1 if job.is_for_gpu else choose_threads(stitched.report, targets[0], job.threads)
-        if not job.is_for_gpu and threads < job.threads[-1]:
+        threads = choose_threads(stitched.report, targets[0], job.threads) if job.kind.in_process else 1
+        if job.kind.in_process and threads < job.threads[-1]:
             targets = tuple(resolve_targets(job.choice, threads=threads))
             stitched = _stitch(job, front, targets)
     text, notes = computable_by_iree(job, front.imported, stitched.text)
@@ -52,8 +52,10 @@ def computable_by_iree(job: Job, imported: ImportedModel, text: str) -> tuple[st
         inputs = enumerate(imported.signature.inputs if imported.signature else ())
         text = keep_arguments(text, except_for=[place for place, spec in inputs if spec.name in continued])
     run = functools.partial(run_passes, job.worker)
-    if not job.is_for_gpu:
-        return guard_divisions(text, run), ()
+    if job.kind.traps:
+        text = guard_divisions(text, run)
+    if not job.kind.widens_convolutions:
+        return text, ()
     widened, count = widen_convolutions(text, run, job.folder)
     return widened, (widening_note(count),) if count else ()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tilewright.api.progress import Progress
 from tilewright.iree.compiler import IreeCompiler
 from tilewright.iree.flags import iree_flags
+from tilewright.records.kinds import MachineKind
 from tilewright.records.options import CompileOptions
 from tilewright.records.targets import Target, TargetChoice
 from tilewright.system.deadline import Deadline
@@ -40,8 +41,8 @@ class Job:
     """Wall time of each step, in seconds; the steps add to it."""
 
     @property
-    def is_for_gpu(self) -> bool:
-        return self.targets[0].backend == "cuda"
+    def kind(self) -> MachineKind:
+        return self.targets[0].kind
 
     @cached_property
     def iree(self) -> IreeCompiler:
@@ -79,5 +80,5 @@ class Job:
 
 
 def narrowest(targets: Sequence[Target]) -> Target:
-    """Returns the target whose features all processors have: the first of several GPUs, the last of several CPUs."""
-    return targets[0] if targets[0].backend == "cuda" else targets[-1]
+    """Returns the target whose features all machines have."""
+    return targets[0] if targets[0].kind.has_capabilities else targets[-1]

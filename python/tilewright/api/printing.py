@@ -68,7 +68,7 @@ def print_planning(
             **extra,
         }
         passes = pipeline(
-            pass_text(f"tilewright-{targets[0].backend}-normalize", common), pass_text(name, printing)
+            pass_text(f"tilewright-{targets[0].kind.backend}-normalize", common), pass_text(name, printing)
         )
         run_passes(worker, front.text, passes, from_iree=True)
         return json.loads(output.read_text())

@@ -88,8 +88,9 @@ def stitch(
     """
     started = time.perf_counter()
     passes = passes or {}
+    kind = targets[0].kind
     # The database's plans are those of the default policy, and those for GPUs were measured with grid barriers.
-    measured = policy == "greedy" and (targets[0].backend == "cpu" or grid_sync)
+    measured = policy == "greedy" and (grid_sync or not kind.has_grid_barriers)
     if plan is None and not passes and tuning is not None and measured:
         from tilewright.tuning.lookup import tuned_plan
         from tilewright.tuning.subprograms import Setting
@@ -120,7 +121,7 @@ def stitch(
         "launches": directory / LAUNCHES,
     }
     options: dict[str, str | list[str]] = {name: str(path) for name, path in {**inputs, **outputs}.items()}
-    if targets[0].backend == "cuda":
+    if kind.assembles:
         options["image-path"] = str(image_file(outputs["object-path"]))
     options["numerics"] = numerics
     options["policy"] = policy
@@ -129,10 +130,10 @@ def stitch(
     options["variants"] = [str(file) for file in files[1:]]
     if not grid_sync:
         options["grid-sync"] = "false"
-    if dump_dir is not None and targets[0].backend == "cpu":
+    if dump_dir is not None and not kind.assembles:
         options["dump-assembly"] = str(dump_dir / "kernels.s")
     options |= stage_options(list(passes))
-    name = f"tilewright-{targets[0].backend}"
+    name = f"tilewright-{kind.backend}"
     notes: list[str] = list(describe_passes(passes))
     ask = partial(_run, worker, dump_dir=dump_dir, passes=passes)
 
@@ -209,7 +210,7 @@ def _asking_to_report(error: PassError) -> str:
 
 def kernel_files(targets: Sequence[Target]) -> dict[str, Target]:
     """Returns the names of the kernel files: one object with all variants, or PTX for each target."""
-    if targets[0].backend == "cpu":
+    if not targets[0].kind.assembles:
         return {"kernels.o": targets[-1]}
     variants = {f"kernels.{number}.ptx": target for number, target in enumerate(targets[1:])}
     return {"kernels.ptx": targets[0], **variants}

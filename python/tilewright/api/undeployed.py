@@ -31,7 +31,7 @@ def finish_for_here(job: Job, front: Preprocessed, fused: Fused) -> Finished | N
         return None
     code = job.folder / "kernels.code"
     with job.step("link"):
-        if job.is_for_gpu:
+        if job.kind.assembles:
             images = [image_file(job.folder / name).read_bytes() for name in kernel_files(fused.targets)]
             code.write_bytes(b"".join(images))
         else:

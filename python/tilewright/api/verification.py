@@ -25,7 +25,7 @@ def verify(program: Program, model: Model) -> None:
         )
     if reason := refuse_random(proto):
         raise VerificationError(f"its results cannot be compared: {reason}")
-    if program.metadata.device != "local" or missing_features(program.metadata.features):
+    if not program.metadata.kind.in_process or missing_features(program.metadata.features):
         raise VerificationError(
             f"this machine does not run programs for {program.metadata.target}",
             hint="verify it for target 'cpu'",

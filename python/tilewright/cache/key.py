@@ -87,10 +87,6 @@ class Request:
     """True if the target was named "cpu", for which IREE detects this machine's features itself."""
 
     @property
-    def is_for_gpu(self) -> bool:
-        return self._planned_for.backend == "cuda"
-
-    @property
     def model_name(self) -> str:
         """Name of the model, for people."""
         is_path = isinstance(self.model, os.PathLike) or (
@@ -144,7 +140,7 @@ class Request:
                 for scope, path in options.parameters.items()
             },
             "state": dict(options.state),
-            "ptxas": _ptxas(hashes) if self.is_for_gpu else None,
+            "ptxas": _ptxas(hashes) if self._planned_for.kind.assembles else None,
         }
 
     def _decisions(self) -> str:
@@ -153,7 +149,7 @@ class Request:
         database = options.tuning
         if options.plan is not None or database is None or not database.is_file():
             return ""
-        if options.policy != "greedy" or (self.is_for_gpu and not options.grid_sync):
+        if options.policy != "greedy" or (self._planned_for.kind.has_grid_barriers and not options.grid_sync):
             return ""
         try:
             with Database(database, wait_seconds=_WAIT_SECONDS) as known:

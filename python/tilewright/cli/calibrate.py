@@ -55,7 +55,7 @@ def _measured(name: str) -> Calibration:
     from tilewright.records.targets import Target
 
     base = Target.lookup(_known(name))
-    if base.backend != "cpu":
+    if not base.kind.in_process:
         raise TargetError(
             f"{name} is a GPU, and this command measures processors",
             hint="run the GPU check there, and give its results with --from",

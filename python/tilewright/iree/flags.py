@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.iree.faults import DATA_TILING
+from tilewright.records.kinds import CPU, CUDA
 from tilewright.records.targets import Target
 
 _IREE_CUDA_TARGETS = {"sm_90": "sm_89"}
@@ -32,13 +33,18 @@ _IREE_CUDA_TARGETS = {"sm_90": "sm_89"}
 def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list[str]:
     """Returns flags for IREE's compiler: the target, its best optimisations, and the user's flags, which override
     them."""
-    if target.backend == "cuda":
-        flags = [
-            "--iree-hal-target-device=cuda",
-            f"--iree-cuda-target={_IREE_CUDA_TARGETS.get(target.cpu, target.cpu)}",
-            "--iree-input-demote-f64-to-f32=false",
-        ]
-        return merge_flags(flags, extra)
+    return merge_flags(_FLAGS[target.kind](target, is_host=host), extra)
+
+
+def _flags_of_cuda(target: Target, *, is_host: bool) -> list[str]:
+    return [
+        "--iree-hal-target-device=cuda",
+        f"--iree-cuda-target={_IREE_CUDA_TARGETS.get(target.cpu, target.cpu)}",
+        "--iree-input-demote-f64-to-f32=false",
+    ]
+
+
+def _flags_of_processors(target: Target, *, is_host: bool) -> list[str]:
     flags = [
         "--iree-hal-target-device=local",
         "--iree-hal-local-target-device-backends=llvm-cpu",
@@ -48,13 +54,17 @@ def iree_flags(target: Target, *, host: bool, extra: Sequence[str] = ()) -> list
     if "+fma" in target.features.split(","):
         # Without FMA, IREE's kernels for tiled data call a function for every product.
         flags.append(DATA_TILING)
-    if host:
+    if is_host:
         flags.append("--iree-llvmcpu-target-cpu=host")
     else:
         flags += [f"--iree-llvmcpu-target-cpu={target.cpu or 'generic'}"]
         if target.features:
             flags.append(f"--iree-llvmcpu-target-cpu-features={target.features}")
-    return merge_flags(flags, extra)
+    return flags
+
+
+_FLAGS = {CPU: _flags_of_processors, CUDA: _flags_of_cuda}
+"""Functions that make the flags, by the kind of the target."""
 
 
 def merge_flags(flags: Sequence[str], extra: Sequence[str]) -> list[str]:

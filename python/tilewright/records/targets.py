@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import OutputError, TargetError
 from tilewright.records.encoding import RecordError, from_json, to_json
+from tilewright.records.kinds import MachineKind, kind_of_backend
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,14 @@ class Target:
     micro_kernels: tuple[MicroKernel, ...] = ()
     """Registered micro kernels, which are preferred to the compiler's."""
 
+    @property
+    def kind(self) -> MachineKind:
+        """Kind of the machine, which says what is done for it. Raises `TargetError` if only the compiler has it."""
+        try:
+            return kind_of_backend(self.backend)
+        except ValueError as error:
+            raise TargetError(str(error), where=f"target '{self.name}'") from None
+
     def __repr__(self) -> str:
         return f"<Target {self.name}: {self.backend}, {self.cpu}, {self.cores} cores>"
 
@@ -203,7 +212,7 @@ def unregister_micro_kernel(name: str) -> None:
 
 
 def _with_registered(target: Target) -> Target:
-    if target.backend != "cpu" or not _registered:
+    if not target.kind.takes_micro_kernels or not _registered:
         return target
     return replace(target, micro_kernels=(*target.micro_kernels, *_registered))
 
@@ -232,7 +241,7 @@ def resolve_targets(choice: TargetChoice, *, threads: int) -> tuple[Target, ...]
             f"targets {' and '.join(target.name for target in targets)} are not of the same kind",
             hint="compile separately for CPUs and for GPUs",
         )
-    if kinds == {"cuda"}:
+    if targets[0].kind.has_capabilities:
         return resolve_gpus(targets)
     widest_first = sorted(targets, key=lambda t: (t.vector_bytes, len(t.features.split(","))), reverse=True)
     return tuple(_with_registered(t if t.cores == threads else t.with_cores(threads)) for t in widest_first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilewright.errors import ProgramError
+from tilewright.records.kinds import CPU, MachineKind
 from tilewright.records.signature import Array, Signature, TensorSpec, element_dtype
 from tilewright.runtime.held import HeldFile
 from tilewright.runtime.launches import LaunchPlan
@@ -17,10 +18,10 @@ class Constants:
     """Weights, in their file's pages, constants, and what IREE computes at load, on the device of the program."""
 
     def __init__(
-        self, plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile], *, device: str = "local"
+        self, plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile], *, kind: MachineKind = CPU
     ) -> None:
         self._described, self._weights = plan.constants, weights
-        self._computed = _compute_at_load(plan, module, weights, device) if plan.at_load else []
+        self._computed = _compute_at_load(plan, module, weights, kind) if plan.at_load else []
         self._files = {scope: held_parameters(held) for scope, held in weights.items()}
 
     def get(self, number: int | str) -> Array:
@@ -43,14 +44,14 @@ class Constants:
 
 
 def _compute_at_load(
-    plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile], device: str
+    plan: LaunchPlan, module: HeldFile, weights: Mapping[str, HeldFile], kind: MachineKind
 ) -> list[Array]:
     """Returns what the initializer of the module computes, which IREE runs when it loads the module."""
     outputs = [
         TensorSpec(f"{number}", element_dtype(tensor["element"]).name, tuple(tensor["shape"]))
         for number, tensor in enumerate(plan.computed)
     ]
-    session = Session(module, weights, entry=plan.at_load, threads=1, device=device)
+    session = Session(module, weights, entry=plan.at_load, threads=1, kind=kind)
     try:
         return session([], Signature((), tuple(outputs)))
     finally:

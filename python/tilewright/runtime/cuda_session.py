@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ProgramError
+from tilewright.records.kinds import CUDA
 from tilewright.records.report import Report
 from tilewright.records.signature import Array, Signature
 from tilewright.runtime.constants import Constants
@@ -73,7 +74,7 @@ class CudaSession:
                 _check_residency(cuda, kernels[step.kernel], step, entry)
         self._steps = [step.kernel or "copy" for step in plan.steps]
         slotted = assign_slots(plan, len(signature.inputs))
-        constants = Constants(plan, module, weights, device="cuda")
+        constants = Constants(plan, module, weights, kind=CUDA)
         self._constants, addresses = _upload(cuda, [constants.get(number) for number in slotted.constants])
         for file in weights.values():
             file.check()  # a file that changed meanwhile may have affected what was uploaded

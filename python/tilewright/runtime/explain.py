@@ -121,7 +121,7 @@ def _notes(metadata: Metadata, cache_notes: Iterable[str]) -> list[str]:
 
 def _head(metadata: Metadata, summary: Summary, notes: Iterable[str]) -> list[str]:
     numerics = f", {metadata.report.numerics} numerics" if summary.kernels else ""
-    threads = f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
+    threads = f", {spell_threads(metadata.threads)}" if metadata.kind.in_process else ""
     lines = [f"{metadata.entry} for target {metadata.target}{threads}{numerics}"]
     lines.append(_runtime(metadata))
     lines += [f"state: {output} continues {input} in place" for output, input in metadata.state.items()]
@@ -237,7 +237,7 @@ def _few(items: list[str]) -> str:
 
 
 def _variants(metadata: Metadata) -> str:
-    if metadata.device == "cuda":
+    if metadata.kind.has_capabilities:
         capabilities = [*metadata.variants.values(), metadata.capability]
         return (
             f"{len(capabilities)} variants of each fused kernel, the first that the GPU has the capability for: "

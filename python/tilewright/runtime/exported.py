@@ -39,8 +39,13 @@ def exported(
 ) -> Iterator[bytes | memoryview]:
     """Yields the parts of the file. Raises `ProgramError` if IREE is needed to run the program."""
     plan, signature = metadata.launches, metadata.signature
-    is_for_gpu = metadata.device != "local"
-    if is_for_gpu or plan is None or signature is None or any(spec.has_default for spec in signature.inputs):
+    in_process = metadata.kind.in_process
+    if (
+        not in_process
+        or plan is None
+        or signature is None
+        or any(spec.has_default for spec in signature.inputs)
+    ):
         reason, hint = _refusal(metadata)
         raise ProgramError(f"it cannot be exported: {reason}", where=metadata.entry, hint=hint)
     if plan.at_load and (missing := missing_features(metadata.features)):
@@ -77,7 +82,7 @@ def _refusal(metadata: Metadata) -> tuple[str, str]:
     inputs = metadata.signature.inputs if metadata.signature else ()
     if not all(isinstance(size, int) for spec in inputs for size in spec.shape):
         return "its shapes are open", "give sizes for all dims when you compile it (dims=, --dims)"
-    if metadata.device != "local":
+    if not metadata.kind.in_process:
         reason = "it runs on a GPU"
     elif metadata.state:
         reason = "it has state"

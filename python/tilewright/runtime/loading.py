@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None, verify: bo
         metadata = Metadata.from_json({**metadata.to_json(), "threads": index(threads)})
     program = Program(module=module, parameters=weights, metadata=metadata)
     try:
-        if metadata.device == "local" or (program.runtime == "direct" and has_gpu()):
+        if metadata.kind.in_process or (program.runtime == "direct" and has_gpu()):
             program.load()
         else:
             refuse_smaller_gpu(metadata)

@@ -10,6 +10,7 @@ from tilewright.iree.versions import PINNED_IREE
 from tilewright.records.calling import Calling
 from tilewright.records.dims import Dim, spell_sizes
 from tilewright.records.encoding import check_kinds
+from tilewright.records.kinds import MachineKind, kind_of_device
 from tilewright.records.report import Report
 from tilewright.records.signature import Signature
 from tilewright.runtime.launches import LaunchPlan
@@ -82,6 +83,11 @@ class Metadata:
     """Notes on requests that the compiler could not fulfil."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time of every step of the compilation, in seconds."""
+
+    @property
+    def kind(self) -> MachineKind:
+        """Kind of the machines that the program runs on."""
+        return kind_of_device(self.device)
 
     def __repr__(self) -> str:
         return (
@@ -157,7 +163,7 @@ def check_metadata(metadata: Metadata) -> None:
         if metadata.signature is None:
             raise ValueError("launches without a signature")
         metadata.launches.check(metadata.signature)
-    if metadata.device == "local" and metadata.variants:
+    if not metadata.kind.has_capabilities and metadata.variants:
         names = metadata.target.split(",")
         if len(names) != len(metadata.variants) + 1:
             raise ValueError(f"{len(metadata.variants)} variants, but targets {names}")

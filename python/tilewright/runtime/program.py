@@ -255,7 +255,7 @@ class Program:
         if self._caller is None:
             signature, calling = self._metadata.signature, self._metadata.calling
             assert signature is not None and calling is not None
-            is_local = self._metadata.device == "local"
+            is_local = self._metadata.kind.in_process
             self._caller = (
                 JaxCaller(self.runner(), signature, calling)
                 if calling.kind == "jax"
@@ -327,7 +327,7 @@ class Program:
         metadata = self._metadata
         launches, signature, entry = metadata.launches, metadata.signature, metadata.entry
         assert launches is not None and signature is not None
-        if metadata.device == "local":
+        if metadata.kind.in_process:
             self._refuse_missing_features()
             return DirectSession(
                 launches, self._module, self._parameters, signature, threads=metadata.threads, entry=entry
@@ -388,7 +388,7 @@ class Program:
                     self._parameters,
                     entry=self._metadata.entry,
                     threads=threads_in_iree(self._metadata.report, self._metadata.threads),
-                    device=self._metadata.device,
+                    kind=self._metadata.kind,
                 )
             return self._session
 
@@ -500,4 +500,4 @@ class Program:
 
 
 def _threads(metadata: Metadata) -> str:
-    return f", {spell_threads(metadata.threads)}" if metadata.device == "local" else ""
+    return f", {spell_threads(metadata.threads)}" if metadata.kind.in_process else ""

@@ -15,6 +15,7 @@ from iree import runtime
 
 from tilewright.errors import ProgramError
 from tilewright.iree.versions import check_iree
+from tilewright.records.kinds import CPU, MachineKind
 from tilewright.records.signature import (
     DEFAULTS_SCOPE,
     Array,
@@ -58,15 +59,13 @@ class Session:
         *,
         entry: str | None,
         threads: int,
-        device: str = "local",
+        kind: MachineKind = CPU,
     ) -> None:
         check_iree("iree-base-runtime")
         check_not_over(entry or str(module))
-        if device == "cuda":
-            self._device = cuda_device()
-        else:
+        if kind.in_process:
             ask_for_amx()
-            self._device = device_for(threads)
+        self._device = device_for(threads) if kind.in_process else cuda_device()
         self._waiting = _without_preempting if threads > 1 else contextlib.nullcontext
         self._turn = threading.Lock()  # a context of IREE's VM runs one call at a time
         self._instance = runtime.VmInstance()
@@ -83,7 +82,7 @@ class Session:
         try:
             context = runtime.VmContext(self._instance, modules=modules)
         except Exception as error:
-            hint = "a GPU older than the target refuses its kernels" if device == "cuda" else None
+            hint = "a GPU older than the target refuses its kernels" if kind.has_capabilities else None
             raise ProgramError(
                 f"cannot be loaded: {reason_of(error)}", where=str(file.path), hint=hint
             ) from error
@@ -96,7 +95,7 @@ class Session:
         self._contexts = [context]  # a list, so that contexts are released before the device's pool buffer
         kept, give_back = (
             (occupy_pool(self._device), release_pool)
-            if device == "cuda"
+            if kind.unmaps_memory
             else (self._contexts, give_back_memory)
         )
         self._give_back = weakref.finalize(self, give_back, kept, self._device)

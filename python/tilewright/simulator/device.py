@@ -249,7 +249,7 @@ def simulate(
     4096 to 4 GiB. Data that a kernel wrote and that is still in the L2 counts as written when the L2 is written back.
     """
     machine = target if isinstance(target, Target) else Target.lookup(target)
-    if machine.backend != "cuda":
+    if not machine.kind.is_simulated:
         raise TargetError(f"target {machine.name} is not a GPU", hint="give a known GPU, such as cuda:h200")
     if (l2 or addresses) and len(addresses) != len(arrays):
         raise InputError(

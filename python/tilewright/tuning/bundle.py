@@ -54,7 +54,7 @@ def make_bundle(
     """
     timeout = checked_timeout(timeout)
     targets = resolve_targets(target, threads=1)
-    if targets[0].backend != "cuda":
+    if targets[0].kind.in_process:
         raise TuningError(
             f"{targets[0].name} is not a GPU, so there is nothing to bundle", hint="tune on a machine with it"
         )

@@ -248,11 +248,13 @@ def compiling(setting: Setting, folder: Path) -> str:
     target = str(write_target(setting.target, folder))
     options = {"target": target, "numerics": setting.numerics, "plan-in": str(folder / "plan.json")}
     launches = pass_text("tile-print-launches", {"output": str(folder / LAUNCHES), "for-runtime": "true"})
-    if setting.target.backend == "cpu":
+    kind = setting.target.kind
+    subprogram = f"tilewright-{kind.backend}-subprogram"
+    if not kind.assembles:
         options["object-path"] = str(folder / "kernels.o")
-        return pipeline(pass_text("tilewright-cpu-subprogram", options), launches)
+        return pipeline(pass_text(subprogram, options), launches)
     return pipeline(
-        pass_text("tilewright-cuda-subprogram", options),
+        pass_text(subprogram, options),
         launches,
         pass_text("tile-emit-ptx", {"target": target, "path": str(folder / "kernels.ptx")}),
     )

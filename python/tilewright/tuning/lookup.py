@@ -88,7 +88,7 @@ def _proofs(known: Database, program: ProgramDecision | None) -> _Proofs:
 def _foreign(decisions: list[Decision], setting: Setting) -> str:
     """Returns a note if processors other than this one decided. GPUs are not where programs are compiled."""
     others = {decision.machine for decision in decisions} - {this_machine()}
-    if setting.target.backend != "cpu" or not others:
+    if not setting.target.kind.in_process or not others:
         return ""
     return f"plans were measured on another machine ({', '.join(sorted(others))}), where others may be faster"
 

@@ -145,7 +145,7 @@ def tune(
     timeout = checked_timeout(timeout)
     choices = thread_choices(threads or available_cores())
     targets = resolve_targets(target, threads=choices[-1])
-    on_gpu = targets[0].backend == "cuda"
+    on_gpu = not targets[0].kind.in_process
     machine = _check_gpu(targets[0]) if on_gpu and timer is None else this_machine()
     if timer is None and (missing := missing_features(targets[0].features)):
         raise TuningError(
