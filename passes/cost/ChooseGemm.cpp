@@ -8,8 +8,7 @@
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kPanelBytes = 128; ///< bytes of a step of a warpgroup: the line of the widest swizzle
-constexpr int64_t kGroupN = 256;     ///< largest N of a warpgroup instruction
+constexpr int64_t kGroupN = 256; ///< largest N of a warpgroup instruction
 } // namespace
 
 /// Chooses the grid of units. Prefers the fewest accumulators per thread, then the shape nearest to a square, which
@@ -63,7 +62,7 @@ std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t t
   chooseUnits(tile, std::max<int64_t>(1, threads / threadsOfStep(kernel) / use.kSlices), kernel, choice);
   int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes), least = leastK(tile, kernel);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.k, 1));
-  int64_t stepBytes = isGroup ? kPanelBytes : isWarp && use.kSlices == 1 ? kStepBytes : costs.stepBytes;
+  int64_t stepBytes = isGroup ? kWarpgroupLineBytes : isWarp && use.kSlices == 1 ? kStepBytes : costs.stepBytes;
   choice.step = std::max(least, std::min(use.kSlices * stepBytes / wide, needed));
   bool isShort = choice.step < use.kSlices * least;
   choice.step = std::max(choice.step, use.kSlices * least);

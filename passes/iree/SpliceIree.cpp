@@ -10,6 +10,7 @@
 #include "passes/iree/ExportName.h"
 #include "passes/iree/ResultStorage.h"
 #include "passes/iree/Variants.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -29,8 +30,6 @@ using namespace tilewright::tile;
 namespace {
 /// Page size of IREE's local memory, in bytes. Pages may be aligned to only 16 bytes, and kernels assume no more.
 constexpr int64_t kLocalMemoryPage = 4096;
-
-constexpr int64_t kWarpLanes = 32;
 
 struct Kernel {
   std::string name;

@@ -11,13 +11,10 @@
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kPanelBytes = 128; ///< bytes of a warpgroup's line, which is the line of the widest swizzle
 constexpr int64_t kRegisterBytes = 4;
 constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kQuad = 4;              ///< threads that hold one row of a warp's accumulators
 constexpr int64_t kInstructionBytes = 32; ///< bytes along K that a warp instruction takes
-constexpr int64_t kSlotAlignment = 128;
-constexpr int64_t kPanelAlignment = 1024; ///< period of the widest swizzle, in bytes
 } // namespace
 
 /// Returns the registers for the operands that a thread, or the lanes of a warp together, multiply now and next: one
@@ -75,7 +72,9 @@ LeastUnit tilewright::leastUnit(const GemmTile &tile, const MicroKernel &kernel)
   if (kernel.unit != StepUnit::warp)
     return {1, 1};
   int64_t n = 2 * kernel.block.vectors, all = llvm::PowerOf2Ceil(std::max(tile.n, n));
-  return {kernel.block.rows, isOfWarpgroup(kernel) ? std::max(n, std::min(all, kPanelBytes / tile.rhsBytes)) : n};
+  if (isOfWarpgroup(kernel))
+    n = std::max(n, std::min(all, kWarpgroupLineBytes / tile.rhsBytes));
+  return {kernel.block.rows, n};
 }
 
 int64_t tilewright::leastK(const GemmTile &tile, const MicroKernel &kernel) {
@@ -119,7 +118,8 @@ static std::string whyNotInSteps(const GemmTile &tile, const MicroKernel &kernel
   if (tiling.step < least)
     return llvm::formatv("a step of {0} along K is too short: '{1}' takes {2} at least{3}", tiling.step, kernel.name,
                          least, tiling.kSlices > 1 ? llvm::formatv(" in {0} slices", tiling.kSlices).str() : "");
-  int64_t line = isOfWarpgroup(kernel) ? kPanelBytes : kStepBytes, wide = std::max(tile.lhsBytes, tile.rhsBytes);
+  int64_t line = isOfWarpgroup(kernel) ? kWarpgroupLineBytes : kStepBytes;
+  int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes);
   int64_t most = std::max(least, tiling.kSlices * line / wide);
   if (tiling.step > most)
     return llvm::formatv("a step of {0} along K is too long: '{1}' takes {2} at most", tiling.step, kernel.name, most);
@@ -144,7 +144,7 @@ static void setSlots(const GemmTile &tile, const MicroKernel &kernel, GemmTiling
     lhsBytes += (tile.lhsAlongK ? tiling.heldM : tiling.step) * kAtomBytes;
   if (tiling.rhsShifted)
     rhsBytes += (tile.rhsAlongK ? tiling.n : tiling.step) * kAtomBytes;
-  int64_t alignment = isGroup ? kPanelAlignment : kSlotAlignment;
+  int64_t alignment = isGroup ? kWarpgroupAlignment : GemmTiling::kSlotAlignment;
   tiling.lhsSlotBytes = llvm::alignTo(lhsBytes, alignment);
   tiling.rhsSlotBytes = llvm::alignTo(rhsBytes, alignment);
 }

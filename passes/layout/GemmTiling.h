@@ -28,6 +28,7 @@ struct GemmTile {
 
 struct GemmTiling {
   static constexpr int64_t kBarrierBytes = 8;
+  static constexpr int64_t kSlotAlignment = 128; ///< bytes; warpgroups need more
   static constexpr int64_t kLoopRegisters = 16; ///< registers of a loop that carries accumulators, besides those
   /// Largest operand that stays resident while the other passes.
   static constexpr int64_t kMostResidentBytes = 32 * 1024;

@@ -20,7 +20,6 @@ bool OperandAccess::liesAlong(int64_t dim) const { return dim >= 0 && strideAlon
 
 /// Returns the sectors that the threads of a warp read per element if they read neighbours along the dim.
 static double sectorShare(const OperandAccess &access, int64_t dim) {
-  constexpr int64_t kWarpLanes = 32;
   int64_t points = std::min(kWarpLanes, access.extents[dim]);
   SmallVector<int64_t> strides = denseStrides(access.shape), point(access.map.getNumInputs(), 0);
   llvm::SmallSetVector<int64_t, kWarpLanes> sectors;

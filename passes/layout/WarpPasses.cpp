@@ -11,7 +11,7 @@
 
 using namespace tilewright;
 
-static constexpr int64_t kLanes = 32, kBankBytes = 4, kBanks = 32;
+static constexpr int64_t kBankBytes = 4, kBanks = 32;
 
 /// Sorts the numbers, removes repeated ones and returns how many there are.
 static size_t countDistinct(llvm::SmallVectorImpl<int64_t> &numbers) {
@@ -23,9 +23,9 @@ static size_t countDistinct(llvm::SmallVectorImpl<int64_t> &numbers) {
 double tilewright::bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes) {
   int64_t words = std::max<int64_t>(1, bytes / kBankBytes);
   double passes = 0, parts = 0;
-  for (; !addresses.empty(); addresses = addresses.drop_front(std::min<size_t>(addresses.size(), kLanes / words))) {
-    llvm::SmallVector<int64_t, kLanes> read;
-    for (int64_t address : addresses.take_front(kLanes / words))
+  for (; !addresses.empty(); addresses = addresses.drop_front(std::min<size_t>(addresses.size(), kWarpLanes / words))) {
+    llvm::SmallVector<int64_t, kWarpLanes> read;
+    for (int64_t address : addresses.take_front(kWarpLanes / words))
       for (int64_t word = 0; word < words; ++word)
         read.push_back(address / kBankBytes + word);
     countDistinct(read);
@@ -40,17 +40,17 @@ double tilewright::bankPasses(llvm::ArrayRef<int64_t> addresses, int64_t bytes) 
 
 WarpPasses tilewright::warpPasses(int64_t group, int64_t rowBytes, int64_t bytes) {
   auto addressOf = [&](int64_t lane) { return lane / group * rowBytes + lane % group * bytes; };
-  llvm::SmallVector<int64_t, kLanes> lines, sectors;
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
+  llvm::SmallVector<int64_t, kWarpLanes> lines, sectors;
+  for (int64_t lane = 0; lane < kWarpLanes; ++lane) {
     lines.push_back(addressOf(lane) / kGpuLineBytes);
     for (int64_t byte = 0; byte < bytes; byte += std::min(bytes, kSectorBytes))
       sectors.push_back((addressOf(lane) + byte) / kSectorBytes);
   }
   // Wide accesses are issued by half or quarter warps, which is not counted as an extra pass.
-  int64_t lanesOfPart = kLanes / std::max<int64_t>(1, bytes / kBankBytes);
+  int64_t lanesOfPart = kWarpLanes / std::max<int64_t>(1, bytes / kBankBytes);
   WarpPasses passes;
-  passes.global = static_cast<double>(countDistinct(lines)) / llvm::divideCeil(kLanes * bytes, kGpuLineBytes);
+  passes.global = static_cast<double>(countDistinct(lines)) / llvm::divideCeil(kWarpLanes * bytes, kGpuLineBytes);
   passes.shared = bankPasses(llvm::map_to_vector(llvm::seq(lanesOfPart), addressOf), bytes);
-  passes.wholeSectors = static_cast<int64_t>(countDistinct(sectors)) * kSectorBytes <= kLanes * bytes;
+  passes.wholeSectors = static_cast<int64_t>(countDistinct(sectors)) * kSectorBytes <= kWarpLanes * bytes;
   return passes;
 }

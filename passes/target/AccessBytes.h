@@ -10,6 +10,8 @@ namespace tilewright {
 /// Cache line of a CPU.
 inline constexpr int64_t kCpuLineBytes = 64;
 
+/// Threads of a warp. A target with other warps is refused.
+inline constexpr int64_t kWarpLanes = 32;
 /// Cache line of a GPU, which neighbouring threads should access together.
 inline constexpr int64_t kGpuLineBytes = 128;
 /// Smallest access to the L2 of a GPU: a quarter of a line.

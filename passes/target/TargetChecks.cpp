@@ -1,6 +1,7 @@
 // Checks that code can be generated for a target that a file describes. Every error names the field by its path.
 #include "passes/target/TargetChecks.h"
 
+#include "passes/target/AccessBytes.h"
 #include "passes/target/MachineKind.h"
 #include "passes/target/ProcessorNames.h"
 #include "llvm/ADT/StringExtras.h"
@@ -40,10 +41,10 @@ std::string whyNotItsFeatures(const Target &target, const Target &known) {
 /// Returns why no kernels can be generated for a GPU with these limits, or an empty string. A CPU's limits are zero.
 std::string whyNoGpu(const Target &target) {
   const GpuLimits &gpu = target.gpu;
-  constexpr int64_t kLanes = 32, kMostThreads = 1024;
-  if (gpu.warpLanes != kLanes)
+  constexpr int64_t kMostThreads = 1024;
+  if (gpu.warpLanes != kWarpLanes)
     return "gpu.warpLanes: " + std::to_string(gpu.warpLanes) + "; only warps of 32 threads are supported";
-  if (gpu.threadsPerBlock < kLanes || gpu.threadsPerBlock > kMostThreads)
+  if (gpu.threadsPerBlock < kWarpLanes || gpu.threadsPerBlock > kMostThreads)
     return "gpu.threadsPerBlock: " + std::to_string(gpu.threadsPerBlock) + "; expected 32 to 1024";
   if (gpu.threadsPerSm < gpu.threadsPerBlock)
     return "gpu.threadsPerSm: " + std::to_string(gpu.threadsPerSm) + "; expected at least gpu.threadsPerBlock";

@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_TARGET_WARPGROUPS_H
 #define TILEWRIGHT_TARGET_WARPGROUPS_H
 
+#include "passes/target/AccessBytes.h"
 #include "passes/target/Target.h"
 
 namespace tilewright {
@@ -13,6 +14,8 @@ inline constexpr llvm::StringLiteral kWarpgroupKernel = "wgmma", kWarpgroupFeatu
 inline bool namesWarpgroup(llvm::StringRef label) { return label.starts_with(kWarpgroupKernel); }
 /// Alignment of matrices in shared memory, in bytes: the period of the widest swizzle.
 inline constexpr int64_t kWarpgroupAlignment = 1024;
+/// Line of a matrix in shared memory, in bytes: that of the widest swizzle.
+inline constexpr int64_t kWarpgroupLineBytes = 128;
 /// The M of the instruction and its smallest unit of N.
 inline constexpr RegisterBlock kWarpgroupBlock{64, 8};
 
@@ -29,7 +32,7 @@ inline bool readsAlongK(const MicroKernel &kernel) {
 
 /// Returns how many threads of a GPU do a step together.
 inline int64_t threadsOfStep(const MicroKernel &kernel) {
-  return isOfWarpgroup(kernel) ? 128 : kernel.unit == StepUnit::warp ? 32 : 1;
+  return isOfWarpgroup(kernel) ? 4 * kWarpLanes : kernel.unit == StepUnit::warp ? kWarpLanes : 1;
 }
 
 /// Returns the warpgroup micro kernel, if the target has one for the types. Few block shapes suit it, so a planner of

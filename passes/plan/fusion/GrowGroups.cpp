@@ -208,8 +208,6 @@ private:
     unsigned first, second;
   };
 
-  static constexpr int64_t kBytesOfScalar = 8;
-
   std::vector<unsigned> versions;                          ///< number of merges into each group
   std::map<std::pair<unsigned, unsigned>, Versions> tried; ///< versions of two groups when their merge was declined
 };

@@ -3,7 +3,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kBytesOfScalar = 8;
 /// Most readers of a tensor that are all siblings of each other.
 static constexpr size_t kMostSiblings = 8;
 

@@ -172,6 +172,8 @@ mlir::AffineMap overSpace(mlir::AffineMap map, llvm::ArrayRef<int64_t> places, u
 
 /// Returns the bytes of a static tensor in memory.
 int64_t tensorBytes(mlir::Value tensor);
+/// Bytes of the widest scalar. Expressions that share no more than one share nothing that is worth a kernel.
+inline constexpr int64_t kBytesOfScalar = 8;
 
 } // namespace tilewright
 

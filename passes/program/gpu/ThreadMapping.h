@@ -8,10 +8,12 @@
 #define TILEWRIGHT_PROGRAM_GPU_THREADMAPPING_H
 
 #include "dialects/tile/TileDialect.h"
+#include "passes/target/AccessBytes.h"
 
 namespace tilewright {
 
 constexpr unsigned kWarpBits = 5;
+static_assert(int64_t(1) << kWarpBits == kWarpLanes);
 
 /// The threads of a block, and how many neighbouring threads share a point of the tile's grid dims (a row). If the grid
 /// cuts the vector dim, the group is 0: neighbouring threads take neighbouring points.

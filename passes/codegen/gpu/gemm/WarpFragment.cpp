@@ -6,6 +6,7 @@
 // The assignment of elements to lanes is that of the PTX ISA, "Matrix fragments for mma.m16n8k16" and the following
 // sections.
 #include "passes/codegen/gpu/gemm/AccumulatorFragment.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,7 +18,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLanes = 32, kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
+constexpr int64_t kRows = 16, kColumns = 8, kMatrix = 8, kWord = 4;
 constexpr int64_t kColumnPair = 2 * kColumns; ///< columns of the N operand that one ldmatrix of four matrices loads
 
 class WarpFragment : public AccumulatorFragment, FragmentInputs {
@@ -25,15 +26,15 @@ public:
   explicit WarpFragment(const FragmentInputs &inputs)
       : FragmentInputs(inputs), builder(frame.builder), loc(frame.loc), depth(kernel.depth),
         bytes(2 * kAtomBytes / depth), splits(bytes == 1 && !rhs.liesAlongK()) {
-    lane = frame.modulo(frame.thread, kLanes);
-    Value warp = frame.modulo(frame.divide(frame.thread, kLanes), tiling.mUnits * tiling.nUnits);
+    lane = frame.modulo(frame.thread, kWarpLanes);
+    Value warp = frame.modulo(frame.divide(frame.thread, kWarpLanes), tiling.mUnits * tiling.nUnits);
     warpM = frame.multiply(frame.divide(warp, tiling.nUnits), tiling.ownM);
     warpN = frame.multiply(frame.modulo(warp, tiling.nUnits), tiling.ownN);
     firstK = firstKOf(frame, tiling);
     firstM = frame.add(warpM, frame.divide(lane, 4));
     run = splits ? 4 : 2;
     firstN = frame.add(warpN, frame.multiply(frame.modulo(lane, 4), run));
-    rowBits = 3 | (tiling.nUnits - 1) * kLanes;
+    rowBits = 3 | (tiling.nUnits - 1) * kWarpLanes;
     for (int64_t row = 0; row < tiling.ownM; row += kRows)
       for (int64_t column = 0; column < tiling.ownN; column += run * kColumns / 2)
         for (int64_t half : {0, 1})

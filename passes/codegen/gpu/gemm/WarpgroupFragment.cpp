@@ -18,14 +18,14 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLanes = 32, kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
+constexpr int64_t kRows = 64, kWarpRows = 16, kColumns = 8, kMatrix = 8;
 
 class WarpgroupFragment : public AccumulatorFragment, FragmentInputs {
 public:
   explicit WarpgroupFragment(const FragmentInputs &inputs)
       : FragmentInputs(inputs), builder(frame.builder), loc(frame.loc) {
-    Value lane = frame.modulo(frame.thread, kLanes);
-    Value warp = frame.modulo(frame.divide(frame.thread, kLanes), kRows / kWarpRows);
+    Value lane = frame.modulo(frame.thread, kWarpLanes);
+    Value warp = frame.modulo(frame.divide(frame.thread, kWarpLanes), kRows / kWarpRows);
     Value group = frame.divide(frame.thread, threadsOfStep(kernel));
     this->lane = lane;
     groupM = frame.multiply(frame.divide(group, tiling.nUnits), tiling.ownM);

@@ -190,7 +190,7 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
         refuse(why);
       return std::nullopt;
     }
-    if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > kMostAccumulators)
+    if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > GemmTiling::kThreadAccumulators)
       return std::nullopt;
     tiling->overlaps &= !contraction.lhsResident;
     if (keepsLhs(contraction) && tiling->whyNotResident(contraction.longestK).empty())

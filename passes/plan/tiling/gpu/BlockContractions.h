@@ -32,8 +32,6 @@ struct BlockContraction {
 
 class BlockContractions {
 public:
-  static constexpr int64_t kMostAccumulators = 64; ///< accumulators of a thread that loads operands to registers
-
   /// A block with the present tiles, and how its threads share each contraction.
   struct Candidate {
     BlockWork work;
@@ -144,13 +142,11 @@ private:
       firstReason = std::move(why);
   }
   /// Returns the alignment of buffers for operands.
-  int64_t alignment() const { return isOfWarpgroup(space.block) ? kWarpgroupAlignment : kSlotAlignment; }
+  int64_t alignment() const { return isOfWarpgroup(space.block) ? kWarpgroupAlignment : GemmTiling::kSlotAlignment; }
   /// Returns the shared memory for operands. Resident operands occupy it in addition to all others.
   ScratchBytes scratchBytes(llvm::ArrayRef<GemmTiling> tilings, int64_t threads) const;
   /// Returns the L2 traffic of all blocks, in whole sectors.
   double l2TrafficBytes(llvm::ArrayRef<GemmTiling> tilings) const;
-
-  static constexpr int64_t kSlotAlignment = 128;
 
   const TensorGraph &graph;
   const Target &target;

@@ -12,8 +12,6 @@
 using namespace mlir;
 using namespace tilewright;
 
-static constexpr int64_t kWarpLanes = 32;
-
 /// Returns the average number of sectors of a run of `bytes` that begins at a random multiple of `grain`.
 static double sectorsOf(int64_t bytes, int64_t grain) {
   grain = std::gcd(grain, kSectorBytes);
