@@ -194,10 +194,9 @@ _COSTS = """# Cost parameters{title}
 **Which numbers do predictions of {what} rest on, and where are they from?** A
 [target](targets.md) holds them, a [calibration](../guide/calibrate.md) measures some, and a target file may set each
 (`costs`). The [cost model](../design/cost-model.md) says how they are used. {also}
-An error is the part of the slower time by which two predictions may differ although neither is faster.
 
-| parameter | value | unit | meaning | source | date |
-|---|---|---|---|---|---|
+| parameter | value | meaning | source |
+|---|---|---|---|
 """
 _COST_ROW = re.compile(
     r"^[A-Z_]+\(\w+, (?P<name>\w+), [^\"]+?,\s*\"[^\"]*\",\s*\"(?P<meaning>[^\"]*)\",\s*\"[^\"]*\",\s*\"[-0-9]+\"\)$",
@@ -215,11 +214,10 @@ def costs_page(groups: Sequence[str], base: str, *, title: str, what: str, also:
     for parameter in Target.lookup(base).costs:
         group, _, name = parameter.name.partition(".")
         if group in groups:
-            values = [
-                f"`{parameter.name}`",
-                f"{parameter.value:.4g}" if parameter.value < 1e4 else f"{parameter.value:.0f}",
-            ]
-            values += [parameter.unit, meanings[name], parameter.source, parameter.date]
+            value = f"{parameter.value:.4g}" if parameter.value < 1e4 else f"{parameter.value:.0f}"
+            unit = "" if parameter.unit == "1" else f" {parameter.unit}"
+            source = f"{parameter.source}, {parameter.date}"
+            values = [f"`{parameter.name}`", value + unit, meanings[name], source]
             lines.append(f"| {' | '.join(map(cell, values))} |")
     return _COSTS.format(title=title, what=what, also=also) + "\n".join(lines) + "\n"
 
@@ -290,18 +288,26 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/python-errors.md": python_errors_page,
     f"{REFERENCE}/targets.md": targets_page,
     f"{REFERENCE}/costs.md": lambda: costs_page(
-        ("cpu", "confidence"),
+        ("cpu",),
         "x86-64-avx512",
-        title="",
-        what="CPUs, and comparisons of predictions,",
-        also="[GPUs](costs-gpu.md) have a page of their own.",
+        title=" of CPUs",
+        what="kernels on CPUs",
+        also="[GPUs](costs-gpu.md) and [comparisons](costs-comparisons.md) have pages of their own.",
     ),
     f"{REFERENCE}/costs-gpu.md": lambda: costs_page(
         ("gpu",),
         "cuda:h200",
         title=" of GPUs",
         what="kernels on GPUs",
-        also="[Comparisons](costs.md) are on the page of CPUs.",
+        also="[CPUs](costs.md) and [comparisons](costs-comparisons.md) have pages of their own.",
+    ),
+    f"{REFERENCE}/costs-comparisons.md": lambda: costs_page(
+        ("confidence",),
+        "x86-64-avx512",
+        title=" of comparisons",
+        what="comparisons of kernels",
+        also="An error is the part of the slower time by which two predictions may differ although neither is "
+        "faster.",
     ),
     f"{REFERENCE}/results.md": results_page,
     f"{REFERENCE}/results-gpu.md": results_gpu_page,

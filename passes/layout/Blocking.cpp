@@ -15,24 +15,8 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Fewest row blocks of a tile for which it pays off to pack the K of a step side by side.
-static constexpr int64_t kBlocksToPack = 4;
-/// Fewest row blocks of a tile for which it pays off to copy a panel whose steps lie apart; measured on Zen 5.
-static constexpr int64_t kBlocksToCopy = 16;
-/// The same if a step is one line. Lines that are a power of two apart share few sets of the L1, which then does not
-/// hold the panel for the next row block. Zen 3: 0.6 to 0.9 of the time with 3 to 11 row blocks, 1.03 with 2.
-static constexpr int64_t kBlocksToCopyLines = 3;
-/// Smallest panel whose first row block would wait for memory.
-static constexpr int64_t kPrefetchedBytes = 16 * 1024;
-/// Bytes of a copied panel, which is on the stack and in L1 beside rows of lhs. A panel of this size has many steps
-/// before accumulators go back to memory.
-static constexpr int64_t kPanelBytes = 32 * 1024;
-/// Most steps of an iteration, and most multiply-adds, of a block whose operands are no windows: a choice. On a shared
-/// Zen 3, blocks of 6 x 2 vectors take 0.91 to 0.93 of the time with 4 or 8 steps.
-static constexpr int64_t kMostSteps = 8, kMostProducts = 96;
-/// Most lines that a step of one row reads from as many packed panels, which come from memory faster side by side. Zen 3
-/// reads 1, 2, 4 and 8 panels of one line at 11, 14, 17 and 15 GB/s.
-static constexpr int64_t kPanelsAtOnce = 4;
+/// Most bytes of a copied panel, which is on the stack.
+static constexpr int64_t kMostStackBytes = 256 * 1024;
 
 //===----------------------------------------------------------------------===//
 // Layout
@@ -83,22 +67,22 @@ int64_t BlockedContraction::panelSteps(const BlockingChoice &choice, int64_t all
 //===----------------------------------------------------------------------===//
 
 /// Returns true if register blocks of this width read whole panels of rhs, or parts of one.
-static bool fillsPanels(const TileColumns &columns, int64_t width) {
+static bool fillsPanels(const TileColumns &columns, int64_t width, const CpuCosts &costs) {
   if (!columns.packed || *columns.packed % width == 0)
     return true;
   bool startsWithPanels = columns.size % width == 0 || columns.size == columns.extent;
-  return width % *columns.packed == 0 && width * kLaneBytes <= kPanelsAtOnce * kCpuLineBytes && startsWithPanels;
+  return width % *columns.packed == 0 && width * kLaneBytes <= costs.panelsAtOnce * kCpuLineBytes && startsWithPanels;
 }
 
 /// Blocks of one or two rows have more vectors, so that they have enough independent accumulators. Each of their vectors
 /// of rhs is an operand in memory, or is used twice, so that registers suffice.
 int64_t tilewright::chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
-                                  const TileColumns &columns) {
+                                  const TileColumns &columns, const CpuCosts &costs) {
   bool isDefault = kernel.unit == StepUnit::vector && kernel.block.rows == 0 && kernel.depth == 1;
   if (!isDefault || rows > 2)
     return block.vectors;
   for (int64_t vectors = kIndependentAccumulators / rows; vectors > block.vectors; vectors /= 2)
-    if (fillsPanels(columns, vectors * lanes))
+    if (fillsPanels(columns, vectors * lanes, costs))
       return vectors;
   return block.vectors;
 }
@@ -116,15 +100,16 @@ static std::string whyNotCopied(const BlockedContraction &own) {
   return "";
 }
 
-int64_t tilewright::leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK) {
+int64_t tilewright::leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK,
+                                    const CpuCosts &costs) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   if (kernel.unit == StepUnit::tiles)
     return 1;
   if (kernel.depth > 1)
-    return kBlocksToPack * block.rows;
+    return costs.blocksToPack * block.rows;
   if (stepBytes <= kCpuLineBytes) // one line from each place
-    return (kBlocksToCopyLines - 1) * block.rows + 1;
-  return blocksK ? (kBlocksToCopy - 1) * block.rows + 1 : kNever;
+    return (costs.blocksToCopyLines - 1) * block.rows + 1;
+  return blocksK ? (costs.blocksToCopy - 1) * block.rows + 1 : kNever;
 }
 
 /// Returns true if panels of rhs are copied, once for all rows of a tile. That puts the K of a step side by side, or the
@@ -133,7 +118,7 @@ int64_t tilewright::leastRowsToCopy(const MicroKernel &kernel, RegisterBlock blo
 static bool copiesPanels(const BlockedContraction &own, const BlockingChoice &choice) {
   int64_t width = choice.vectors * own.lanes, packed = panelWidth(own.rhs.map, own.n).value_or(1);
   if (!whyNotCopied(own).empty() ||
-      own.rows() < leastRowsToCopy(own.kernel, own.block, width * own.rhs.elementBytes, own.blocksK()))
+      own.rows() < leastRowsToCopy(own.kernel, own.block, width * own.rhs.elementBytes, own.blocksK(), own.costs))
     return false;
   if (own.kernel.unit == StepUnit::tiles || own.kernel.depth > 1)
     return true;
@@ -175,7 +160,8 @@ static int64_t stepsOfIteration(const BlockedContraction &own, const BlockingCho
     return choice.panelK > 0 ? 1 : windowSteps(own.lhs.map, own.k, extent, size);
   if (own.rows() <= own.block.rows)
     return 1;
-  int64_t steps = std::clamp<int64_t>(kMostProducts / (own.block.rows * choice.vectors), 1, kMostSteps);
+  int64_t products = own.block.rows * choice.vectors; // of a step
+  int64_t steps = std::clamp<int64_t>(own.costs.unrolledProducts / products, 1, own.costs.unrolledSteps);
   int64_t common = std::gcd(std::gcd(extent, size), std::gcd(choice.panelK, own.kBlock));
   while (common % steps != 0)
     --steps;
@@ -200,18 +186,20 @@ BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
   BlockingChoice choice;
   choice.vectors =
       chooseVectors(own.kernel, own.block, own.rows(), own.lanes,
-                    {own.rhs.sizes[own.n], own.rhs.extents[own.n], panelWidth(own.rhs.map, own.n)});
+                    {own.rhs.sizes[own.n], own.rhs.extents[own.n], panelWidth(own.rhs.map, own.n)}, own.costs);
   if (own.hasFactors) {
     choice.unroll = 1;
     choice.panelK = choice.prefetch = 0;
     return choice;
   }
   if (copiesPanels(own, choice)) {
-    int64_t steps = std::max<int64_t>(kPanelBytes / own.copiedStepBytes(choice.vectors), 1);
-    choice.panelK = own.blocksK() ? own.kBlock : std::min(steps * own.kernel.depth, longestPanel(own));
+    int64_t bytes = std::min(own.costs.copiedPanelBytes, kMostStackBytes / 2);
+    int64_t steps = std::max<int64_t>(bytes / own.copiedStepBytes(choice.vectors), 1);
+    int64_t most = llvm::alignTo(steps * own.kernel.depth, own.kernel.stepK());
+    choice.panelK = own.blocksK() ? own.kBlock : std::min(most, longestPanel(own));
   }
   choice.unroll = stepsOfIteration(own, choice);
-  choice.prefetch = kPrefetchedBytes;
+  choice.prefetch = own.costs.prefetchedPanelBytes;
   if (!whyNotPrefetched(own, choice).empty())
     choice.prefetch = 0;
   return choice;
@@ -264,7 +252,6 @@ static std::string whyNotPanels(const BlockedContraction &own, const BlockingCho
                          choice.panelK);
   int64_t bytes = (own.panelSteps(choice, own.rhs.sizes[own.k]) + own.kernel.stepK() / own.kernel.depth) *
                   own.copiedStepBytes(choice.vectors);
-  constexpr int64_t kMostStackBytes = 256 * 1024;
   if (bytes > kMostStackBytes)
     return llvm::formatv("panelK: a panel takes {0} bytes of the stack; {1} is the most", bytes, kMostStackBytes);
   if (own.kernel.unit == StepUnit::tiles && !own.keepsAccumulators &&

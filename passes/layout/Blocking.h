@@ -5,6 +5,7 @@
 
 #include "dialects/tile/BlockingAttr.h"
 #include "passes/layout/OperandAccess.h"
+#include "passes/target/CostParameters.h"
 #include "passes/target/MicroKernel.h"
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct BlockedContraction {
   MicroKernel kernel;
   RegisterBlock block; ///< the micro kernel's register block on this target
   int64_t kBlock;      ///< block of K that the micro kernel's label names; 0: all of K
+  CpuCosts costs;
   /// True if lhs is a matrix that is known (`tile.factors`) and all of which is multiplied with each vector of rhs: rhs
   /// is read once, in place.
   bool hasFactors = false;
@@ -55,11 +57,12 @@ struct TileColumns {
 /// Returns the vectors along N of a register block that computes `rows` rows of a tile. `block` is the micro kernel's
 /// on the target.
 int64_t chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t rows, int64_t lanes,
-                      const TileColumns &columns);
+                      const TileColumns &columns, const CpuCosts &costs);
 
 /// Returns the rows of a tile from which it pays off to copy panels of rhs whose steps are `stepBytes` long and lie
 /// apart. With `blocksK`, a panel has a block of K.
-int64_t leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK);
+int64_t leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK,
+                        const CpuCosts &costs);
 
 /// Returns why no code can be emitted for the choice, with the field that is wrong; or an empty string.
 std::string whyNotBlocked(const BlockedContraction &contraction, const BlockingChoice &choice);

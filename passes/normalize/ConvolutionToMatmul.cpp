@@ -144,8 +144,9 @@ AffineMap readInOrder(OpBuilder &builder, linalg::LinalgOp op, unsigned input, A
 /// Rewrites a convolution as im2col, a contraction and an addition of the start.
 class ConvolutionRewriter {
 public:
-  explicit ConvolutionRewriter(const Convolution &convolution)
-      : convolution(convolution), op(convolution.op), builder(op), loc(op.getLoc()), sizes(op.getStaticLoopRanges()) {}
+  ConvolutionRewriter(const Convolution &convolution, const CpuCosts &costs)
+      : convolution(convolution), costs(costs), op(convolution.op), builder(op), loc(op.getLoc()),
+        sizes(op.getStaticLoopRanges()) {}
 
   /// Returns the convolution's result. `own` is set to the result of the contraction: points, then channels.
   Value rewrite(Value &own) {
@@ -165,7 +166,7 @@ public:
 private:
   /// Returns the M dims: those of the points, or all of them collapsed.
   SmallVector<int64_t> rowsOfMatrix() const {
-    if (keepsLines(op, convolution.points.back(), convolution.window.back()))
+    if (keepsLines(op, convolution.points.back(), convolution.window.back(), costs))
       return sizesOf(convolution.points);
     return {count(convolution.points)};
   }
@@ -246,6 +247,7 @@ private:
   }
 
   const Convolution &convolution;
+  const CpuCosts &costs;
   linalg::LinalgOp op;
   OpBuilder builder;
   Location loc;
@@ -372,6 +374,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       if (failed(known))
         return signalPassFailure();
       keepsLayout = known->traits.readsTransposed;
+      costs = known->costs.cpu;
     }
     if (keepsLayout)
       readRepeatedExtracts(getOperation());
@@ -396,17 +399,17 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
         if (!op || !isStatic(op))
           continue;
         if (keepsLayout) {
-          if (hasNoColumns(graph, atLoad, id))
+          if (hasNoColumns(graph, atLoad, id, costs))
             found.push_back(op);
           continue;
         }
-        AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id);
+        AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id, costs);
         if (lanes != AlongLanes::much)
           (lanes == AlongLanes::few ? few : nothing).push_back(op);
       }
     }
     for (linalg::LinalgOp op : nothing)
-      if (std::optional<unsigned> lane = lanesElsewhere(op)) {
+      if (std::optional<unsigned> lane = lanesElsewhere(op, costs)) {
         turnResult(op, *lane);
         ++numRewritten;
       } else {
@@ -444,7 +447,7 @@ private:
   bool takesChannelsLast(linalg::LinalgOp op, std::optional<tile::Form> mark) const {
     if (mark)
       return *mark == tile::Form::channelsLast;
-    return !keepsLayout && (!isMatmulOfImage(op) || joinsConvolutions(op, results));
+    return !keepsLayout && (!isMatmulOfImage(op, costs) || joinsConvolutions(op, results));
   }
 
   /// Returns the result of a convolution that sums over input channels; null for other ops.
@@ -457,7 +460,7 @@ private:
       return rewritten.result;
     }
     bool last = takesChannelsLast(op, mark);
-    if (keepsLayout || (!last && isMatmulOfImage(op))) {
+    if (keepsLayout || (!last && isMatmulOfImage(op, costs))) {
       bool windowsLast = last || (mark && hasChannelsLast(op->getOperand(0), results));
       auto orderOf = [](bool last) { return last ? ImageOrder::channelsLast : ImageOrder::ofModel; };
       linalg::LinalgOp plain = keepsLayout ? op : withoutStride(op);
@@ -476,7 +479,7 @@ private:
     if (hasChannelsLast(op->getOperand(0), results))
       takeChannelsLast(*convolution);
     Value own;
-    Value rewritten = ConvolutionRewriter(*convolution).rewrite(own);
+    Value rewritten = ConvolutionRewriter(*convolution, costs).rewrite(own);
     if (auto reshape = own.getDefiningOp<tensor::ExpandShapeOp>())
       markReshape(reshape);
     if (last)
@@ -484,6 +487,7 @@ private:
     return rewritten;
   }
 
+  CpuCosts costs;           ///< of the target, or the usual ones
   bool keepsLayout = false; ///< kernels read operands in any order, so contractions keep the convolution's layout
   SmallVector<Value> results; ///< of contractions: points of the image, then channels
 };

@@ -10,23 +10,16 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Greatest N that leaves most lanes of a register block empty, and least K that fills them instead. Measured with M =
-/// 512 and K = 768 on one core of a Zen 4, in us, in a register block and as a reduction: N = 2: 115 and 52; N = 3: 116
-/// and 66; N = 4: 126 and 105; N = 8: 115 and 144.
-constexpr int64_t kFewColumns = 3, kManyK = 64;
-
-/// Least size of a dim for which the result is transposed.
-constexpr int64_t kFullLanes = 8;
-
 /// Returns true if N is small and K is long and contiguous in lhs, in f32, for which a micro kernel's step covers one
 /// K.
-bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum) {
-  if (roles.m < 0 || expr.domain[roles.n] > kFewColumns || expr.reductions.size() != 1 ||
+bool hasFewLanes(const TensorExpr &expr, const ContractionRoles &roles, const SumOfProducts &sum,
+                 const CpuCosts &costs) {
+  if (roles.m < 0 || expr.domain[roles.n] > costs.fewColumns || expr.reductions.size() != 1 ||
       !llvm::all_of(sum.types, [](const std::string &type) { return type == "f32"; }))
     return false;
   int64_t k = expr.reductions[0];
   AffineMap lhs = expr.inputs[roles.lhsInput].map;
-  return expr.domain[k] >= kManyK && lhs.getResults().back() == getAffineDimExpr(k, lhs.getContext());
+  return expr.domain[k] >= costs.manyK && lhs.getResults().back() == getAffineDimExpr(k, lhs.getContext());
 }
 } // namespace
 
@@ -39,19 +32,21 @@ static std::optional<SumOfProducts> productsOf(const TensorExpr &expr, bool isAt
   return matchSumOfProducts(body.getTerminator()->getOperand(0), body.getArgument(2));
 }
 
-bool tilewright::hasNoColumns(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
+bool tilewright::hasNoColumns(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id,
+                              const CpuCosts &costs) {
   const TensorExpr &expr = graph.exprs()[id];
   return productsOf(expr, atLoad[id]) && !contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map) &&
-         !lanesElsewhere(cast<linalg::LinalgOp>(expr.op));
+         !lanesElsewhere(cast<linalg::LinalgOp>(expr.op), costs);
 }
 
-AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id) {
+AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::vector<bool> &atLoad, unsigned id,
+                                          const CpuCosts &costs) {
   const TensorExpr &expr = graph.exprs()[id];
   std::optional<SumOfProducts> sum = productsOf(expr, atLoad[id]);
   if (!sum)
     return AlongLanes::much;
   std::optional<ContractionRoles> roles = contractionRoles(expr, expr.inputs[0].map, expr.inputs[1].map);
-  if (roles && hasFewLanes(expr, *roles, *sum))
+  if (roles && hasFewLanes(expr, *roles, *sum, costs))
     return AlongLanes::few;
   if (!roles || roles->m >= 0 || hasConstantLanes(graph, atLoad, id, *roles))
     return roles ? AlongLanes::much : AlongLanes::nothing;
@@ -63,7 +58,7 @@ AlongLanes tilewright::whatLiesAlongLanes(const TensorGraph &graph, const std::v
   return AlongLanes::much;
 }
 
-std::optional<unsigned> tilewright::lanesElsewhere(linalg::LinalgOp op) {
+std::optional<unsigned> tilewright::lanesElsewhere(linalg::LinalgOp op, const CpuCosts &costs) {
   FailureOr<linalg::ContractionDimensions> dims = linalg::inferContractionDims(op);
   if (failed(dims) || dims->m.empty() || dims->n.empty() || !op.getDpsInits()[0].getDefiningOp<linalg::FillOp>())
     return std::nullopt;
@@ -76,7 +71,7 @@ std::optional<unsigned> tilewright::lanesElsewhere(linalg::LinalgOp op) {
   std::optional<unsigned> best;
   auto rank = [&](unsigned dim) { return std::pair(dim == innermost(0) || dim == innermost(1), sizes[dim]); };
   for (unsigned dim : llvm::concat<unsigned>(dims->m, dims->n))
-    if (sizes[dim] >= kFullLanes && (!best || rank(*best) < rank(dim)))
+    if (sizes[dim] >= costs.fullLanes && (!best || rank(*best) < rank(dim)))
       best = dim;
   return best;
 }

@@ -2,6 +2,8 @@
 #ifndef TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 #define TILEWRIGHT_NORMALIZE_IMAGELAYOUT_H
 
+#include "passes/target/CostParameters.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace tilewright {
@@ -13,7 +15,7 @@ bool hasChannelsLast(mlir::Value image, llvm::ArrayRef<mlir::Value> results);
 /// Returns true for a convolution with windows of one point that is the matmul of weights and image with channels first
 /// and has points enough for lanes. It transposes neither of the two. With a stride, the image is a slice (see
 /// withoutStride()).
-bool isMatmulOfImage(mlir::linalg::LinalgOp op);
+bool isMatmulOfImage(mlir::linalg::LinalgOp op, const CpuCosts &costs);
 
 /// Returns a convolution for which isMatmulOfImage() holds as one without stride: a copy that reads a slice of the image,
 /// the points where windows are. Without a stride, returns the op itself.

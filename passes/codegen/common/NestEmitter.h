@@ -21,6 +21,7 @@ struct VectorShape {
   int64_t cacheBytes = 32 * 1024;   ///< bytes of the innermost cache
   int64_t outerBytes = 1024 * 1024; ///< bytes of the outermost cache that a core has for itself
   bool fusesProducts = false;       ///< one instruction multiplies and adds
+  int64_t windowsTogether = 1;      ///< overlapping windows that are reduced at once
 };
 
 /// The mapping of a loop nest to the threads of a block. A dim has a power of two of threads; with n threads, each

@@ -20,10 +20,6 @@ int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
   return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
 }
 
-/// Windows that are reduced at once, chosen by hand: a row of three points of four windows is six loads in place of
-/// twelve. Two at once took 1.3 times as long for a depthwise convolution of 64 x 28 x 28 (Zen 4, AVX2).
-constexpr int64_t kWindowsTogether = 4;
-
 /// Returns the bytes of the narrowest element that the nest stores with non-temporal stores, or zero if the nest
 /// accumulates or has ordinary stores.
 static int64_t streamedBytes(ComputeOp compute) {
@@ -65,7 +61,7 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
     vectorDim = -1;
   orderLoops(!threads && !given && streamedBytes(compute) == 0 && hasSpecials(/*ofLanesAlone=*/true));
   if (!threads && !given)
-    joinWindows(shape.bytes / kLaneBytes);
+    joinWindows(shape.bytes / kLaneBytes, shape.windowsTogether);
   findLevels();
   if (compute.getRunning()) {
     running = compute.getRunning()->getAccumulator();
@@ -152,7 +148,7 @@ bool NestStructure::overlapsAlong(int64_t dim) {
   });
 }
 
-void NestStructure::joinWindows(int64_t registerLanes) {
+void NestStructure::joinWindows(int64_t registerLanes, int64_t most) {
   bool isUnrolled = llvm::all_of(compute.getReductions(), [&](int64_t dim) {
     int64_t size = compute.getSizes()[dim];
     return size <= kMostUnrolled && size == compute.getExtents()[dim];
@@ -164,7 +160,7 @@ void NestStructure::joinWindows(int64_t registerLanes) {
   if (last == parallel.rend())
     return;
   std::rotate(std::prev(last.base()), last.base(), parallel.end());
-  together = std::min(compute.getSizes()[parallel.back()], kWindowsTogether);
+  together = std::min(compute.getSizes()[parallel.back()], most);
   lanes = std::min(lanes, registerLanes);
 }
 

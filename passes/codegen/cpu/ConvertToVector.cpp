@@ -42,6 +42,7 @@ VectorShape shapeFor(const Target &target) {
       shape.cacheBytes = level.capacityBytes;
   shape.outerBytes = target.level(Space::block).capacityBytes;
   shape.fusesProducts = target.has("fma");
+  shape.windowsTogether = target.costs.cpu.windowsTogether;
   return shape;
 }
 

@@ -46,7 +46,8 @@ BlockedContraction tilewright::blockedContraction(const ContractionNest &nest) {
                                  nest.target.vectorBytes / elementBytes(element),
                                  nest.kernel,
                                  nest.kernel.blockFor(nest.target),
-                                 kBlocking(compute.getMicroKernel().value_or(""))};
+                                 kBlocking(compute.getMicroKernel().value_or("")),
+                                 nest.target.costs.cpu};
   contraction.hasFactors = multipliesFactors(contraction, compute->getAttr(kFactorsAttr));
   return contraction;
 }

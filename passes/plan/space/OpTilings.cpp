@@ -46,7 +46,9 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
   int64_t lanes = target.vectorBytes / bytes, rows = roles->m < 0 ? 1 : sizeOf(roles->m);
   TileColumns columns{sizeOf(roles->n), expr.domain[roles->n],
                       panelWidth(root.accesses[roles->rhsInput].map, roles->n)};
-  walk(roles->n, (blocking ? blocking->vectors : chooseVectors(kernel, block, rows, lanes, columns)) * lanes);
+  int64_t vectors = blocking ? blocking->vectors
+                             : chooseVectors(kernel, block, rows, lanes, columns, target.costs.cpu);
+  walk(roles->n, vectors * lanes);
   if (kBlock > 0 && !streams)
     walk(expr.reductions[0], kBlock);
   if (roles->m >= 0)

@@ -175,10 +175,6 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
       perRow * (extent / tile * blocksOf(tile) + blocksOf(extent % tile)) / space.speed * space.visitedShare(root);
 }
 
-/// Most bytes between lines that hardware prefetches, because several of them lie in one page: a choice between what a
-/// Zen 3 reads in place at no loss (256 bytes apart) and at a loss (2048: 1.27 of the time of a chain of two products).
-static constexpr int64_t kMostPrefetched = 512;
-
 /// Adds the copies of a matrix whose rows lie apart into panels, which tiles with enough rows make anew. With fewer
 /// rows, each register block reads the matrix in place. If nothing prefetches it, that takes as long as the copy at the
 /// number of rows where copies begin to pay.
@@ -195,7 +191,7 @@ static void addPanelCopies(const TensorGraph &graph, const IterationSpace &space
     return; // the matrix is one panel
   double copies = 1;
   if (space.tiles[m] < space.rowsToCopy)
-    copies = apart && *apart * elementBytesOf(rhs.tensor) <= kMostPrefetched
+    copies = apart && *apart * elementBytesOf(rhs.tensor) <= costs.prefetchedStride
                  ? 0
                  : static_cast<double>(space.tiles[m]) / space.rowsToCopy;
   for (int64_t place : space.grid) {

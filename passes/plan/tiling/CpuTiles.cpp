@@ -16,9 +16,9 @@ using namespace tilewright;
 /// Number of tilings, the fastest by arithmetic and traffic, whose movement is counted: a bound of the search.
 constexpr size_t kWeighed = 12;
 
-/// Windows of a tile, the preferred number first, chosen by hand: four are reduced at once (NestStructure.cpp). A tile
-/// has the same number everywhere.
-constexpr int64_t kWindowsOfTile[] = {4, 8, 7, 6, 5, 3, 2};
+/// Windows of a tile where their preferred number, those that are reduced at once, does not divide the extent: the next
+/// best first, chosen by hand.
+constexpr int64_t kWindowsOfTile[] = {8, 7, 6, 5, 4, 3, 2};
 
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
 static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kVectorTileUnit) {
@@ -120,7 +120,7 @@ void CpuTiles::setRegisterBlock() {
         space.rowsToCopy = leastRowsToCopy(*kernel, space.block,
                                            space.block.vectors * target.lanes() *
                                                elementBytesOf(root.accesses[roles->rhsInput].tensor),
-                                           /*blocksK=*/false);
+                                           /*blocksK=*/false, costs());
       return;
     }
 }
@@ -240,6 +240,14 @@ void CpuTiles::fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor)
   }
 }
 
+int64_t CpuTiles::windowsOfTile(int64_t extent) const {
+  auto divides = [&](int64_t count) { return extent % count == 0; };
+  if (divides(costs().windowsTogether))
+    return costs().windowsTogether;
+  auto *most = llvm::find_if(kWindowsOfTile, divides);
+  return most == std::end(kWindowsOfTile) ? 1 : *most;
+}
+
 void CpuTiles::joinWindows() {
   for (const GroupRoot &root : space.roots) {
     int64_t dim = windowDim(graph, space, root);
@@ -247,8 +255,7 @@ void CpuTiles::joinWindows() {
       continue;
     int64_t before = space.tiles[dim], extent = space.extents[dim];
     if (before == 1) {
-      auto *most = llvm::find_if(kWindowsOfTile, [&](int64_t count) { return extent % count == 0; });
-      space.tiles[dim] = most == std::end(kWindowsOfTile) ? 1 : *most;
+      space.tiles[dim] = windowsOfTile(extent);
     } else {
       while (extent % space.tiles[dim] != 0)
         --space.tiles[dim];

@@ -69,6 +69,8 @@ private:
   void fillCacheLine(const GroupRoot &root, mlir::AffineMap map, mlir::Value tensor);
   /// Gives a tile several overlapping windows of a reduction, which share what they read (NestWindows.cpp).
   void joinWindows();
+  /// Returns how many windows a tile has along a dim of that extent. A tile has the same number everywhere.
+  int64_t windowsOfTile(int64_t extent) const;
   int64_t pointsPerTile() const;
   /// Merges rows of a few elements into one tile, innermost rows first. If results are streamed, the dependent chain at
   /// the end of a row overlaps with the start of the next tile, and the rows of two tiles share L1.

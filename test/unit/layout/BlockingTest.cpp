@@ -80,11 +80,11 @@ TEST_F(BlockingTest, blocks_of_one_row_do_not_exceed_a_packed_panel) {
 }
 
 TEST_F(BlockingTest, one_row_reads_four_narrow_panels) {
-  EXPECT_EQ(chooseVectors(kernel, {6, 2}, /*rows=*/1, /*lanes=*/8, {192, 192, 16}), 8);
+  EXPECT_EQ(chooseVectors(kernel, {6, 2}, /*rows=*/1, /*lanes=*/8, {192, 192, 16}, CpuCosts()), 8);
 }
 
 TEST_F(BlockingTest, blocks_of_one_row_begin_with_a_panel) {
-  EXPECT_EQ(chooseVectors(kernel, {6, 2}, /*rows=*/1, /*lanes=*/8, {48, 192, 16}), 2);
+  EXPECT_EQ(chooseVectors(kernel, {6, 2}, /*rows=*/1, /*lanes=*/8, {48, 192, 16}, CpuCosts()), 2);
 }
 
 TEST_F(BlockingTest, what_is_chosen_is_not_refused) {

@@ -4,6 +4,8 @@
 #include "test/unit/PlanFixture.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace tilewright;
 
@@ -89,6 +91,40 @@ protected:
            x + ", " + k + ") outs(%zero : " + y + ") -> " + y + "\n  return %y : " + y + "\n}";
   }
 
+  /// A convolution in the layout of the model, with 16 channels before and 24 behind it.
+  static std::string convolution(int64_t points, int64_t window) {
+    std::string x = llvm::formatv("tensor<1x16x{0}x{0}xf32>", points + window - 1),
+                k = llvm::formatv("tensor<24x16x{0}x{0}xf32>", window),
+                y = llvm::formatv("tensor<1x24x{0}x{0}xf32>", points);
+    return "func.func @f(%x: " + x + ", %k: " + k + ") -> " + y + " {\n  %zero = arith.constant dense<0.0> : " + y +
+           "\n  %y = linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : "
+           "tensor<2xi64>} ins(%x, %k : " +
+           x + ", " + k + ") outs(%zero : " + y + ") -> " + y + "\n  return %y : " + y + "\n}";
+  }
+
+  /// A contraction of f32 whose operands are read through the maps.
+  static std::string contraction(const std::string &a, const std::string &b, const std::string &y,
+                                 const std::string &maps) {
+    std::string kinds = "\"parallel\", \"parallel\", ";
+    if (y.find('x') != y.rfind('x'))
+      kinds += "\"parallel\", ";
+    return llvm::formatv(R"(
+func.func @f(%a: tensor<{0}xf32>, %b: tensor<{1}xf32>) -> tensor<{2}xf32> {{
+  %none = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<{2}xf32>
+  %zero = linalg.fill ins(%none : f32) outs(%e : tensor<{2}xf32>) -> tensor<{2}xf32>
+  %y = linalg.generic {{indexing_maps = [{3}], iterator_types = [{4}"reduction"]}
+      ins(%a, %b : tensor<{0}xf32>, tensor<{1}xf32>) outs(%zero : tensor<{2}xf32>) {{
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %p = arith.mulf %u, %v : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<{2}xf32>
+  return %y : tensor<{2}xf32>
+})",
+                         a, b, y, maps, kinds);
+  }
+
   static std::string columnSums(int64_t rows, int64_t length, const std::string &type) {
     std::string x = "tensor<" + std::to_string(rows) + "x" + std::to_string(length) + "x" + type + ">",
                 y = "tensor<" + std::to_string(length) + "x" + type + ">";
@@ -159,7 +195,30 @@ protected:
             softmaxOfRows(256, 2500),
             depthwise(28, 64),
             chain(8, 12, 64, 65536, 64, false),
-            chain(8, 512, 16, 65536, 16, false)};
+            chain(8, 512, 16, 65536, 16, false),
+            convolution(56, 3),
+            convolution(28, 7),
+            convolution(7, 1),
+            matmul(512, 300, 2, "f32"),
+            // Products of a batch, whose dim is the innermost of the result.
+            contraction("40x70x5", "70x48x5", "40x48x5",
+                        "affine_map<(m, n, b, k) -> (m, k, b)>, affine_map<(m, n, b, k) -> (k, n, b)>, "
+                        "affine_map<(m, n, b, k) -> (m, n, b)>")};
+  }
+
+  /// Returns the path of a file with the target, for passes that look one up.
+  llvm::StringRef fileOfTarget() {
+    if (path.empty())
+      EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("target", "json", path));
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error) << toJson(target);
+    EXPECT_FALSE(error);
+    return path;
+  }
+
+  ~CostParametersUseTest() override {
+    if (!path.empty())
+      llvm::sys::fs::remove(path);
   }
 
   /// Returns the plan with the usual values.
@@ -171,7 +230,7 @@ protected:
   std::string planned(const std::string &source) {
     parse(source);
     mlir::PassManager forms(&context);
-    forms.addNestedPass<mlir::func::FuncOp>(createConvolutionToMatmul());
+    forms.addNestedPass<mlir::func::FuncOp>(createConvolutionToMatmul({fileOfTarget().str()}));
     forms.addNestedPass<mlir::func::FuncOp>(createNormalizeExprs());
     forms.addNestedPass<mlir::func::FuncOp>(createDeferNormalization());
     forms.addNestedPass<mlir::func::FuncOp>(createMarkOnlineSoftmax({target.name}));
@@ -202,34 +261,68 @@ protected:
     return false;
   }
 
-  std::vector<std::string> unused(llvm::StringRef group) {
+  /// Returns the parameters that change no plan, of those whose names begin with one of `beginnings`.
+  std::vector<std::string> unused(llvm::ArrayRef<llvm::StringRef> beginnings) {
     std::vector<std::string> names;
     for (const CostField &field : costFields())
-      if (field.name.starts_with(group) && !isUsed(field))
+      if (llvm::any_of(beginnings, [&](llvm::StringRef start) { return field.name.starts_with(start); }) &&
+          !isUsed(field))
         names.push_back(field.name.str());
     return names;
   }
 
+  /// Makes the L2 so small that blocks of K are taken.
+  void shrinkL2() {
+    for (MemoryLevel &level : target.levels)
+      if (level.space == tile::Space::block)
+        level.capacityBytes = 64 * 1024;
+  }
+
   std::map<std::string, std::string> usualPlans;
+  llvm::SmallString<64> path;
 };
 
 // Blocks of K are only that short if a workgroup has a small cache, and register blocks of AVX-512 read whole lines of
-// rhs in place.
+// rhs in place, one K in each step. No rhs is packed.
 TEST_F(CostParametersUseTest, those_of_cpus_change_plans) {
-  EXPECT_EQ(unused("cpu."), std::vector<std::string>({"cpu.shortestKBlock", "cpu.panelCopyOperations"}));
+  EXPECT_EQ(unused({"cpu."}),
+            std::vector<std::string>({"cpu.shortestKBlock", "cpu.panelCopyOperations", "cpu.blocksToPack",
+                                      "cpu.blocksToCopy", "cpu.blocksToCopyLines", "cpu.copiedPanelBytes",
+                                      "cpu.prefetchedStride", "cpu.panelsAtOnce"}));
 }
 
-TEST_F(CostParametersUseTest, copies_of_panels_change_plans_if_a_register_block_reads_one_line) {
+TEST_F(CostParametersUseTest, those_of_copies_change_plans_if_a_register_block_reads_one_line) {
   target = llvm::cantFail(lookupTarget("x86-64-avx2"));
-  std::string source = matmul(512, 64, 2048, "f32"), usually = planned(source);
-  target.costs.cpu.panelCopyOperations *= 8;
+  EXPECT_EQ(unused({"cpu.panelCopyOperations", "cpu.blocksToCopyLines", "cpu.copiedPanelBytes", "cpu.prefetchedStride"}),
+            std::vector<std::string>());
+}
+
+TEST_F(CostParametersUseTest, terms_of_bf16_are_packed_for_many_row_blocks) {
+  target = llvm::cantFail(lookupTarget("x86-64-avx512bf16"));
+  std::string source = matmul(512, 1024, 512, "bf16"), usually = planned(source);
+  target.costs.cpu.blocksToPack = 1000;
+  EXPECT_NE(planned(source), usually);
+}
+
+TEST_F(CostParametersUseTest, one_row_reads_several_packed_panels_at_once) {
+  target = llvm::cantFail(lookupTarget("x86-64-avx2"));
+  std::string source = contraction("1x700", "32x700x16", "1x512",
+                                   "affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n floordiv 16, k, n mod "
+                                   "16)>, affine_map<(m, n, k) -> (m, n)>");
+  std::string usually = planned(source);
+  target.costs.cpu.panelsAtOnce = 1;
+  EXPECT_NE(planned(source), usually);
+}
+
+TEST_F(CostParametersUseTest, panels_of_blocks_of_k_are_copied_for_many_row_blocks) {
+  shrinkL2();
+  std::string source = matmul(4096, 4096, 4096, "f32"), usually = planned(source);
+  target.costs.cpu.blocksToCopy = 1000;
   EXPECT_NE(planned(source), usually);
 }
 
 TEST_F(CostParametersUseTest, short_blocks_of_k_are_not_worth_their_accumulators) {
-  for (MemoryLevel &level : target.levels)
-    if (level.space == tile::Space::block)
-      level.capacityBytes = 64 * 1024;
+  shrinkL2();
   std::string source = matmul(4096, 4096, 4096, "f32"), cut = planned(source);
   EXPECT_NE(cut.find("\"microKernel\":\"fma-6x4x"), std::string::npos) << "K is not cut into blocks";
   target.costs.cpu.shortestKBlock = 512;
@@ -247,6 +340,6 @@ TEST_F(CostParametersUseTest, long_windows_are_not_joined) {
 
 TEST_F(CostParametersUseTest, those_of_gpus_change_plans) {
   target = *lookupTarget("cuda:h200");
-  EXPECT_EQ(unused("gpu."), std::vector<std::string>());
+  EXPECT_EQ(unused({"gpu."}), std::vector<std::string>());
 }
 } // namespace

@@ -47,7 +47,8 @@ public:
                                    target.vectorBytes / accumulatorBytes,
                                    *kernel,
                                    kernel->blockFor(target),
-                                   kBlocking(op.microKernel)};
+                                   kBlocking(op.microKernel),
+                                   target.costs.cpu};
     contraction.hasFactors = multipliesFactors(contraction, expr().op->getAttr(kFactorsAttr));
     return contraction;
   }
