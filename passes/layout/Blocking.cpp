@@ -210,11 +210,15 @@ BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
 //===----------------------------------------------------------------------===//
 
 static std::string whyNotVectors(const BlockedContraction &own, int64_t vectors) {
+  std::optional<int64_t> packed = panelWidth(own.rhs.map, own.n);
+  if (packed && own.kernel.unit == StepUnit::vector && own.packedDepth == 1 && *packed % own.lanes != 0 &&
+      *packed < own.rhs.extents[own.n] && own.rhs.extents[own.k] > 1)
+    return llvm::formatv("vectors: rhs is packed in panels of {0}, which are no whole vectors of {1}", *packed,
+                         own.lanes);
   if (vectors == own.block.vectors)
     return "";
   if (own.kernel.unit == StepUnit::tiles)
     return llvm::formatv("vectors: blocks of tile registers have {0}, not {1}", own.block.vectors, vectors);
-  std::optional<int64_t> packed = panelWidth(own.rhs.map, own.n);
   if (packed && *packed % (vectors * own.lanes) != 0 && vectors * own.lanes % *packed != 0)
     return llvm::formatv("vectors: blocks of {0} vectors of {1} do not fill the panels of {2} that rhs is packed in",
                          vectors, own.lanes, *packed);

@@ -78,6 +78,7 @@ std::vector<IterationSpace> CpuBackend::tilings(const TensorGraph &graph, const 
 void CpuBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
                             llvm::function_ref<const PlannedGroup &(unsigned op)>) const {
   chooseBlockings(plan, graph, target);
+  leaveUnblocked(plan, graph, target);
 }
 
 std::string CpuBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,

@@ -31,7 +31,8 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
       blocks->emit();
       return true;
     }
-    if (blocking != derived)
+    // Whether tile registers can be loaded is known here only, so other kernels follow them.
+    if (stated && isNamed && (kernel->unit == StepUnit::vector || blocking != derived))
       return compute.emitError("the contraction cannot be computed as '") << kBlockingAttr << "' states: " << why;
     stated = {};
   }

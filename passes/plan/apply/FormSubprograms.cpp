@@ -153,9 +153,9 @@ private:
       if (failed(read))
         return failure();
       given = std::move(*read);
-      std::string why = planned.blocks.size() == 1 || given->statesFormsOnly()
-                            ? "" // verify() of the only block says it
-                            : whyNotOfBlocks(*given, planned.blocks);
+      std::string why = given->statesFormsOnly() ? "" : whyNotOfLoops(*given, planned.blocks);
+      if (why.empty() && planned.blocks.size() > 1 && !given->statesFormsOnly()) // verify() of an only block says it
+        why = whyNotOfBlocks(*given, planned.blocks);
       if (!why.empty())
         return func::FuncOp(planned.function).emitError("illegal plan: ") << why;
     }

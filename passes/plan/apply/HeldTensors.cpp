@@ -17,6 +17,10 @@ public:
       : choice(choiceOf(plan, graph, group)), staged(graph, choice, space, group.ops) {
     for (auto [number, input] : llvm::enumerate(space.inputs))
       inputs["in" + std::to_string(firstInputOf(plan, graph, kernel, group) + number)] = input;
+    for (const GroupRoot &root : space.roots)
+      if (group.op(root.expr).microKernel.empty())
+        for (const RootAccess &access : root.accesses)
+          readByNests.insert(access.tensor);
     for (unsigned expr : choice.exprs)
       for (OpResult result : graph.exprs()[expr].op->getResults())
         results.insert(resultName(graph, result));
@@ -43,6 +47,10 @@ public:
       return lives + ", so it is " + (isHeld ? "of a block" : "global") + ", not " +
              tile::stringifySpace(tensor.space).str();
     bool isInput = input != inputs.end();
+    if (tensor.access != tile::Access::derived && !isInput && isHeld)
+      return "has an access, which only tensors in global memory have";
+    if (tensor.access != tile::Access::derived && isInput && !readByNests.contains(input->second))
+      return "has an access, but only contractions read it, which copy it step by step";
     // a result may be in both: other nests read it, and it leaves the group
     if (!seen.insert(tensor.tensor + (isHeld && !isInput ? "" : ", global")).second)
       return "is listed twice";
@@ -73,6 +81,7 @@ private:
   StagedInputs staged;
   llvm::StringMap<Value> inputs;
   llvm::StringSet<> results, buffered, outputs, seen;
+  llvm::DenseSet<Value> readByNests; ///< inputs that others than register blocks and micro kernels read
 };
 } // namespace
 

@@ -243,6 +243,8 @@ private:
       return "the parts are not the first ones of a phase and of a later phase";
     IterationSpace writer = spaceOf(kernel.groups[resident.writer]), reader = spaceOf(kernel.groups[resident.reader]);
     bool isResult = resident.writerResult >= 0;
+    if (isResult && resident.writerInput != 0)
+      return "it is a result or an input (writerInput must be 0 beside writerResult)";
     std::vector<Value> written =
         isResult ? groupOutputs(graph, choiceOf(plan, graph, kernel.groups[resident.writer])) : writer.inputs;
     size_t number = isResult ? static_cast<size_t>(resident.writerResult) : resident.writerInput;

@@ -67,6 +67,37 @@ static size_t blockOf(llvm::ArrayRef<BlockGraph> blocks, unsigned op) {
          }) - blocks.begin();
 }
 
+/// Returns why a loop of the plan is none of the function, or an empty string.
+static std::string whyNotLoop(const LoopPlan &loop, llvm::ArrayRef<BlockGraph> blocks) {
+  std::string subject = "loop " + std::to_string(loop.firstOp) + ": ";
+  for (const BlockGraph &block : blocks) {
+    if (!block.loop || block.graph.exprs().empty() || block.firstOp != loop.firstOp)
+      continue;
+    LoopPlan own = loopPlanOf(block);
+    bool hasOtherSteps = loop.steps >= 0 && loop.steps != own.steps; // a file may leave them out
+    if (loop.op != own.op || loop.ops != own.ops || hasOtherSteps)
+      return subject + "the model has '" + own.op + "' with " + std::to_string(own.ops) + " ops and " +
+             std::to_string(own.steps) + " steps, not '" + loop.op + "' with " + std::to_string(loop.ops) + " and " +
+             std::to_string(loop.steps);
+    return "";
+  }
+  return subject + "no loop of the model has its first op there (firstOp)";
+}
+
+std::string tilewright::whyNotOfLoops(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks) {
+  for (const LoopPlan &loop : plan.loops)
+    if (std::string why = whyNotLoop(loop, blocks); !why.empty())
+      return why;
+  for (const KernelPlan &kernel : plan.kernels)
+    for (const GroupPlan &group : kernel.groups)
+      for (const OpPlan &op : group.ops)
+        if (size_t own = blockOf(blocks, op.id);
+            own < blocks.size() && blocks[own].loop && !loopAt(plan, blocks[own].firstOp))
+          return "kernel '" + kernel.name + "': op " + std::to_string(op.id) + " is of loop " +
+                 std::to_string(blocks[own].firstOp) + ", which the plan does not list (loops)";
+  return "";
+}
+
 std::string tilewright::whyNotOfBlocks(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks) {
   for (const KernelPlan &kernel : plan.kernels) {
     std::string subject = "kernel '" + kernel.name + "': ";

@@ -23,6 +23,10 @@ std::vector<BlockGraph> graphsOf(mlir::Operation *function);
 /// Returns the entry for the body of a loop.
 LoopPlan loopPlanOf(const BlockGraph &body);
 
+/// Returns why the loops of a plan are not those of the function, or why a kernel is of a loop that the plan does not
+/// list; or an empty string.
+std::string whyNotOfLoops(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks);
+
 /// Returns why a plan cannot be divided into plans of the blocks, or an empty string: a kernel, an edge or an op that
 /// is left names no op, or ops of several blocks.
 std::string whyNotOfBlocks(const Plan &plan, llvm::ArrayRef<BlockGraph> blocks);

@@ -90,10 +90,20 @@ void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Tar
   });
 }
 
+void tilewright::leaveUnblocked(Plan &plan, const TensorGraph &graph, const Target &target) {
+  forEachBlocking(plan, graph, target, [](OpPlan &op, const OrDeclined<BlockedContraction> &) -> std::string {
+    if (!op.blocking) {
+      op.microKernel.clear();
+      llvm::erase_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::thread; });
+    }
+    return "";
+  });
+}
+
 std::string tilewright::whyNotBlocked(const Plan &plan, const TensorGraph &graph, const Target &target) {
   return forEachBlocking(plan, graph, target, [](const OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
-    if (!op.blocking)
-      return "";
-    return read ? whyNotBlocked(*read, *op.blocking) : read.why().reason;
+    if (!read)
+      return read.why().reason;
+    return whyNotBlocked(*read, op.blocking ? *op.blocking : chooseBlocking(*read));
   });
 }
