@@ -3,12 +3,11 @@
 // and the fastest that differ are listed. Cut ones split the graph in two anywhere in program order, or into the
 // dispatches that IREE would launch.
 #include "passes/plan/fusion/Candidates.h"
-#include "passes/plan/scopes/ChooseScopes.h"
 
 #include "passes/backend/Backend.h"
 #include "passes/graph/Eligibility.h"
-#include "passes/plan/grid/WritePlan.h"
-#include "passes/plan/scopes/PlanGroup.h"
+#include "passes/plan/fusion/PlannerStep.h"
+#include "passes/plan/scopes/ChooseScopes.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 #include <set>
@@ -32,8 +31,7 @@ struct Candidate {
 class CandidateLister {
 public:
   CandidateLister(const TensorGraph &graph, const Target &target, const PlanOptions &options)
-      : graph(graph), target(target), options(options), groups(graph, target, options.numerics),
-        all(graph.exprs().size()) {
+      : problem(graph, target, options), all(graph.exprs().size()) {
     std::iota(all.begin(), all.end(), 0);
   }
 
@@ -165,35 +163,7 @@ private:
       candidate.seconds += secondsOf(*part);
       candidate.kernels.push_back(std::move(*part));
     }
-    candidate.kernels = launchOrder(candidate.kernels);
     return candidate;
-  }
-
-  /// Orders kernels so that each follows those that it reads from. Kernels that depend on each other are left out,
-  /// which makes the plan invalid.
-  std::vector<PlannedGroup> launchOrder(ArrayRef<PlannedGroup> kernels) const {
-    llvm::DenseMap<unsigned, size_t> kernelOf;
-    for (auto [index, kernel] : llvm::enumerate(kernels))
-      for (unsigned expr : kernel.choice.exprs)
-        kernelOf[expr] = index;
-    std::vector<llvm::SmallDenseSet<size_t>> waitsFor(kernels.size());
-    for (const TensorEdge &edge : graph.edges()) {
-      auto from = kernelOf.find(edge.producer), to = kernelOf.find(edge.consumer);
-      if (from != kernelOf.end() && to != kernelOf.end() && from->second != to->second)
-        waitsFor[to->second].insert(from->second);
-    }
-    std::vector<PlannedGroup> ordered;
-    llvm::SmallDenseSet<size_t> done;
-    auto isReady = [&](size_t index) {
-      return !done.contains(index) && llvm::all_of(waitsFor[index], [&](size_t from) { return done.contains(from); });
-    };
-    for (auto all = llvm::seq<size_t>(0, kernels.size()); true;) {
-      auto next = llvm::find_if(all, isReady);
-      if (next == all.end())
-        return ordered;
-      ordered.push_back(kernels[*next]);
-      done.insert(*next);
-    }
   }
 
   //===--------------------------------------------------------------------===//
@@ -205,35 +175,41 @@ private:
   }
 
   void add(const Candidate &candidate) {
-    Plan plan = planOf(candidate);
+    PlanDraft draft = draftOf(candidate);
+    if (!draft.verify().empty())
+      return; // kernels depend on each other
+    Plan plan = planOf(orderKernels(problem, std::move(draft)).decisions);
     if (plan.verify(graph).empty() && known.insert(llvm::formatv("{0}", toJson(plan)).str()).second)
       plans.push_back(std::move(plan));
   }
 
-  Plan planOf(const Candidate &candidate) const {
-    Decisions decisions;
-    decisions.partOf.assign(graph.exprs().size(), -1);
+  PlanDraft draftOf(const Candidate &candidate) const {
+    PlanDraft draft(graph, problem.block());
+    Decisions &decisions = draft.decisions;
     decisions.reasons.assign(graph.exprs().size(), kBorderView.str());
     for (auto [index, part] : llvm::enumerate(candidate.kernels)) {
       for (unsigned expr : part.choice.exprs)
         decisions.partOf[expr] = index;
       decisions.parts.push_back(part);
       decisions.kernels.push_back({static_cast<unsigned>(index)});
+      draft.partition.join(part.choice.exprs);
     }
-    for (const TensorEdge &edge : graph.edges())
-      if (int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
-          from >= 0 && to >= 0 && from != to)
-        decisions.declined[{static_cast<unsigned>(from), static_cast<unsigned>(to)}] = {
-            "two kernels were measured to be faster than one", "another machine"};
-    Plan plan = writePlan(graph, target, options.policy, options.numerics, decisions);
+    explainLaunches(graph, decisions, [](const TensorEdge &) {
+      return Declined{"two kernels were measured to be faster than one", "another machine"};
+    });
+    return draft;
+  }
+
+  Plan planOf(const Decisions &decisions) const {
+    Plan plan = writePlan(graph, target, problem.options.policy, problem.options.numerics, decisions);
     addLeastMovement(plan, graph, target, decisions);
     return plan;
   }
 
-  const TensorGraph &graph;
-  const Target &target;
-  const PlanOptions &options;
-  GroupProblem groups;
+  FusionProblem problem;
+  const TensorGraph &graph = problem.graph;
+  const Target &target = problem.machine;
+  const GroupProblem &groups = problem.groups;
   std::vector<unsigned> all;
   std::vector<Plan> plans;
   std::set<std::string> known; ///< JSON of the plans that were added

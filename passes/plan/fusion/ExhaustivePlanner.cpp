@@ -110,26 +110,6 @@ private:
   llvm::DenseMap<ExprSet, double> predictions;
 };
 
-/// Makes these groups the groups of the draft.
-PlanDraft withGroups(const FusionProblem &problem, PlanDraft plan, ArrayRef<SmallVector<unsigned>> groups) {
-  Decisions &decisions = plan.decisions;
-  decisions.parts.clear();
-  for (const SmallVector<unsigned> &group : groups) {
-    bool isFree = llvm::all_of(group, [&](unsigned expr) { return isView(problem.graph.exprs()[expr]); });
-    for (unsigned expr : group) {
-      decisions.partOf[expr] = isFree ? -1 : static_cast<int64_t>(decisions.parts.size());
-      decisions.reasons[expr] = isFree ? kBorderView.str() : "";
-    }
-    if (!isFree)
-      decisions.parts.push_back(std::move(*planGroup(problem.groups, group)));
-  }
-  for (const TensorEdge &edge : problem.graph.edges())
-    if (int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
-        from >= 0 && to >= 0 && from != to)
-      decisions.declined[{static_cast<unsigned>(from), static_cast<unsigned>(to)}] = {
-          "no partition with both in one kernel is predicted to take less time", "a launch that costs more"};
-  return plan;
-}
 } // namespace
 
 OrDeclined<PlanDraft> tilewright::exploreExhaustively(const FusionProblem &problem) {
@@ -142,6 +122,9 @@ OrDeclined<PlanDraft> tilewright::exploreExhaustively(const FusionProblem &probl
   std::optional<std::vector<SmallVector<unsigned>>> groups = search.fastest();
   if (!groups)
     return Declined{"no partition has a predicted time", "a target whose rates are positive"};
-  return runSteps(problem, withGroups(problem, std::move(plan), *groups),
-                  {{"makeKernels", makeKernels}, {"orderKernels", orderKernels}});
+  plan = withGroups(problem, std::move(plan), SmallVector<ArrayRef<unsigned>>(groups->begin(), groups->end()));
+  explainLaunches(problem.graph, plan.decisions, [](const TensorEdge &) {
+    return Declined{"no partition with both in one kernel is predicted to take less time", "a launch that costs more"};
+  });
+  return runSteps(problem, std::move(plan), {{"makeKernels", makeKernels}, {"orderKernels", orderKernels}});
 }

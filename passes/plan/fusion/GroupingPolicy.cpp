@@ -31,28 +31,14 @@ Grouping GroupSearch::groupingOf(const PlanDraft &draft) {
 }
 
 PlanDraft GroupSearch::draftOf(const Grouping &grouping, WhyApart whyApart) const {
-  PlanDraft draft = start;
-  Decisions &decisions = draft.decisions;
-  decisions.parts.clear();
-  for (unsigned name : grouping.inOrder()) {
-    const CostedGroup &group = grouping.group(name);
-    for (unsigned expr : group.exprs) {
-      decisions.partOf[expr] = group.isView ? -1 : static_cast<int64_t>(decisions.parts.size());
-      decisions.reasons[expr] = group.isView ? kBorderView.str() : "";
-    }
-    if (!group.isView)
-      decisions.parts.push_back(std::move(*planGroup(problem.groups, group.exprs)));
-  }
-  for (const TensorEdge &edge : problem.graph.edges()) {
-    int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
-    if (from < 0 || to < 0 || from == to)
-      continue;
-    auto [why, isNew] = decisions.declined.try_emplace({static_cast<unsigned>(from), static_cast<unsigned>(to)});
-    if (isNew)
-      why->second = whyApart ? whyApart(grouping, grouping.nameOf(edge.producer), grouping.nameOf(edge.consumer))
-                             : Declined{"the policy '" + problem.options.policy + "' gives each a kernel of its own",
-                                        "another policy"};
-  }
+  auto groups = llvm::map_to_vector(grouping.inOrder(),
+                                    [&](unsigned name) { return ArrayRef<unsigned>(grouping.group(name).exprs); });
+  PlanDraft draft = withGroups(problem, start, groups);
+  explainLaunches(problem.graph, draft.decisions, [&](const TensorEdge &edge) {
+    return whyApart ? whyApart(grouping, grouping.nameOf(edge.producer), grouping.nameOf(edge.consumer))
+                    : Declined{"the policy '" + problem.options.policy + "' gives each a kernel of its own",
+                               "another policy"};
+  });
   return draft;
 }
 

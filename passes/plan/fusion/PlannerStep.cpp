@@ -29,6 +29,21 @@ PlanDraft tilewright::runSteps(const FusionProblem &problem, ArrayRef<PlanStep> 
   return runSteps(problem, PlanDraft(problem.graph, problem.block()), steps);
 }
 
+PlanDraft tilewright::withGroups(const FusionProblem &problem, PlanDraft plan, ArrayRef<ArrayRef<unsigned>> groups) {
+  Decisions &decisions = plan.decisions;
+  decisions.parts.clear();
+  for (ArrayRef<unsigned> group : groups) {
+    bool isFree = llvm::all_of(group, [&](unsigned expr) { return isView(problem.graph.exprs()[expr]); });
+    for (unsigned expr : group) {
+      decisions.partOf[expr] = isFree ? -1 : static_cast<int64_t>(decisions.parts.size());
+      decisions.reasons[expr] = isFree ? kBorderView.str() : "";
+    }
+    if (!isFree)
+      decisions.parts.push_back(std::move(*planGroup(problem.groups, group)));
+  }
+  return plan;
+}
+
 double PlannerStep::errorOf(const PlannedGroup &group) const {
   const ConfidenceCosts &confidence = target.costs.confidence;
   return group.predicted.bytes <= static_cast<double>(confidence.smallKernelBytes) ? confidence.smallKernels

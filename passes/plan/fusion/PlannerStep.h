@@ -65,6 +65,9 @@ protected:
   Decisions &decisions;
 };
 
+/// Makes these the groups of a draft, each of which can be planned. Groups of reshapes are left as the borders of kernels.
+PlanDraft withGroups(const FusionProblem &problem, PlanDraft plan, llvm::ArrayRef<llvm::ArrayRef<unsigned>> groups);
+
 /// Formats a time for messages, such as "12.3 us".
 std::string microseconds(double seconds);
 

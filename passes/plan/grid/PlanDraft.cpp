@@ -59,3 +59,15 @@ std::string PlanDraft::verify() const {
       fresh.join({decisions.parts[kernel.front()]->choice.exprs.front(), decisions.parts[group]->choice.exprs.front()});
   return fresh.order() ? "" : "kernels depend on each other in a circle";
 }
+
+void tilewright::explainLaunches(const TensorGraph &graph, Decisions &decisions,
+                                 llvm::function_ref<Declined(const TensorEdge &)> why) {
+  for (const TensorEdge &edge : graph.edges()) {
+    int64_t from = decisions.partOf[edge.producer], to = decisions.partOf[edge.consumer];
+    if (from < 0 || to < 0 || from == to)
+      continue;
+    auto [known, isNew] = decisions.declined.try_emplace({static_cast<unsigned>(from), static_cast<unsigned>(to)});
+    if (isNew)
+      known->second = why(edge);
+  }
+}

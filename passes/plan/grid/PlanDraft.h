@@ -20,6 +20,11 @@ struct PlanDraft {
   Partition partition; ///< of the block's ops, one group for the ops that share a group or a kernel
 };
 
+/// Gives each pair of groups, one of which reads a result of the other, the reason why they are not one, unless it has
+/// a reason. `why` is called with an edge between the two.
+void explainLaunches(const TensorGraph &graph, Decisions &decisions,
+                     llvm::function_ref<Declined(const TensorEdge &)> why);
+
 } // namespace tilewright
 
 #endif
