@@ -63,62 +63,36 @@ ScoredPlan tilewright::planOf(GroupSearch &search, ArrayRef<Grouping> groupings,
   return std::move(*best);
 }
 
-/// Steps of policies that make a kernel of each group.
-static ArrayRef<PlanStep> plainSteps() {
-  static constexpr PlanStep steps[] = {{"trimViews", trimViews},
-                                       {"dropSlowGroups", dropSlowGroups},
-                                       {"makeKernels", makeKernels},
-                                       {"dropLoneKernels", dropLoneKernels},
-                                       {"orderKernels", orderKernels}};
+SmallVector<PlanStep> GroupingPolicy::steps() const {
+  SmallVector<PlanStep> steps = {
+      {"trimViews", trimViews}, {"dropSlowGroups", dropSlowGroups}, {"makeKernels", makeKernels}};
+  PlanStep order{"orderKernels", orderKernels}, dropLone{"dropLoneKernels", dropLoneKernels};
+  llvm::append_range(steps, packing);
+  steps.push_back(barriers.empty() ? dropLone : order);
+  llvm::append_range(steps, barriers);
+  steps.push_back(barriers.empty() ? order : dropLone);
   return steps;
 }
 
-static ArrayRef<PlanStep> packingSteps() {
-  static constexpr PlanStep steps[] = {
-      {"trimViews", trimViews},     {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
-      {"packKernels", packKernels}, {"dropLoneKernels", dropLoneKernels}, {"orderKernels", orderKernels}};
-  return steps;
-}
-
-static ArrayRef<PlanStep> remoteSteps() {
-  static constexpr PlanStep steps[] = {
-      {"trimViews", trimViews},       {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
-      {"packRemotely", packRemotely}, {"dropLoneKernels", dropLoneKernels}, {"orderKernels", orderKernels}};
-  return steps;
-}
-
-static ArrayRef<PlanStep> barrierSteps() {
-  static constexpr PlanStep steps[] = {
-      {"trimViews", trimViews},       {"dropSlowGroups", dropSlowGroups},   {"makeKernels", makeKernels},
-      {"orderKernels", orderKernels}, {"fillSubprograms", fillSubprograms}, {"dropLoneKernels", dropLoneKernels}};
-  return steps;
-}
-
-static ArrayRef<PlanStep> subprogramSteps() {
-  static constexpr PlanStep steps[] = {{"trimViews", trimViews},
-                                       {"dropSlowGroups", dropSlowGroups},
-                                       {"makeKernels", makeKernels},
-                                       {"orderKernels", orderKernels},
-                                       {"fillSubprograms", fillSubprograms},
-                                       {"reuseTiles", reuseTiles},
-                                       {"dropLoneKernels", dropLoneKernels}};
-  return steps;
-}
+static constexpr PlanStep kPack[] = {{"packKernels", packKernels}};
+static constexpr PlanStep kPackRemotely[] = {{"packRemotely", packRemotely}};
+static constexpr PlanStep kFill[] = {{"fillSubprograms", fillSubprograms}};
+static constexpr PlanStep kFillAndReuse[] = {{"fillSubprograms", fillSubprograms}, {"reuseTiles", reuseTiles}};
 
 ArrayRef<GroupingPolicy> tilewright::groupingPolicies() {
-  static constexpr GroupingPolicy policies[] = {{"xla", groupByXla, packingSteps},
-                                                {"fusionstitching", groupByFusionStitching, remoteSteps},
-                                                {"welder", groupByWelder, plainSteps},
-                                                {"powerfusion", groupByPowerFusion, plainSteps},
-                                                {"souffle", groupBySouffle, subprogramSteps},
-                                                {"chimera", groupByChimera, plainSteps}};
+  static constexpr GroupingPolicy policies[] = {{"xla", groupByXla, kPack},
+                                                {"fusionstitching", groupByFusionStitching, kPackRemotely},
+                                                {"welder", groupByWelder},
+                                                {"powerfusion", groupByPowerFusion},
+                                                {"souffle", groupBySouffle, {}, kFillAndReuse},
+                                                {"chimera", groupByChimera}};
   return policies;
 }
 
 ArrayRef<GroupingPolicy> tilewright::souffleAblation() {
-  static constexpr GroupingPolicy steps[] = {{"souffle-v1", groupHorizontally, plainSteps},
-                                             {"souffle-v2", groupBySouffle, plainSteps},
-                                             {"souffle-v3", groupBySouffle, barrierSteps}};
+  static constexpr GroupingPolicy steps[] = {{"souffle-v1", groupHorizontally},
+                                             {"souffle-v2", groupBySouffle},
+                                             {"souffle-v3", groupBySouffle, {}, kFill}};
   return steps;
 }
 

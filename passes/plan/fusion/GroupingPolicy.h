@@ -39,8 +39,11 @@ struct GroupingPolicy {
   llvm::StringLiteral name;
   /// Returns the groupings from which the one with the best plan is taken.
   std::vector<Grouping> (*group)(SearchSpace &space);
-  /// The steps that make kernels of the groups of a draft and order them.
-  llvm::ArrayRef<PlanStep> (*steps)();
+  llvm::ArrayRef<PlanStep> packing = {};  ///< steps that pack kernels that do not depend on each other
+  llvm::ArrayRef<PlanStep> barriers = {}; ///< steps that join kernels in launch order
+
+  /// Returns the steps that make kernels of the groups of a draft and order them.
+  llvm::SmallVector<PlanStep> steps() const;
 };
 
 /// Returns the policies of the papers.
