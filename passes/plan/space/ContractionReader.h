@@ -6,6 +6,8 @@
 #include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/IterationSpace.h"
 
+#include "llvm/Support/FormatVariadic.h"
+
 namespace tilewright {
 
 /// The members describe the contraction that was found last.
@@ -40,6 +42,23 @@ private:
   void placeDims();
   bool findRoles(const ContractionRoles &roles);
 };
+
+/// Calls `visit` with each op of the plan that has a micro kernel and with the reader of its group, which `makeReader`
+/// makes, until it returns a reason.
+template <typename AnyPlan, typename MakeReader, typename Visit>
+std::string forEachContraction(AnyPlan &plan, MakeReader makeReader, Visit visit) {
+  for (auto &kernel : plan.kernels)
+    for (auto [number, group] : llvm::enumerate(kernel.groups)) {
+      if (llvm::all_of(group.ops, [](const OpPlan &op) { return op.microKernel.empty(); }))
+        continue;
+      auto reader = makeReader(kernel, group);
+      for (auto &op : group.ops)
+        if (!op.microKernel.empty())
+          if (std::string why = visit(op, reader); !why.empty())
+            return llvm::formatv("kernel '{0}' part {1}: op {2}: {3}", kernel.name, number, op.id, why);
+    }
+  return "";
+}
 
 } // namespace tilewright
 

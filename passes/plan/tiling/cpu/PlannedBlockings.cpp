@@ -4,7 +4,6 @@
 #include "passes/layout/Blocking.h"
 #include "passes/plan/space/ContractionReader.h"
 #include "passes/target/KBlocking.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace tilewright;
@@ -62,17 +61,13 @@ private:
 /// Calls `visit` with each op of the plan that has a micro kernel and with its contraction, until it returns a reason.
 template <typename AnyPlan, typename Visit>
 static std::string forEachBlocking(AnyPlan &plan, const TensorGraph &graph, const Target &target, Visit visit) {
-  for (auto &kernel : plan.kernels)
-    for (auto [number, group] : llvm::enumerate(kernel.groups)) {
-      if (llvm::all_of(group.ops, [](const OpPlan &op) { return op.microKernel.empty(); }))
-        continue;
-      BlockingReader reader(plan, graph, group, target);
-      for (auto &op : group.ops)
-        if (!op.microKernel.empty())
-          if (std::string why = visit(op, reader.read(op)); !why.empty())
-            return llvm::formatv("kernel '{0}' part {1}: op {2}: blocking: {3}", kernel.name, number, op.id, why);
-    }
-  return "";
+  auto makeReader = [&](const KernelPlan &, const GroupPlan &group) {
+    return BlockingReader(plan, graph, group, target);
+  };
+  return forEachContraction(plan, makeReader, [&](auto &op, BlockingReader &reader) {
+    std::string why = visit(op, reader.read(op));
+    return why.empty() ? "" : "blocking: " + why;
+  });
 }
 
 void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Target &target) {

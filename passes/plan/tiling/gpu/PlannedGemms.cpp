@@ -276,17 +276,11 @@ private:
 /// Calls `visit` with each op of the plan that has a micro kernel and with its contraction, until it returns a reason.
 template <typename AnyPlan, typename Visit>
 static std::string forEachGemm(AnyPlan &plan, const TensorGraph &graph, const Target &target, Visit visit) {
-  for (auto &kernel : plan.kernels)
-    for (auto [number, group] : llvm::enumerate(kernel.groups)) {
-      if (llvm::all_of(group.ops, [](const OpPlan &op) { return op.microKernel.empty(); }))
-        continue;
-      GemmReader reader(plan, graph, kernel, group, target);
-      for (auto &op : group.ops)
-        if (!op.microKernel.empty())
-          if (std::string why = visit(op, reader.read(op), reader); !why.empty())
-            return llvm::formatv("kernel '{0}' part {1}: op {2}: {3}", kernel.name, number, op.id, why);
-    }
-  return "";
+  auto makeReader = [&](const KernelPlan &kernel, const GroupPlan &group) {
+    return GemmReader(plan, graph, kernel, group, target);
+  };
+  return forEachContraction(plan, makeReader,
+                            [&](auto &op, GemmReader &reader) { return visit(op, reader.read(op), reader); });
 }
 
 void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target &target,
