@@ -6,7 +6,6 @@
 #include "passes/target/MicroKernelBody.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <thread>
@@ -17,12 +16,8 @@ using namespace tilewright;
 namespace {
 Error fail(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 
-/// Finds a target of the table. Devices are also known by compute capability and model.
+/// Finds a target of the table.
 const Target *find(StringRef name) {
-  name = StringSwitch<StringRef>(name)
-             .Case("sm_90-h200", "cuda:h200")
-             .Case("sm_90-h100-pcie", "cuda:h100-pcie")
-             .Default(name);
   for (const MachineKind *kind : machineKinds())
     for (const Target &target : kind->targets)
       if (target.name == name)
