@@ -202,7 +202,7 @@ PARTS = (
         (PassError("no", location="b"), ["reduce_addf_0", "reduce_addf_1"]),
         (PassError("no", location="c"), []),
         (PassError("no"), []),
-        (PassError("illegal plan: kernel 'move_0' part 0: no", location="a"), ["move_0"]),
+        (PassError("illegal plan: kernel 'move_0' group 0: no", location="a"), ["move_0"]),
         (PassError("kernel 'two_parts_0' does not fit", location="d"), ["two_parts_0"]),
         (PassError("kernel 'two_parts_0' does not fit"), ["two_parts_0", "two_parts_0"]),
         (PassError("kernel 'reduce_addf_10' is none of ours"), []),

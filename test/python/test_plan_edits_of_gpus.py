@@ -95,7 +95,7 @@ EDITS = [
         "residual",
         "edges[scope=grid].scope",
         "block",
-        "parts of one kernel depend on each other at scope grid",
+        "groups of one kernel depend on each other at scope grid",
     ),
     Edit(
         "product",

@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
     ),
     "no name": (put(kernel_of, name=""), "a name is made of"),
     "a name that is no symbol": (put(kernel_of, name="a b"), "a name is made of"),
-    "a kernel without parts": (put(kernel_of, groups=[]), "has no parts"),
+    "a kernel without groups": (put(kernel_of, groups=[]), "has no groups"),
     "a part without ops": (put(group, ops=[]), "has no ops"),
     "a stream of no such kernel": (put(_whole_plan, streams=[[7]]), "kernel 7 does not exist"),
     "a stream that launches nothing": (put(_whole_plan, streams=[[]]), "is never launched"),
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[Callable[[Json], None], str]] = {
                 residentTiles=[{"writer": 0, "writerInput": 0, "reader": 3, "readerInput": 0, "bytes": 1}]
             )
         ),
-        "cannot keep input 0 of part 0 for part 3",
+        "cannot keep input 0 of group 0 for group 3",
     ),
     "a form that nothing offers": (
         change(lambda p: p["forms"].append({"form": "merged contractions", "number": 7, "taken": True})),

@@ -37,11 +37,11 @@ public:
     bool isHeld = tensor.lifetime == tile::Lifetime::tile || tensor.lifetime == tile::Lifetime::workgroup;
     auto input = inputs.find(tensor.tensor);
     if (input == inputs.end() && !results.contains(tensor.tensor))
-      return "is neither an input of the part" + range() + " nor a result of an op of the part (op3.0)";
+      return "is neither an input of the group" + range() + " nor a result of an op of the group (op3.0)";
     if (tensor.lifetime == tile::Lifetime::stream && tensor.space != tile::Space::global)
       return "is streamed, so it must be global";
     if (tensor.lifetime == tile::Lifetime::stream && !outputs.contains(tensor.tensor))
-      return "is streamed, but is not an output of the part";
+      return "is streamed, but is not an output of the group";
     std::string lives = "lives for a " + tile::stringifyLifetime(tensor.lifetime).str();
     if (tensor.space != (isHeld ? tile::Space::block : tile::Space::global))
       return lives + ", so it is " + (isHeld ? "of a block" : "global") + ", not " +
@@ -69,9 +69,9 @@ private:
 
   std::string whyNotResult(const TensorPlan &tensor, bool isHeld) const {
     if (!isHeld && !outputs.contains(tensor.tensor))
-      return "is global, but nothing outside the part reads it";
+      return "is global, but nothing outside the group reads it";
     if (isHeld && !buffered.contains(tensor.tensor))
-      return "is of a block, but no other nest of the part reads it";
+      return "is of a block, but no other nest of the group reads it";
     if (tensor.lifetime == tile::Lifetime::workgroup)
       return "lives for a workgroup, but what a tile computes lives for the tile";
     return "";

@@ -178,7 +178,7 @@ static std::string checkPart(const Plan &plan, const TensorGraph &graph, const G
                          part.group);
   for (const TensorPlan &tensor : part.tensors)
     if (contracts && target.traits.threadBlocks && tensor.access == tile::Access::whole)
-      return "tensor " + tensor.tensor + ": access: the part's contractions copy their operands step by step";
+      return "tensor " + tensor.tensor + ": access: the group's contractions copy their operands step by step";
   if (!target.traits.threadBlocks)
     for (const TensorPlan &tensor : part.tensors)
       if (!tensor.layout.empty() || tensor.access != tile::Access::derived)
@@ -196,7 +196,7 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
     for (auto [p, part] : llvm::enumerate(kernel.groups))
       for (const std::string &why : {checkPart(plan, graph, part, target), checkCluster(kernel, part, target)})
         if (!why.empty())
-          return "kernel '" + kernel.name + "' part " + std::to_string(p) + ": " + why;
+          return "kernel '" + kernel.name + "' group " + std::to_string(p) + ": " + why;
   }
   return "";
 }

@@ -40,7 +40,7 @@ private:
   };
 
   std::string place(unsigned kernel, unsigned part) const {
-    return "kernel '" + plan.kernels[kernel].name + "' part " + std::to_string(part);
+    return "kernel '" + plan.kernels[kernel].name + "' group " + std::to_string(part);
   }
   static std::string op(unsigned id) { return "op " + std::to_string(id); }
   static std::string edgeName(const EdgePlan &edge) {
@@ -80,7 +80,7 @@ private:
     };
     for (auto [k, kernel] : llvm::enumerate(plan.kernels)) {
       if (kernel.groups.empty())
-        return "kernel '" + kernel.name + "' has no parts";
+        return "kernel '" + kernel.name + "' has no groups";
       for (auto [p, part] : llvm::enumerate(kernel.groups)) {
         if (part.ops.empty())
           return place(k, p) + " has no ops";
@@ -170,7 +170,7 @@ private:
   /// Checks an edge between two groups of one kernel. Groups that depend on each other are phases of the kernel.
   static std::string checkBetweenParts(const EdgePlan &edge, Place from, Place to) {
     if (edge.scope != tile::Scope::grid)
-      return "parts of one kernel depend on each other at scope grid only";
+      return "groups of one kernel depend on each other at scope grid only";
     if (from.part > to.part)
       return "its producer's part comes after its consumer's";
     return edge.recompute || edge.unrounded ? "a grid edge neither recomputes nor hands over unrounded values" : "";
@@ -225,7 +225,7 @@ private:
       Phases phases = phasesOf(plan, kernel);
       for (const ResidentTile &resident : kernel.residentTiles)
         if (std::string why = whyNotResident(kernel, phases, resident); !why.empty())
-          return llvm::formatv("kernel '{0}' cannot keep {1} {2} of part {3} for part {4}: {5}", kernel.name,
+          return llvm::formatv("kernel '{0}' cannot keep {1} {2} of group {3} for group {4}: {5}", kernel.name,
                                resident.writerResult < 0 ? "input" : "result",
                                std::max<int64_t>(resident.writerInput, resident.writerResult), resident.writer,
                                resident.reader, why);
@@ -240,7 +240,7 @@ private:
     };
     if (resident.reader >= kernel.groups.size() || phaseOf(resident.writer) >= phaseOf(resident.reader) ||
         phaseOf(resident.reader) == static_cast<int64_t>(phases.size()))
-      return "the parts are not the first ones of a phase and of a later phase";
+      return "the groups are not the first ones of a phase and of a later phase";
     IterationSpace writer = spaceOf(kernel.groups[resident.writer]), reader = spaceOf(kernel.groups[resident.reader]);
     bool isResult = resident.writerResult >= 0;
     if (isResult && resident.writerInput != 0)
@@ -338,7 +338,7 @@ private:
     const TensorExpr &expr = graph.exprs()[entry.id];
     bool root = isRoot(graph, choice, entry.id);
     if (root != entry.root)
-      return root ? "must be a root: it is reduced, read outside the part, or through a block edge"
+      return root ? "must be a root: it is reduced, read outside the group, or through a block edge"
                   : "is marked as a root, but nothing reads its result as one";
     llvm::SmallSet<tile::Scope, 2> levels;
     for (const LevelTiling &tiling : entry.tilings) {

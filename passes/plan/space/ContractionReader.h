@@ -55,7 +55,7 @@ std::string forEachContraction(AnyPlan &plan, MakeReader makeReader, Visit visit
       for (auto &op : group.ops)
         if (!op.microKernel.empty())
           if (std::string why = visit(op, reader); !why.empty())
-            return llvm::formatv("kernel '{0}' part {1}: op {2}: {3}", kernel.name, number, op.id, why);
+            return llvm::formatv("kernel '{0}' group {1}: op {2}: {3}", kernel.name, number, op.id, why);
     }
   return "";
 }

@@ -86,7 +86,7 @@ std::string tilewright::whyNotShared(const TensorGraph &graph, const GroupChoice
     if (numerics == NumericsMode::strict)
       return "blocks that exchange parts of rows add up in another order than the graph, and numerics are strict";
     bool leaves = llvm::any_of(expr.op->getResults(), [&](Value result) { return leavesGroup(graph, choice, result); });
-    return leaves || expr.kind != ExprKind::reduction ? "its result leaves the part, or it is a contraction" : "";
+    return leaves || expr.kind != ExprKind::reduction ? "its result leaves the group, or it is a contraction" : "";
   };
   for (const GroupRoot &root : space.roots) {
     const TensorExpr &expr = graph.exprs()[root.expr];

@@ -53,7 +53,7 @@ static std::string whyNotByGroup(const Plan &plan, const TensorGraph &graph, con
     if (phase.size() > 1 && llvm::is_contained(phase, own))
       return "other parts run in the same phase";
   if (int64_t all = workgroupsOf(plan, kernel); group.workgroups != all)
-    return llvm::formatv("all {0} workgroups of the kernel take part in the barrier, so the part must have them", all);
+    return llvm::formatv("all {0} workgroups of the kernel take part in the barrier, so the group must have them", all);
   int64_t tiles = group.numTiles();
   if (group.workgroups > tiles * group.steps)
     return llvm::formatv("{0} steps are too few for {1} workgroups", tiles * group.steps, group.workgroups);
@@ -93,6 +93,6 @@ std::string tilewright::whyNotShared(const Plan &plan, const TensorGraph &graph,
     for (auto [number, group] : llvm::enumerate(kernel.groups))
       if (group.steps > 0)
         if (std::string why = whyNotByGroup(plan, graph, kernel, group, target); !why.empty())
-          return llvm::formatv("kernel '{0}' part {1}: steps: {2}", kernel.name, number, why);
+          return llvm::formatv("kernel '{0}' group {1}: steps: {2}", kernel.name, number, why);
   return "";
 }

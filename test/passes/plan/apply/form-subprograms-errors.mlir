@@ -11,7 +11,7 @@
 // TARGET: error: unknown target 'z80'; known targets: cpu, x86-64-v2, x86-64-avx2
 // POLICY: error: unknown policy 'magic'; known policies: greedy, unfused, xla, fusionstitching, welder, powerfusion, souffle, chimera, unified, exhaustive
 
-// expected-error @+1 {{illegal plan: kernel 'second' part 0: dim 0 is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because no expression reduces it}}
+// expected-error @+1 {{illegal plan: kernel 'second' group 0: dim 0 is not in the grid, so its tile must be its extent: it cannot be walked in blocks, because no expression reduces it}}
 func.func @center(%x: tensor<37x53xf32>) -> tensor<37x53xf32> {
   %zero = arith.constant dense<0.0> : tensor<37xf32>
   %e = tensor.empty() : tensor<37x53xf32>

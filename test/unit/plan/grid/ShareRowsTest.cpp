@@ -120,7 +120,7 @@ TEST_F(EditedSharedRowsTest, only_sums_of_squares_have_two_moments) {
 
 TEST_F(EditedSharedRowsTest, a_sum_that_is_a_result_is_complete_in_its_block) {
   graph = std::make_unique<TensorGraph>(parse(returningSum(normSource("%q", kFew))));
-  expectIllegal("its result leaves the part, or it is a contraction");
+  expectIllegal("its result leaves the group, or it is a contraction");
 }
 
 TEST_F(EditedSharedRowsTest, all_blocks_that_wait_have_to_be_resident) {

@@ -47,7 +47,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   Plan packed;
   packed.kernels = {{"k", {first, second}, {}}};
   packed.edges.push_back({0, 0, 1, 0, tile::Scope::launch, false, false, "", 0, 0, ""});
-  EXPECT_NE(packed.verify(two).find("parts of one kernel depend on each other at scope grid only"), std::string::npos);
+  EXPECT_NE(packed.verify(two).find("groups of one kernel depend on each other at scope grid only"), std::string::npos);
 
   // The groups can share a kernel as phases with a grid barrier between them, but only in this order.
   packed.edges[0].scope = tile::Scope::grid;
@@ -78,7 +78,7 @@ func.func @two(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   };
   EXPECT_EQ(why({0, 0, 1, 0}), "they are not views of the same tensor");
   EXPECT_EQ(why({0, 7, 1, 1}), "there is no such input");
-  EXPECT_EQ(why({1, 1, 0, 0}), "the parts are not the first ones of a phase and of a later phase");
+  EXPECT_EQ(why({1, 1, 0, 0}), "the groups are not the first ones of a phase and of a later phase");
   plan.kernels[0].groups[1].tiles = {64, 8};
   plan.kernels[0].groups[1].grid = {1};
   EXPECT_EQ(why({0, 0, 1, 1}), "their tiles have different elements");
@@ -125,6 +125,6 @@ func.func @transposed(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   Plan across;
   across.kernels.push_back({"k", {{{rootOp(0), rootOp(1)}, {64, 64}, {1, 64}, {0}, 1, 1, {}}}, {}});
   across.edges.push_back({0, 0, 1, 0, tile::Scope::block, false, false, "", 0, 0, ""});
-  EXPECT_EQ(across.verify(transposed), "kernel 'k' part 0: op 1: reads op 0 across tiles of grid dim 0");
+  EXPECT_EQ(across.verify(transposed), "kernel 'k' group 0: op 1: reads op 0 across tiles of grid dim 0");
 }
 } // namespace

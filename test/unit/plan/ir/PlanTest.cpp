@@ -29,7 +29,7 @@ TEST_F(PlanTest, refuses_ops_out_of_order) {
 }
 TEST_F(PlanTest, refuses_empty_kernels) {
   plan.kernels.push_back({"empty", {}, {}, {}, ""});
-  expectIllegal("kernel 'empty' has no parts");
+  expectIllegal("kernel 'empty' has no groups");
 }
 TEST_F(PlanTest, refuses_names_that_are_no_symbols_or_repeated) {
   plan.kernels[0].name = "a b";
