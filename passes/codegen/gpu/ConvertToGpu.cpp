@@ -98,11 +98,14 @@ private:
                                  values.lookup(loop.getInductionVar()), values.lookup(loop.getLowerBound()));
   }
 
-  std::optional<PlacedContraction> place(OpBuilder &builder, ComputeOp compute, const IRMapping &values,
-                                         std::string *why) {
-    std::optional<ContractionPlan> plan = planContraction(compute, threads, target, why);
+  static LogicalResult refuse(ComputeOp compute, const Declined &why) {
+    return compute.emitError("the contraction has no code generation on GPUs: ") << why.reason;
+  }
+
+  OrDeclined<PlacedContraction> place(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
+    OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
     if (!plan)
-      return std::nullopt;
+      return plan.why();
     PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
     for (const ResidentWeight &weight : weights)
       if (weight.contraction == compute) {
@@ -134,17 +137,16 @@ private:
   LogicalResult emitProduct(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
     if (isOneOfMany(compute))
       thread = threadOfItsOwn(builder, compute.getLoc());
-    std::string why;
-    std::optional<PlacedContraction> own = place(builder, compute, values, &why);
-    std::optional<UpcomingContraction> next;
-    if (ComputeOp behind = contractionPrefetchedDuring(compute); own && behind) {
-      if (std::optional<PlacedContraction> placed = place(builder, behind, values, &why))
-        next = upcoming(builder, *placed, values);
-      else
-        own.reset();
-    }
+    OrDeclined<PlacedContraction> own = place(builder, compute, values);
     if (!own)
-      return compute.emitError("the contraction has no code generation on GPUs: ") << why;
+      return refuse(compute, own.why());
+    std::optional<UpcomingContraction> next;
+    if (ComputeOp behind = contractionPrefetchedDuring(compute)) {
+      OrDeclined<PlacedContraction> placed = place(builder, behind, values);
+      if (!placed)
+        return refuse(compute, placed.why());
+      next = upcoming(builder, *placed, values);
+    }
     auto part = compute->getParentOfType<ParallelOp>();
     if (contractionPrefetchedBefore(part) == compute)
       own->again = isLaterTile(builder, part);
@@ -164,10 +166,9 @@ private:
   LogicalResult emitEarly(OpBuilder &builder, ParallelOp part, IRMapping &values) override {
     ComputeOp contraction = contractionPrefetchedBefore(part);
     beginPart(builder, part);
-    std::string why;
-    std::optional<PlacedContraction> placed = place(builder, contraction, values, &why);
+    OrDeclined<PlacedContraction> placed = place(builder, contraction, values);
     if (!placed)
-      return contraction.emitError("the contraction has no code generation on GPUs: ") << why;
+      return refuse(contraction, placed.why());
     NVVM::Barrier0Op::create(builder, part.getLoc());
     emitFirstCopies(builder, *placed, values, thread, threads);
     return success();
@@ -199,14 +200,14 @@ private:
   SmallVector<Value> startLoop(OpBuilder &builder, scf::ForOp loop) override {
     SmallVector<Value> start;
     for (GrowingAccumulators own : grownIn(loop))
-      if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target))
+      if (OrDeclined<ContractionPlan> plan = planContraction(own.contraction, threads, target))
         start.append(plan->tiling.accumulators, arith::ConstantOp::create(builder, loop.getLoc(), own.start));
     return start;
   }
 
   void enterLoop(scf::ForOp loop, ValueRange values) override {
     for (GrowingAccumulators own : grownIn(loop))
-      if (std::optional<ContractionPlan> plan = planContraction(own.contraction, threads, target)) {
+      if (OrDeclined<ContractionPlan> plan = planContraction(own.contraction, threads, target)) {
         grown[own.slice] = SmallVector<Value>(values.take_front(plan->tiling.accumulators));
         values = values.drop_front(plan->tiling.accumulators);
       }
@@ -226,10 +227,9 @@ private:
     auto loop = cast<scf::ForOp>(own.contraction->getParentOp());
     values.map(loop.getInductionVar(),
                values.lookup(loop.getLowerBound())); // the tile has the same offset in all blocks of the walk
-    std::string why;
-    std::optional<PlacedContraction> placed = place(builder, own.contraction, values, &why);
+    OrDeclined<PlacedContraction> placed = place(builder, own.contraction, values);
     if (!placed)
-      return own.contraction->emitError("the contraction has no code generation on GPUs: ") << why;
+      return refuse(own.contraction, placed.why());
     HeldAccumulators accumulators{*placed, accumulatorLayout(builder, *placed, values, thread, threads), {}};
     std::swap(accumulators.tiles[own.slice], grown[own.slice]);
     for (const EpilogueNest &reader : own.readers)

@@ -68,10 +68,9 @@ FailureOr<SliceType> partialsFor(ParallelOp part, const Target &machine) {
     return refuse("a tile does not end with its only contraction");
   if (!isAloneInPhase(part))
     return refuse("other parts run in the same phase");
-  std::string why;
-  std::optional<ContractionPlan> contraction = planContraction(compute, threadsOf(program), machine, &why);
+  OrDeclined<ContractionPlan> contraction = planContraction(compute, threadsOf(program), machine);
   if (!contraction)
-    return refuse(why);
+    return refuse(contraction.why().reason);
   if (!hasOneLoop(compute, *contraction))
     return refuse("the contraction does not walk its K dims in a single loop");
   int64_t steps = stepsOf(compute, *contraction), stated = *part.getSteps(), workgroups = part.getWorkgroups();

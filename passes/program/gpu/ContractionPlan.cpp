@@ -122,13 +122,8 @@ static std::string whyNotCopied(ComputeOp compute, const ContractionPlan &plan, 
   return why.empty() ? "" : "rhs_copy: " + why;
 }
 
-std::optional<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target,
-                                                           std::string *reason) {
-  auto refuse = [&](std::string why) -> std::optional<ContractionPlan> {
-    if (reason)
-      *reason = std::move(why);
-    return std::nullopt;
-  };
+OrDeclined<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64_t threads, const Target &target) {
+  auto refuse = [](std::string why) { return Declined{std::move(why), "no micro kernel"}; };
   std::optional<Contraction> contraction = matchContraction(compute, OperandGuards::allowed);
   if (!contraction)
     return refuse("it is not a sum of products of two loads");

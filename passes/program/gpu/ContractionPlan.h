@@ -6,6 +6,7 @@
 
 #include "passes/graph/MatchContraction.h"
 #include "passes/layout/GemmTiling.h"
+#include "passes/plan/ir/Declined.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/OperandCopies.h"
 #include "passes/target/Target.h"
@@ -20,9 +21,8 @@ struct ContractionPlan {
   int64_t k; ///< the K dim that is walked in steps
 };
 
-/// Returns none, with `reason`, for a nest that cannot be computed by its micro kernel as its #tile.gemm says.
-std::optional<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target,
-                                               std::string *reason = nullptr);
+/// Declines for a nest that cannot be computed by its micro kernel as its #tile.gemm says.
+OrDeclined<ContractionPlan> planContraction(tile::ComputeOp compute, int64_t threads, const Target &target);
 
 /// Return the part of the M operand (lhsShape) and the N operand (rhsShape) that a slot holds for one step.
 OperandShape lhsShape(const ContractionPlan &plan);

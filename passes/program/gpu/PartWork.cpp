@@ -84,14 +84,14 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
   part.walk([&](ComputeOp compute) {
     if (!compute.getMicroKernel())
       return;
-    if (std::optional<ContractionPlan> plan = planContraction(compute, threads, target))
+    if (OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target))
       registers = std::max(registers, plan->tiling.registers());
   });
   part.walk([&](scf::ForOp loop) {
     SmallVector<GrowingAccumulators> all = grownIn(loop);
     registers += all.empty() ? 0 : GemmTiling::kLoopRegisters;
     for (const GrowingAccumulators &grown : all)
-      if (std::optional<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
+      if (OrDeclined<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
         registers += plan->tiling.accumulatorRegisters();
   });
   return std::min(registers, target.gpu.registersPerThread);

@@ -88,19 +88,21 @@ int64_t tilewright::prefetchedSteps(ComputeOp contraction, const ContractionPlan
   if (!prefetchOf(contraction).any())
     return 0;
   ComputeOp before = contractionBefore(contraction);
-  std::optional<ContractionPlan> other = before ? planContraction(before, threads, target) : std::nullopt;
   int64_t own = plan.tiling.stepsInFlight();
+  if (!before)
+    return own;
+  OrDeclined<ContractionPlan> other = planContraction(before, threads, target);
   return other ? std::min(own, other->tiling.stepsInFlight()) : own;
 }
 
 static bool multipliesInOneLoop(ComputeOp contraction, int64_t threads, const Target &target) {
-  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  OrDeclined<ContractionPlan> plan = planContraction(contraction, threads, target);
   return plan && hasOneLoop(contraction, *plan);
 }
 
 /// Returns the operands whose first steps another contraction can copy.
 static Prefetch possiblePrefetch(ComputeOp contraction, int64_t threads, const Target &target) {
-  std::optional<ContractionPlan> plan = planContraction(contraction, threads, target);
+  OrDeclined<ContractionPlan> plan = planContraction(contraction, threads, target);
   ComputeOp before = contractionBefore(contraction);
   if (!plan || !hasOneLoop(contraction, *plan) || (!before && !standsBehindBarrier(contraction)) ||
       (before && !multipliesInOneLoop(before, threads, target)))

@@ -56,9 +56,9 @@ SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const
           end = llvm::alignTo(others, kAlignment);
   for (auto part : program.getBody().getOps<ParallelOp>())
     part.walk([&](ComputeOp compute) {
-      std::optional<ContractionPlan> plan;
-      if (compute.getMicroKernel())
-        plan = planContraction(compute, threads, target);
+      if (!compute.getMicroKernel())
+        return;
+      OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
       if (!plan || !computesOneTile(part, compute, *plan) ||
           !readsInvariant(plan->contraction.rhs, invariants.asArrayRef()) || isSwizzled(compute, plan->contraction.rhs))
         return;

@@ -17,7 +17,7 @@ using namespace tilewright::tile;
 /// contraction.
 static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &target) {
   if (compute.getMicroKernel()) {
-    std::optional<ContractionPlan> plan = planContraction(compute, threads, target);
+    OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
     if (!plan)
       return 0; // code generation reports the error
     std::optional<RegisterHandover> handover = registerHandover(compute);
@@ -31,9 +31,9 @@ static int64_t scratchBytesOf(ComputeOp compute, int64_t threads, const Target &
 }
 
 static bool keepsRows(ComputeOp compute, int64_t threads, const Target &target) {
-  std::optional<ContractionPlan> plan;
-  if (compute.getMicroKernel())
-    plan = planContraction(compute, threads, target);
+  if (!compute.getMicroKernel())
+    return false;
+  OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
   return plan && plan->tiling.residentSteps > 0;
 }
 
