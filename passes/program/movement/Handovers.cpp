@@ -168,16 +168,12 @@ private:
 };
 } // namespace
 
-std::optional<SyncPlan> tilewright::planSyncs(ParallelOp part, BlockShape shape, std::string &why) {
-  if (!llvm::hasSingleElement(part.getBody().front())) {
-    why = "buffers serve all tiles of a workgroup";
-    return std::nullopt;
-  }
+OrDeclined<SyncPlan> tilewright::planSyncs(ParallelOp part, BlockShape shape) {
+  if (!llvm::hasSingleElement(part.getBody().front()))
+    return Declined{"buffers serve all tiles of a workgroup", "buffers of a tile"};
   for (Operation &op : part.getWalk().getBody().front())
-    if (op.getNumRegions() > 0 && !isa<ComputeOp>(op)) {
-      why = "nests run inside " + op.getName().getStringRef().str();
-      return std::nullopt;
-    }
+    if (op.getNumRegions() > 0 && !isa<ComputeOp>(op))
+      return Declined{"nests run inside " + op.getName().getStringRef().str(), "nests alone"};
   SyncPlan plan = SyncPlanner(part, shape).plan();
   assert(plan.verify().empty() && "syncs in order");
   return plan;

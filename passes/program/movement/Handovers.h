@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 
+#include "passes/plan/ir/Declined.h"
 #include "passes/program/movement/ParallelUnits.h"
 
 namespace tilewright {
@@ -36,9 +37,8 @@ struct SyncPlan {
 };
 
 /// Returns the fewest syncs, with the innermost scopes, that order all accesses. Each is placed as late as possible, so
-/// that it serves everything before it. Returns none, and sets `why`, for a part with ops other than nests, moves and
-/// buffers.
-std::optional<SyncPlan> planSyncs(tile::ParallelOp part, BlockShape shape, std::string &why);
+/// that it serves everything before it. Declines for a part with ops other than nests, moves and buffers.
+OrDeclined<SyncPlan> planSyncs(tile::ParallelOp part, BlockShape shape);
 
 } // namespace tilewright
 

@@ -43,14 +43,13 @@ struct InsertSyncs : tilewright::impl::InsertSyncsBase<InsertSyncs> {
   void runOnOperation() override {
     int64_t threads = threadsOf(getOperation());
     for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
-      std::string why;
-      std::optional<SyncPlan> plan = planSyncs(part, {threads, blockShapeOf(part).group}, why);
+      OrDeclined<SyncPlan> plan = planSyncs(part, {threads, blockShapeOf(part).group});
       if (plan) {
         carryOut(part, *plan);
         continue;
       }
       remark::missed(part.getLoc(), remark::RemarkOpts::name("sync").category("tile-insert-syncs"))
-          << ("tile: the pass keeps the syncs of this part as they are: " + why);
+          << ("tile: the pass keeps the syncs of this part as they are: " + plan.why().reason);
       ++numLeft;
     }
   }

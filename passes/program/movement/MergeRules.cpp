@@ -2,6 +2,7 @@
 // there reads the source of the copy instead; a concatenation is several copies, and the point decides between them.
 // Nests over the same points become one nest, which hands a value over in a register. Read after read: a nest loads an
 // element only once.
+#include "passes/plan/ir/Declined.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
@@ -91,13 +92,9 @@ std::optional<Inverse> invert(AffineMap written, ArrayRef<AffineExpr> indices, A
   return inverse;
 }
 
-/// Returns the source that the reader of a hand-over can read instead of what `store` copied, or none with the reason
-/// in `why`.
-std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
-  auto refuse = [&](std::string reason) {
-    why = std::move(reason);
-    return std::nullopt;
-  };
+/// Returns the source that the reader of a hand-over can read instead of what `store` copied.
+OrDeclined<Source> sourceOf(StoreOp store, LoadOp reader) {
+  auto refuse = [](std::string why) { return Declined{std::move(why), "a plain copy"}; };
   auto copy = cast<ComputeOp>(store->getParentOp()), nest = cast<ComputeOp>(reader->getParentOp());
   auto from = store.getValue().getDefiningOp<LoadOp>();
   if (!from)
@@ -136,23 +133,21 @@ std::optional<Source> sourceOf(StoreOp store, LoadOp reader, std::string &why) {
   return found;
 }
 
-std::optional<SmallVector<Source>> sourcesOf(LoadOp reader, std::string &why) {
+OrDeclined<SmallVector<Source>> sourcesOf(LoadOp reader) {
   SliceUses uses = usesOf(reader.getSlice());
-  SmallVector<Source> sources;
-  if (uses.others)
-    why = "a reduction or a move writes it";
-  else if (uses.stores.empty())
-    why = "nothing writes it";
   if (cast<ComputeOp>(reader->getParentOp()).getMicroKernel())
-    why = "a micro kernel reads it";
+    return Declined{"a micro kernel reads it", "a nest without"};
+  if (uses.others)
+    return Declined{"a reduction or a move writes it", "a plain copy"};
+  if (uses.stores.empty())
+    return Declined{"nothing writes it", "a plain copy"};
+  SmallVector<Source> sources;
   for (StoreOp store : uses.stores) {
-    if (!why.empty())
-      break;
-    if (std::optional<Source> source = sourceOf(store, reader, why))
-      sources.push_back(*source);
+    OrDeclined<Source> source = sourceOf(store, reader);
+    if (!source)
+      return source.why();
+    sources.push_back(*source);
   }
-  if (!why.empty())
-    return std::nullopt;
   return sources;
 }
 
@@ -162,10 +157,9 @@ struct MergeReadAfterWrite : OpRewritePattern<LoadOp> {
   LogicalResult matchAndRewrite(LoadOp load, PatternRewriter &rewriter) const override {
     if (!state.handovers.contains(load.getSlice()))
       return rewriter.notifyMatchFailure(load, "no hand-over");
-    std::string why;
-    std::optional<SmallVector<Source>> sources = sourcesOf(load, why);
+    OrDeclined<SmallVector<Source>> sources = sourcesOf(load);
     if (!sources)
-      return rewriter.notifyMatchFailure(load, why);
+      return rewriter.notifyMatchFailure(load, sources.why().reason);
     Location loc = load.getLoc();
     unsigned symbols = load.getMap().getNumSymbols();
     Value value;
@@ -371,11 +365,7 @@ struct DropPart : OpRewritePattern<ParallelOp> {
 };
 } // namespace
 
-std::string tilewright::whyNotMerged(LoadOp load) {
-  std::string why;
-  sourcesOf(load, why);
-  return why;
-}
+std::string tilewright::whyNotMerged(LoadOp load) { return sourcesOf(load).why().reason; }
 
 void tilewright::populateMergeRules(RewritePatternSet &patterns, MovementState &state) {
   patterns.add<MergeReadAfterWrite, MergeNests, MergeReadAfterRead, DropStore>(patterns.getContext(), state);
