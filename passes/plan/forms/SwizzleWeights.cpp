@@ -9,6 +9,7 @@
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/normalize/PackedCopy.h"
+#include "passes/plan/ir/Declined.h"
 #include "passes/support/AffineAlgebra.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -47,28 +48,22 @@ std::optional<bool> nComesFirst(AffineMap map, int64_t n, int64_t k) {
   return dims == ArrayRef<int64_t>{k, n} ? std::optional(false) : std::nullopt;
 }
 
-/// Returns the rhs of a contraction, if its layout can be changed. Otherwise sets `why` to the reason.
-std::optional<PlainOperand> operandOf(tile::ExprOp contraction, std::string &why) {
+/// Returns the rhs of a contraction, if its layout can be changed.
+OrDeclined<PlainOperand> operandOf(tile::ExprOp contraction) {
   std::optional<SwizzledShape> shape = swizzledShapeOf(contraction);
   FailureOr<TensorExpr> expr = describe(contraction);
   std::optional<ContractionRoles> roles;
   if (shape && succeeded(expr) && expr->inputs.size() == 2 && contraction.getReductions().size() == 1)
     roles = contractionRoles(*expr, expr->inputs[0].map, expr->inputs[1].map);
-  if (!roles) {
-    why = "its contraction is not a matmul with a single K dim";
-    return std::nullopt;
-  }
+  if (!roles)
+    return Declined{"its contraction is not a matmul with a single K dim", "a matmul"};
   PlainOperand operand{roles->rhsInput, {}, roles->n, contraction.getReductions()[0], false, *shape};
   operand.tensor = dyn_cast<BlockArgument>(contraction.getInputs()[operand.input]);
-  if (!operand.tensor || !operand.tensor.hasOneUse() || contraction.getGuard(operand.input)) {
-    why = "its rhs is not an input of the subprogram that it alone reads, without a guard";
-    return std::nullopt;
-  }
+  if (!operand.tensor || !operand.tensor.hasOneUse() || contraction.getGuard(operand.input))
+    return Declined{"its rhs is not an input of the subprogram that it alone reads, without a guard", "such an input"};
   std::optional<bool> nFirst = nComesFirst(contraction.getInputMap(operand.input), operand.n, operand.k);
-  if (!nFirst || contraction.getDomain()[operand.n] > shape->lines || shape->step <= 0) {
-    why = "its rhs is not a matrix with an N of at most " + std::to_string(shape->lines);
-    return std::nullopt;
-  }
+  if (!nFirst || contraction.getDomain()[operand.n] > shape->lines || shape->step <= 0)
+    return Declined{"its rhs is not a matrix with an N of at most " + std::to_string(shape->lines), "more lines"};
   operand.nFirst = *nFirst;
   return operand;
 }
@@ -107,10 +102,10 @@ class SwizzleWeights : public impl::SwizzleWeightsBase<SwizzleWeights> {
         contractions.push_back(expr);
     });
     for (tile::ExprOp contraction : contractions) {
-      std::string why;
-      std::optional<PlainOperand> operand = operandOf(contraction, why);
+      OrDeclined<PlainOperand> operand = operandOf(contraction);
       if (!operand) {
-        contraction.emitError("no weight can get the swizzled layout that '") << kSwizzledAttr << "' states: " << why;
+        contraction.emitError("no weight can get the swizzled layout that '")
+            << kSwizzledAttr << "' states: " << operand.why().reason;
         return signalPassFailure();
       }
       pack(contraction, *operand);

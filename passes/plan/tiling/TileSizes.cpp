@@ -27,11 +27,11 @@ public:
   }
 
   std::vector<BlockCandidate> blocks() {
-    std::string why;
-    if (contracts())
-      return contractionBlocks(
-          graph, target, space, walkableDim(graph, group, space), [&] { return footprint.bytes(); }, why);
-    return enumerateBlocks(graph, target, space, [&] { return footprint.bytes(); });
+    auto bytes = [&] { return footprint.bytes(); };
+    if (!contracts())
+      return enumerateBlocks(graph, target, space, bytes);
+    auto found = contractionBlocks(graph, target, space, walkableDim(graph, group, space), bytes);
+    return found ? std::move(*found) : std::vector<BlockCandidate>();
   }
 
   std::optional<BlockCandidate> block(ArrayRef<int64_t> tiles, int64_t threads) {

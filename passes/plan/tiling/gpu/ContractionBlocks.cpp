@@ -24,17 +24,18 @@ public:
       : graph(graph), target(target), space(space), walked(walked),
         contractions(graph, target, space, walked, footprint) {}
 
-  std::vector<BlockCandidate> search(std::string &why) {
-    if (why = contractions.collect(); !why.empty())
-      return {};
+  OrDeclined<std::vector<BlockCandidate>> search() {
+    if (std::string why = contractions.collect(); !why.empty())
+      return Declined{why, "other operands"};
     space.group = 0;
     space.threads = std::max(space.threads, kThreads[0]); // marks the space as one of a GPU until a block is chosen
     tryTiles();
     if (contractions.haveRowsForWarpgroups() && contractions.takeWarpgroups())
       tryTiles();
-    if (found.empty())
-      why = contractions.reason().empty() ? "no tile of its contractions fits a block" : contractions.reason();
-    return ranked();
+    if (!found.empty())
+      return ranked();
+    StringRef why = contractions.reason();
+    return Declined{(why.empty() ? "no tile of its contractions fits a block" : why).str(), "a larger block"};
   }
 
 private:
@@ -173,8 +174,6 @@ private:
   }
 
   std::vector<BlockCandidate> ranked() {
-    if (found.empty())
-      return {};
     auto size = [&](const BlockCandidate &block, int64_t place) { return place < 0 ? 0 : block.tiles[place]; };
     auto order = [&](const BlockCandidate &block) {
       const BlockContraction &first = contractions.all().front();
@@ -206,17 +205,16 @@ private:
 };
 } // namespace
 
-std::vector<BlockCandidate> tilewright::contractionBlocks(const TensorGraph &graph, const Target &target,
-                                                          IterationSpace &space, int64_t walked,
-                                                          llvm::function_ref<int64_t()> footprint, std::string &why) {
-  return BlockChooser(graph, target, space, walked, footprint).search(why);
+OrDeclined<std::vector<BlockCandidate>> tilewright::contractionBlocks(const TensorGraph &graph, const Target &target,
+                                                                      IterationSpace &space, int64_t walked,
+                                                                      llvm::function_ref<int64_t()> footprint) {
+  return BlockChooser(graph, target, space, walked, footprint).search();
 }
 
 std::string tilewright::chooseContractionBlock(const TensorGraph &graph, const Target &target, IterationSpace &space,
                                                int64_t walked, llvm::function_ref<int64_t()> footprint) {
-  std::string why;
-  std::vector<BlockCandidate> blocks = contractionBlocks(graph, target, space, walked, footprint, why);
-  if (why.empty())
-    blocks.front().applyTo(space);
-  return why;
+  OrDeclined<std::vector<BlockCandidate>> blocks = contractionBlocks(graph, target, space, walked, footprint);
+  if (blocks)
+    blocks->front().applyTo(space);
+  return blocks.why().reason;
 }

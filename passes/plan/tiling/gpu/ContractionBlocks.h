@@ -8,12 +8,11 @@
 
 namespace tilewright {
 
-/// Returns the blocks that could compute the group: the one to choose, then the others from fast to slow. If there is
-/// none, `why` explains it. The tiles of `space` change temporarily. The other parameters are those of
-/// chooseContractionBlock.
-std::vector<BlockCandidate> contractionBlocks(const TensorGraph &graph, const Target &target, IterationSpace &space,
-                                              int64_t walked, llvm::function_ref<int64_t()> footprint,
-                                              std::string &why);
+/// Returns the blocks that could compute the group, at least one: the one to choose, then the others from fast to slow.
+/// The tiles of `space` change temporarily. The parameters are those of chooseContractionBlock.
+OrDeclined<std::vector<BlockCandidate>> contractionBlocks(const TensorGraph &graph, const Target &target,
+                                                          IterationSpace &space, int64_t walked,
+                                                          llvm::function_ref<int64_t()> footprint);
 
 /// Sets the tiles, the threads and the predictions of the best block. `walked` is a reduced dim that tiles may walk in
 /// blocks, or -1. `footprint` returns the bytes of the buffers for the present tiles. Returns why no block computes the
