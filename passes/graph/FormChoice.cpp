@@ -171,8 +171,6 @@ std::string tilewright::whyNotRecorded(ArrayRef<FormChoice> requested, ArrayRef<
       return llvm::formatv("{0} {1}, but the graph was rewritten by another choice: forms are chosen before the plan "
                            "is carried out",
                            request.taken ? "takes" : "declines", known->label());
-    if (!request.taken && !request.parameters.empty() && request.parameters != known->parameters)
-      return llvm::formatv("declines {0}, but states parameters, which only a form that is taken has", known->label());
   }
   return "";
 }

@@ -41,7 +41,7 @@ EDITS = [
     Edit("product", "in0.lifetime", "stream", "in0 is streamed, but is not an output"),
     Edit("product", "in0.tensor", "in1", "in1 is listed twice"),
     Edit("product", "op1.0.layout", [{"kind": "pad", "arguments": [1]}], "has a layout, which only GPUs"),
-    Edit("product", "in0.access", "direct", "in0 has an access, which only GPUs support"),
+    Edit("product", "in0.access", "direct", "in0 has an access, but only contractions read it"),
     Edit("product", "in0.lifetime", "tile", "in0 lives for a tile, but", {"in0.space": "block"}),
     Edit("product", "op1.0.lifetime", "kernel", "op1.0 is global, but", {"op1.0.space": "global"}),
     Edit("product", "op1.0.lifetime", "workgroup", "op1.0 lives for a workgroup, but"),
@@ -107,11 +107,11 @@ EDITS = [
     Edit("heads", "forms[0].number", 1, "the graph offers 1 of this form"),
     Edit("heads", "forms[0].ops", ["linalg.generic"], "but the graph offers form 'merged contractions'"),
     # loops
-    Edit("loop", "loops[0].op", "scf.while", "loop 0: the model has 'scf.for' with .* not 'scf.while'"),
+    Edit("loop", "loops[0].op", "scf.while", "loop 11: the model has 'scf.for' with .* not 'scf.while'"),
     Edit("loop", "loops[0].firstOp", 10, "loop 10: no loop of the model has its first op there"),
-    Edit("loop", "loops[0].ops", 12, "loop 0: the model has .* ops"),
-    Edit("loop", "loops[0].steps", 3, "loop 0: the model has .* 4 steps"),
-    Edit("loop", "loops", [], "op 0 is of loop 0, which the plan does not list"),
+    Edit("loop", "loops[0].ops", 12, "loop 11: the model has .* ops"),
+    Edit("loop", "loops[0].steps", 3, "loop 11: the model has .* 4 steps"),
+    Edit("loop", "loops", [], "op 11 is of loop 11, which the plan does not list"),
 ]
 
 NOTES = {"policy", "predicted", "bound", "movement", "bytes", "seconds", "reason", "place", "copies"}

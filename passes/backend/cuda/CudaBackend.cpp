@@ -7,6 +7,7 @@
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
 #include "passes/plan/tiling/gpu/PlannedSharing.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -54,13 +55,28 @@ void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target 
   describeCopies(plan, graph, target);
 }
 
+/// Returns why the sums of a plan that cuts K must not be regrouped, or an empty string.
+static std::string whyNotRegrouped(const Plan &plan, const TensorGraph &graph, const Target &) {
+  for (const KernelPlan &kernel : plan.kernels)
+    for (auto [number, group] : llvm::enumerate(kernel.groups))
+      for (const OpPlan &op : group.ops) {
+        bool isCut = !op.microKernel.empty() && (group.steps > 0 || (op.gemm && op.gemm->kSlices > 1));
+        bool rounds = isa<FloatType>(getElementTypeOrSelf(graph.exprs()[op.id].op->getResult(0).getType()));
+        if (isCut && rounds && !op.numerics.reassociates)
+          return llvm::formatv("kernel '{0}' group {1}: op {2}: cuts K into parts that are added up, but its numerics do "
+                               "not allow that (reassociates)",
+                               kernel.name, number, op.id);
+      }
+  return "";
+}
+
 std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
                                     std::vector<PlanRemark> &remarks) const {
   for (const SettledKernel &kernel : settleMicroKernels(plan, graph, target)) // the planner's are settled
     return llvm::formatv("op {0}: its micro kernel cannot be '{1}': {2}; '{3}' can compute it", kernel.op,
                          kernel.before, kernel.reason, kernel.after);
   chooseGemms(plan, graph, target);
-  for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared})
+  for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared, whyNotRegrouped})
     if (std::string why = whyNot(plan, graph, target); !why.empty())
       return why;
   describeCopies(plan, graph, target);

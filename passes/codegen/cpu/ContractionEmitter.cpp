@@ -31,7 +31,7 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
       blocks->emit();
       return true;
     }
-    // Whether tile registers can be loaded is known here only, so other kernels follow them.
+    // Only this place knows if tile registers can be loaded, so other kernels may follow theirs.
     if (stated && isNamed && (kernel->unit == StepUnit::vector || blocking != derived))
       return compute.emitError("the contraction cannot be computed as '") << kBlockingAttr << "' states: " << why;
     stated = {};

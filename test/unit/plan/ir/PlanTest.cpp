@@ -91,7 +91,7 @@ TEST_F(PlanTest, refuses_streams_that_nothing_carries_out) {
 }
 TEST_F(PlanTest, refuses_tensors_that_the_part_has_not) {
   part().tensors.push_back({"op99.0", tile::Space::global, tile::Lifetime::kernel, {}});
-  expectIllegal("tensor op99.0 is neither an input of the kernel");
+  expectIllegal("tensor op99.0 is neither an input of the group");
   part().tensors.back() = {"in0", tile::Space::cluster, tile::Lifetime::kernel, {}};
   expectIllegal("tensor in0 lives for a kernel, so it is global, not cluster");
 }
