@@ -271,12 +271,23 @@ private:
     movement.relative[tensor] = maximum.getResult(0);
   }
 
-  /// Copies inputs as the plan says (tile.staged): those of a workgroup whole, those of a tile by the first nest that
-  /// reads them.
+  bool repeatsInTile(AffineMap map, const Nest &nest) {
+    return isReadAgain(map,
+                       llvm::filter_to_vector(nest.dims, [&](int64_t dim) { return subprogram.getTiles()[dim] > 1; }));
+  }
+
+  /// Copies inputs as the plan says (tile.staged): those of a workgroup whole, and of those of a tile what is read
+  /// several times, by the first nest that reads it.
   void stageInputs() {
     auto staged = subprogram->getAttrOfType<ArrayAttr>(kStagedAttr);
     if (!staged)
       return;
+    struct Read {
+      SpaceAccess access;
+      unsigned nest;
+      bool isAgain;
+    };
+    SmallVector<Read> reads; // of copies for a tile
     for (auto [n, nest] : llvm::enumerate(movement.nests))
       for (ExprOp root : nest.roots)
         for (unsigned i = 0; i < root.getInputs().size(); ++i) {
@@ -284,21 +295,27 @@ private:
           auto input = dyn_cast<BlockArgument>(access.tensor);
           // Register blocks read inputs in place, because the cache holds them. A nest whose results are kept for later
           // tiles runs before those tiles.
-          if (input && !root.isTable(i) && !contracts(root) && keptAlong(subprogram, nest) == 0)
-            stage(access, n, cast<LifetimeAttr>(staged[input.getArgNumber()]).getValue());
+          if (!input || root.isTable(i) || contracts(root) || keptAlong(subprogram, nest) > 0)
+            continue;
+          Lifetime lifetime = cast<LifetimeAttr>(staged[input.getArgNumber()]).getValue();
+          if (lifetime == Lifetime::workgroup)
+            movement.workgroupStaged.insert(access.tensor);
+          if (lifetime != Lifetime::tile)
+            continue;
+          auto known = llvm::find_if(reads, [&](const Read &read) { return read.access == access; });
+          if (known == reads.end())
+            reads.push_back({access, static_cast<unsigned>(n), repeatsInTile(access.map, nest)});
+          else
+            known->isAgain |= known->nest != n;
         }
-  }
-
-  void stage(const SpaceAccess &access, unsigned n, Lifetime lifetime) {
-    if (lifetime == Lifetime::workgroup)
-      movement.workgroupStaged.insert(access.tensor);
-    auto shape = cast<RankedTensorType>(access.tensor.getType()).getShape();
-    if (lifetime != Lifetime::tile || access.guard != IntegerSet() ||
-        !isKeptByPoints(access.map, subprogram.getExtents(), shape) ||
-        llvm::any_of(movement.tileStaged, [&](const TileStaging &known) { return known.access == access; }))
-      return;
-    bool inNest = coversNest(access, movement.nests[n]);
-    movement.tileStaged.push_back({access, inNest ? n : beforeAccumulators(n), inNest});
+    for (const Read &read : reads) {
+      auto shape = cast<RankedTensorType>(read.access.tensor.getType()).getShape();
+      if (!read.isAgain || read.access.guard != IntegerSet() ||
+          !isKeptByPoints(read.access.map, subprogram.getExtents(), shape))
+        continue;
+      bool inNest = coversNest(read.access, movement.nests[read.nest]);
+      movement.tileStaged.push_back({read.access, inNest ? read.nest : beforeAccumulators(read.nest), inNest});
+    }
   }
 
   /// Returns the nest before which a copy for `nest` is made. On a GPU no copy may stand between a contraction and the

@@ -183,6 +183,29 @@ def _exponentials() -> onnx.ModelProto:
     return g.build()
 
 
+def _exponentials_twice() -> onnx.ModelProto:
+    """A sum and another op read exponentials, in the nest of the maximum and in a later one."""
+    g = GraphBuilder("exponentials twice")
+    x = g.input("x", (41, 1000))
+    axis = g.constant(np.array([1], dtype=np.int64))
+    e = g.op("Exp", g.op("Sub", x, g.op("ReduceMax", x, axes=[1], keepdims=1)))
+    g.output(g.op("ReduceSum", e, axis, keepdims=0), (41,))
+    g.output(g.op("Tanh", g.op("Add", e, e)), (41, 1000))
+    return g.build()
+
+
+def _shifted() -> onnx.ModelProto:
+    """Two reads of an input differ, and only one of them is repeated."""
+    g = GraphBuilder("shifted")
+    x = g.input("x", (64, 1128))
+    first, last = (
+        g.op("Slice", x, *(g.constant(np.array([n], dtype=np.int64)) for n in (start, start + 1000, 1)))
+        for start in (0, 128)
+    )
+    g.output(g.op("Add", layer_norm(g, first, 1000), last), (64, 1000))
+    return g.build()
+
+
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "product": _product,
     "rows": _rows,
@@ -193,6 +216,8 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "dense": _dense,
     "chain": _chain,
     "exponentials": _exponentials,
+    "exponentials twice": _exponentials_twice,
+    "shifted": _shifted,
     "loop": lambda: recurrent(RecurrentOptions(layers=1, steps=4, hidden=7, batch=3)),
 }
 
@@ -210,10 +235,12 @@ class Bench:
     def stage(self, model: str) -> Stage:
         if model not in self._stages:
             folder = self.folder / model
-            plan = tilewright.compile(
+            program = tilewright.compile(
                 MODELS[model](), self.target, threads=1, tuning=False, deploy=False, dump_dir=folder
-            ).plan
+            )
+            plan = program.plan
             assert plan is not None
+            assert not any("failed" in note for note in program.metadata.notes)
             text = (folder / "2-preprocessing.mlir").read_text()
             targets = resolve_targets(self.target, threads=1)
             self._stages[model] = Stage(text, targets, plan.to_json(), self.worker)

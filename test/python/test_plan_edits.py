@@ -47,7 +47,8 @@ EDITS = [
     Edit("product", "op1.0.lifetime", "workgroup", "op1.0 lives for a workgroup, but"),
     Edit("rows", "in0.space", "global", also={"in0.lifetime": "kernel"}),
     Edit("rows", "in1.space", "global", also={"in1.lifetime": "kernel"}),
-    Edit("rows", "in1.lifetime", "tile"),
+    Edit("rows", "in1.lifetime", "tile", "in1 lives for a tile, but .* a tile reads no element twice"),
+    Edit("rows", "in0.lifetime", "workgroup", "in0 lives for a workgroup, which would hold 164000 bytes"),
     Edit("product", "in0.tensor", "in7", "in7 is neither an input"),
     # ops
     Edit("product", "product.id", 0, "op 0 is in the plan twice"),
@@ -127,6 +128,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.mark.parametrize("edit", EDITS, ids=str)
 def test_an_edit_is_emitted_or_refused(bench: Bench, edit: Edit, tmp_path: Path) -> None:
     check(bench, edit, tmp_path / "kernels")
+
+
+def test_readers_of_exponentials_share_a_kernel(bench: Bench) -> None:
+    assert len(bench.stage("exponentials twice").plan["kernels"]) == 1
+
+
+def test_a_read_that_is_not_repeated_is_not_copied(bench: Bench, tmp_path: Path) -> None:
+    plan = bench.stage("shifted").plan
+    assert [t["lifetime"] for t in plan["kernels"][0]["groups"][0]["tensors"] if t["tensor"] == "in0"] == ["tile"]
+    lowered = next(bench.folder.glob("shifted/passes/*/*_tile-lower-to-program.mlir")).read_text()
+    rows = {name for name in re.findall(r"(%\d+) = tile.alloc : <\d+x1000xf32, block>", lowered)}
+    assert rows
+    assert all(f"tile.load {name} " in lowered for name in rows)
 
 
 def test_every_field_has_an_edit() -> None:

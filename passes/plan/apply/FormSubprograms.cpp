@@ -196,8 +196,8 @@ private:
     return whyNotCoResident(plan, graph, planned, gridSync);
   }
 
-  /// Adds what the plan leaves open, so that the report states what code generation does, and remarks on what differs
-  /// from the plan. Returns why the plan cannot be carried out, or an empty string.
+  /// Adds what the plan leaves open, so that the report states what code generation does, and remarks on what could be
+  /// quicker. Returns why the plan cannot be carried out, or an empty string.
   static std::string settle(const TensorGraph &graph, const Target &planned, Plan &plan) {
     std::vector<PlanRemark> remarks;
     std::string why = backendOf(planned).settlePlan(plan, graph, planned, remarks);

@@ -124,14 +124,25 @@ static std::string checkThreads(const GroupPlan &part, const Target &target) {
   return "";
 }
 
-/// Returns why blocks do not hold the group's tensors as the plan says, or an empty string.
-static std::string checkLifetimes(const GroupPlan &part, const Target &target) {
+/// Returns why blocks cannot hold the group's tensors as the plan says, or an empty string.
+static std::string checkLifetimes(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
+                                  const GroupPlan &part, const Target &target) {
+  std::vector<Value> inputs = groupInputs(graph, choiceOf(plan, graph, part));
+  unsigned first = firstInputOf(plan, graph, kernel, part);
+  int64_t bytes = 0, most = target.costs.cpu.stagedInputBytes;
   for (const TensorPlan &tensor : part.tensors) {
     if (tensor.lifetime == tile::Lifetime::stream && !target.traits.streamsStores)
       return "tensor " + tensor.tensor + " is streamed, but target '" + target.name + "' has no stores past its caches";
-    if (tensor.lifetime == tile::Lifetime::workgroup && !target.traits.stagesForWorkgroup)
+    if (tensor.lifetime != tile::Lifetime::workgroup)
+      continue;
+    if (!target.traits.stagesForWorkgroup)
       return "tensor " + tensor.tensor + " lives for a workgroup, but on target '" + target.name +
              "' inputs that every tile reads stay in caches";
+    for (auto [number, input] : llvm::enumerate(inputs))
+      bytes += tensor.tensor == "in" + std::to_string(first + number) ? tensorBytes(input) : 0;
+    if (bytes > most)
+      return llvm::formatv("tensor {0} lives for a workgroup, which would hold {1} bytes of inputs; {2} is the most",
+                           tensor.tensor, bytes, most);
   }
   return "";
 }
@@ -149,10 +160,11 @@ static std::string checkCluster(const KernelPlan &kernel, const GroupPlan &part,
   return "";
 }
 
-static std::string checkPart(const Plan &plan, const TensorGraph &graph, const GroupPlan &part, const Target &target) {
+static std::string checkPart(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
+                             const GroupPlan &part, const Target &target) {
   if (std::string why = checkThreads(part, target); !why.empty())
     return why;
-  if (std::string why = checkLifetimes(part, target); !why.empty())
+  if (std::string why = checkLifetimes(plan, graph, kernel, part, target); !why.empty())
     return why;
   std::vector<GroupRoot> roots = collectRoots(graph, choiceOf(plan, graph, part));
   for (const OpPlan &op : part.ops)
@@ -191,7 +203,7 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
     if (!kernel.residentTiles.empty() && !target.traits.threadBlocks)
       return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
     for (auto [p, part] : llvm::enumerate(kernel.groups))
-      for (const std::string &why : {checkPart(plan, graph, part, target), checkCluster(kernel, part, target)})
+      for (const std::string &why : {checkPart(plan, graph, kernel, part, target), checkCluster(kernel, part, target)})
         if (!why.empty())
           return "kernel '" + kernel.name + "' group " + std::to_string(p) + ": " + why;
   }

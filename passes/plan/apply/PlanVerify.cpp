@@ -267,6 +267,9 @@ private:
     space.grid = part.grid;
     space.workgroups = part.workgroups;
     space.steps = part.steps;
+    space.vector = part.vector; // the dim of maxima that are read while they are accumulated, in one nest
+    space.threads = part.threads;
+    space.numerics = plan.numerics;
     space.inputs = groupInputs(graph, choice);
     return space;
   }

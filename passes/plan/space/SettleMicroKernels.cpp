@@ -100,7 +100,9 @@ std::vector<SettledKernel> tilewright::settleMicroKernels(Plan &plan, const Tens
           reason = "the target has no micro kernel of this name for these operand types";
         settled.push_back({op.id, op.microKernel, label, reason});
         op.microKernel = label;
-        op.gemm.reset(); // it was chosen for another micro kernel
+        op.gemm.reset(); // it was chosen for another micro kernel, as were these
+        op.numerics.reassociates |= !taken->strict;
+        llvm::erase_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level != tile::Scope::block; });
       }
     }
   return settled;

@@ -46,9 +46,9 @@ void StagedInputs::add(Read read, const std::pair<WalkPhase, unsigned> &nest) {
   firsts.push_back(nest);
 }
 
-/// Returns true if a copy for each tile takes no more elements than the tensor has.
+/// Returns true if a tile reads the same elements several times, and a copy takes no more elements than the tensor has.
 bool StagedInputs::isForTile(const Read &read) const {
-  return !read.isGuarded &&
+  return (read.isAgain || repeatsInTile(read)) && !read.isGuarded &&
          isKeptByPoints(read.map, space.extents, cast<RankedTensorType>(read.tensor.getType()).getShape());
 }
 
@@ -77,13 +77,14 @@ SmallVector<tile::Lifetime> StagedInputs::choose(const Target &target) const {
   int64_t left = target.traits.stagesForWorkgroup ? target.costs.cpu.stagedInputBytes : 0;
   for (const Read &read : reads) {
     auto input = llvm::find(space.inputs, read.tensor);
+    assert(input != space.inputs.end() && "an input of the group");
     tile::Lifetime &lifetime = lifetimes[input - space.inputs.begin()];
     if (lifetime == tile::Lifetime::workgroup)
       continue;
     if (int64_t bytes = tensorBytes(read.tensor); isForWorkgroup(read) && bytes <= left) {
       lifetime = tile::Lifetime::workgroup;
       left -= bytes;
-    } else if ((read.isAgain || repeatsInTile(read)) && isForTile(read)) {
+    } else if (isForTile(read)) {
       lifetime = tile::Lifetime::tile;
     }
   }
@@ -97,6 +98,6 @@ std::string StagedInputs::whyNot(Value input, tile::Lifetime lifetime) const {
   if (own.empty())
     return "only contractions, gathers, or nests that run before the tiles read it, and they read it where it is";
   if (lifetime == tile::Lifetime::tile && llvm::none_of(own, [&](const Read &read) { return isForTile(read); }))
-    return "a copy per tile would be larger than the tensor, or only some points read it";
+    return "a tile reads no element twice, only some points read it, or a copy would be larger than the tensor";
   return "";
 }

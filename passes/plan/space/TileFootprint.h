@@ -27,7 +27,7 @@ public:
   std::vector<mlir::Value> streamed() const;
 
 private:
-  /// A read of an input that the tile program can buffer (StagedInputs).
+  /// A read of an input that the tile program may buffer; StagedInputs decides when all is known.
   struct Read {
     const GroupRoot *root;
     const RootAccess *access;

@@ -86,8 +86,8 @@ void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Tar
 }
 
 void tilewright::leaveUnblocked(Plan &plan, const TensorGraph &graph, const Target &target) {
-  forEachBlocking(plan, graph, target, [](OpPlan &op, const OrDeclined<BlockedContraction> &) -> std::string {
-    if (!op.blocking) {
+  forEachBlocking(plan, graph, target, [](OpPlan &op, const OrDeclined<BlockedContraction> &read) -> std::string {
+    if (!op.blocking && (!read || read->kernel.unit == StepUnit::vector)) {
       op.microKernel.clear();
       llvm::erase_if(op.tilings, [](const LevelTiling &tiling) { return tiling.level == tile::Scope::thread; });
     }
@@ -99,6 +99,7 @@ std::string tilewright::whyNotBlocked(const Plan &plan, const TensorGraph &graph
   return forEachBlocking(plan, graph, target, [](const OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
     if (!read)
       return read.why().reason;
-    return whyNotBlocked(*read, op.blocking ? *op.blocking : chooseBlocking(*read));
+    bool triesOthers = !op.blocking && read->kernel.unit == StepUnit::tiles;
+    return triesOthers ? "" : whyNotBlocked(*read, op.blocking ? *op.blocking : chooseBlocking(*read));
   });
 }

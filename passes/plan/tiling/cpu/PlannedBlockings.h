@@ -12,7 +12,8 @@ namespace tilewright {
 /// Chooses how cores compute each contraction of a plan that does not state it yet.
 void chooseBlockings(Plan &plan, const TensorGraph &graph, const Target &target);
 
-/// Makes contractions that no register block can compute loop nests without a micro kernel.
+/// Makes contractions that no register block can compute loop nests without a micro kernel. Code generation tries others
+/// where tile registers cannot be loaded.
 void leaveUnblocked(Plan &plan, const TensorGraph &graph, const Target &target);
 
 /// Returns why a core cannot compute a contraction as the plan states, with the place of the contraction; or an empty
