@@ -15,6 +15,35 @@ static std::vector<int64_t> numbers(ArrayRef<int64_t> values) { return values.ve
 
 template <typename T> static Described with(TileFields fields) { return std::pair(T::getMnemonic().str(), fields); }
 
+static std::vector<std::string> strings(ArrayAttr list) {
+  std::vector<std::string> texts;
+  if (list)
+    for (auto text : list.getAsRange<StringAttr>())
+      texts.push_back(text.str());
+  return texts;
+}
+
+/// Returns the fields of a form that is offered. Python has defaults for those that are left out.
+static TileFields fieldsOf(tile::FormAttr form) {
+  TileFields fields{{"form", form.getForm().str()},
+                    {"number", static_cast<int64_t>(form.getNumber())},
+                    {"taken", static_cast<int64_t>(form.getTaken())},
+                    {"ops", strings(form.getOps())},
+                    {"accumulation", form.getAccumulation().str()},
+                    {"reassociates", static_cast<int64_t>(form.getReassociates())},
+                    {"roundings_removed", form.getRoundingsRemoved()},
+                    {"reason", form.getReason().str()},
+                    {"would_change", form.getWouldChange().str()},
+                    {"locations", strings(form.getLocations())}};
+  if (DictionaryAttr parameters = form.getParameters())
+    fields.push_back({"parameters", wrap(Attribute(parameters))});
+  for (auto [name, seconds] : {std::pair<StringRef, FloatAttr>{"seconds", form.getSeconds()},
+                               {"otherwise_seconds", form.getOtherwiseSeconds()}})
+    if (seconds)
+      fields.push_back({name.str(), wrap(Attribute(seconds))});
+  return fields;
+}
+
 Described tilewright::tileFields(MlirAttribute attribute) {
   return llvm::TypeSwitch<Attribute, Described>(unwrap(attribute))
       .Case([](tile::ScopeAttr scope) {
@@ -23,6 +52,13 @@ Described tilewright::tileFields(MlirAttribute attribute) {
       .Case([](tile::SpaceAttr space) {
         return with<tile::SpaceAttr>({{"value", stringifySpace(space.getValue()).str()}});
       })
+      .Case([](tile::AccessAttr access) {
+        return with<tile::AccessAttr>({{"value", stringifyAccess(access.getValue()).str()}});
+      })
+      .Case([](tile::LifetimeAttr lifetime) {
+        return with<tile::LifetimeAttr>({{"value", stringifyLifetime(lifetime.getValue()).str()}});
+      })
+      .Case([](tile::FormAttr form) { return with<tile::FormAttr>(fieldsOf(form)); })
       .Case([](tile::TilingAttr tiling) {
         return with<tile::TilingAttr>({{"level", stringifyScope(tiling.getLevel()).str()},
                                        {"sizes", numbers(tiling.getSizes())},

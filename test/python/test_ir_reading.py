@@ -99,3 +99,44 @@ def test_an_output_of_a_stage_is_walked_in_place() -> None:
     passes.raise_tensor_exprs(softmax)
     domains = [ir.view(op).domain.value for op in softmax.operation.walk("tile.expr")]
     assert domains == [[7, 37]] * 4
+
+
+# A pass that explains a plan reads where inputs are and which forms were taken.
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("#tile.lifetime<workgroup>", tile.Lifetime.workgroup),
+        ("#tile.access<direct>", tile.Access.direct),
+        (
+            '#tile.form<form = "winograd", number = 2, taken = false>',
+            tile.OfferedForm(tile.Form.winograd, 2, False),
+        ),
+    ],
+)
+def test_attributes_of_inputs_and_forms_are_python_values(text: str, value: object) -> None:
+    with ir.Context():
+        attribute = ir.Attribute.parse(text)
+        assert isinstance(attribute, ir.TileAttr)
+        assert attribute.value == value
+
+
+def test_an_offered_form_makes_the_attribute_that_it_was_read_from() -> None:
+    form = tile.OfferedForm(
+        tile.Form.twoPhaseReduction,
+        3,
+        True,
+        ('a "sum"', "b"),
+        {"dims": (1, 2), "parts": (4,)},
+        "f32",
+        True,
+        2,
+        1.25e-6,
+        3e-6,
+        "quicker",
+        "nothing",
+        ("x.py:1",),
+    )
+    with ir.Context():
+        attribute = form.attribute()
+        assert isinstance(attribute, ir.TileAttr)
+        assert attribute.value == form

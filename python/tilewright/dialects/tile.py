@@ -7,12 +7,14 @@ An attribute reads as a value (`op.attributes["scope"].value` is `Scope.block`),
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tilewright import ir
 from tilewright.dialects import _tile_ops_gen as _ops
+from tilewright.dialects._tile_enum_gen import Access as Access
 from tilewright.dialects._tile_enum_gen import Form as Form
+from tilewright.dialects._tile_enum_gen import Lifetime as Lifetime
 from tilewright.dialects._tile_enum_gen import Math as Math
 from tilewright.dialects._tile_enum_gen import Operands as Operands
 from tilewright.dialects._tile_enum_gen import Residency as Residency
@@ -99,6 +101,51 @@ class Gemm:
 
 
 @dataclass(frozen=True)
+class OfferedForm:
+    """A form that is offered for ops of a function, and whether it is taken (`tile.forms`)."""
+
+    form: Form
+    number: int
+    """Place among the offers of this form."""
+    taken: bool
+    ops: tuple[str, ...] = ()
+    """Names of the ops that the form replaces."""
+    parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    accumulation: str = ""
+    """Types that sums are accumulated in, if the form changes them."""
+    reassociates: bool = False
+    roundings_removed: int = 0
+    """Roundings per element that the form leaves out."""
+    seconds: float | None = None
+    """Predicted seconds with the form."""
+    otherwise_seconds: float | None = None
+    """Predicted seconds without it."""
+    reason: str = ""
+    would_change: str = ""
+    locations: tuple[str, ...] = ()
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        """Raises `IrError` if the numbers are no 64-bit integers."""
+        fields = {
+            "form": _text(str(self.form)),
+            "number": str(self.number),
+            "taken": str(self.taken).lower(),
+            "ops": _texts(self.ops),
+            "parameters": _record(self.parameters),
+            "accumulation": _text(self.accumulation),
+            "reassociates": str(self.reassociates).lower(),
+            "roundings_removed": str(self.roundings_removed),
+            "seconds": _seconds(self.seconds),
+            "otherwise_seconds": _seconds(self.otherwise_seconds),
+            "reason": _text(self.reason),
+            "would_change": _text(self.would_change),
+            "locations": _texts(self.locations),
+        }
+        stated = ", ".join(f"{name} = {value}" for name, value in fields.items() if value)
+        return ir.Attribute.parse(f"#tile.form<{stated}>", context)
+
+
+@dataclass(frozen=True)
 class TargetRef:
     """A target of the target table, with fields that override it."""
 
@@ -126,8 +173,11 @@ def value_of(mnemonic: str, fields: Mapping[str, Any]) -> Any:
     named: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
     }
-    if mnemonic in ("scope", "space"):
-        return _member(Scope if mnemonic == "scope" else Space, named["value"])
+    values: dict[str, Any] = {"scope": Scope, "space": Space, "access": Access, "lifetime": Lifetime}
+    if mnemonic in values:
+        return _member(values[mnemonic], named["value"])
+    if mnemonic == "form":
+        return _offered(named)
     enums: dict[str, Any] = {
         "level": Scope,
         "roundings": Roundings,
@@ -219,6 +269,40 @@ def _tensor_expr(
 
 def _guard(guard: ir.IntegerSet | str | None) -> ir.IntegerSet | None:
     return ir.IntegerSet.parse(guard) if isinstance(guard, str) else guard
+
+
+def _offered(named: dict[str, Any]) -> OfferedForm:
+    named["form"] = _member(Form, named["form"])
+    for flag in ("taken", "reassociates"):
+        named[flag] = bool(named[flag])
+    for seconds in ("seconds", "otherwise_seconds"):
+        if seconds in named:
+            named[seconds] = named[seconds].value
+    parameters = named.get("parameters")
+    named["parameters"] = (
+        {} if parameters is None else {n: tuple(v.value) for n, v in parameters.value.items()}
+    )
+    return OfferedForm(**named)
+
+
+def _text(text: str) -> str:
+    """Returns a string attribute, or nothing for no text."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if text else ""
+
+
+def _texts(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]" if texts else ""
+
+
+def _record(parameters: Mapping[str, Sequence[int]]) -> str:
+    entries = (f"{name} = array<i64: {', '.join(map(str, own))}>" for name, own in parameters.items() if own)
+    text = ", ".join(entries)
+    return f"{{{text}}}" if text else ""
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.17e} : f64"
 
 
 def _member(enum: Any, text: str) -> Any:
