@@ -136,9 +136,11 @@ def test_readers_of_exponentials_share_a_kernel(bench: Bench) -> None:
 
 def test_a_read_that_is_not_repeated_is_not_copied(bench: Bench, tmp_path: Path) -> None:
     plan = bench.stage("shifted").plan
-    assert [t["lifetime"] for t in plan["kernels"][0]["groups"][0]["tensors"] if t["tensor"] == "in0"] == ["tile"]
+    assert [t["lifetime"] for t in plan["kernels"][0]["groups"][0]["tensors"] if t["tensor"] == "in0"] == [
+        "tile"
+    ]
     lowered = next(bench.folder.glob("shifted/passes/*/*_tile-lower-to-program.mlir")).read_text()
-    rows = {name for name in re.findall(r"(%\d+) = tile.alloc : <\d+x1000xf32, block>", lowered)}
+    rows = set(re.findall(r"(%\d+) = tile.alloc : <\d+x1000xf32, block>", lowered))
     assert rows
     assert all(f"tile.load {name} " in lowered for name in rows)
 
