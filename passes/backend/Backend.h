@@ -68,7 +68,7 @@ public:
   virtual void finishPlan(Plan &plan, const TensorGraph &graph, const Target &target,
                           llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) const;
 
-  /// Adds to a legal plan, which may be from a file, what it leaves open, and remarks on what differs from it. Returns
+  /// Adds to a legal plan, which may be from a file, what it leaves open, and remarks on what could be quicker. Returns
   /// why the plan cannot be carried out, or an empty string.
   virtual std::string settlePlan(Plan &plan, const TensorGraph &graph, const Target &target,
                                  std::vector<PlanRemark> &remarks) const;

@@ -46,15 +46,11 @@ static int64_t chooseStages(const GemmTile &tile, const GemmTiling &tiling, cons
                     std::max(tiling.stages, most));
 }
 
-std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                 const GpuCosts &costs, GemmUse use, std::string *reason) {
-  auto refuse = [&](std::string why) -> std::optional<GemmChoice> {
-    if (reason)
-      *reason = std::move(why);
-    return std::nullopt;
-  };
+OrDeclined<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                              const GpuCosts &costs, GemmUse use) {
   if (use.kSlices < 1 || !llvm::isPowerOf2_64(use.kSlices))
-    return refuse("K has to be split into a power of two of slices, not into " + std::to_string(use.kSlices));
+    return Declined{"K has to be split into a power of two of slices, not into " + std::to_string(use.kSlices),
+                    "another number"};
   bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
   GemmChoice choice;
   choice.kSlices = use.kSlices;
@@ -66,24 +62,25 @@ std::optional<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t t
   choice.step = std::max(least, std::min(use.kSlices * stepBytes / wide, needed));
   bool isShort = choice.step < use.kSlices * least;
   choice.step = std::max(choice.step, use.kSlices * least);
-  std::optional<GemmTiling> tiling = deriveGemmTiling(tile, threads, kernel, choice, reason);
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, kernel, choice);
   if (tiling && isShort)
-    return refuse("a K of " + std::to_string(tile.k) + " is too short for " + std::to_string(use.kSlices) + " slices");
+    return Declined{"a K of " + std::to_string(tile.k) + " is too short for " + std::to_string(use.kSlices) + " slices",
+                    "fewer slices"};
   // With so many accumulators per thread a block is alone on its SM. Blocks of whole rows still leave room for buffers.
   bool isAlone = tiling && isGroup && tiling->accumulators > GemmTiling::kThreadAccumulators && tiling->n <= kGroupN;
   int64_t mostBytes = isAlone ? costs.aloneSlotBytes : costs.slotBytes;
   while (tiling && tiling->slotBytes() > mostBytes && choice.step > use.kSlices * least) {
     choice.step /= 2;
-    tiling = deriveGemmTiling(tile, threads, kernel, choice, reason);
+    tiling = deriveGemmTiling(tile, threads, kernel, choice);
   }
   if (!tiling)
-    return std::nullopt;
+    return tiling.why();
   choice.stages = chooseStages(tile, *tiling, kernel, use, mostBytes, costs);
   return choice;
 }
 
-std::optional<GemmTiling> tilewright::chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                       const GpuCosts &costs, GemmUse use, std::string *reason) {
-  std::optional<GemmChoice> choice = chooseGemm(tile, threads, kernel, costs, use, reason);
-  return choice ? deriveGemmTiling(tile, threads, kernel, *choice, reason) : std::nullopt;
+OrDeclined<GemmTiling> tilewright::chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                                    const GpuCosts &costs, GemmUse use) {
+  OrDeclined<GemmChoice> choice = chooseGemm(tile, threads, kernel, costs, use);
+  return choice ? deriveGemmTiling(tile, threads, kernel, *choice) : choice.why();
 }

@@ -14,14 +14,14 @@ struct GemmUse {
   bool alone = false;  ///< true if an SM holds one such block, with no other copies in flight
 };
 
-/// Chooses units, step and stages for a tile. Returns nothing if the threads cannot hold the accumulators or cannot
-/// split K into the slices; then `reason` explains it with numbers.
-std::optional<GemmChoice> chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                     const GpuCosts &costs, GemmUse use = {}, std::string *reason = nullptr);
+/// Chooses units, step and stages for a tile. Declines, with numbers, if the threads cannot hold the accumulators or
+/// cannot split K into the slices.
+OrDeclined<GemmChoice> chooseGemm(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                  const GpuCosts &costs, GemmUse use = {});
 
 /// Returns the layout of that choice.
-std::optional<GemmTiling> chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                           const GpuCosts &costs, GemmUse use = {}, std::string *reason = nullptr);
+OrDeclined<GemmTiling> chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                        const GpuCosts &costs, GemmUse use = {});
 
 } // namespace tilewright
 

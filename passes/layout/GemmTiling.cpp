@@ -160,15 +160,12 @@ std::string tilewright::whyNoGemm(const GemmChoice &choice) {
   return "";
 }
 
-std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                       const GemmChoice &choice, std::string *reason) {
-  auto refuse = [&](std::string why) -> std::optional<GemmTiling> {
-    if (reason)
-      *reason = std::move(why);
-    return std::nullopt;
-  };
+static Declined otherwise(std::string why) { return {std::move(why), "another gemm"}; }
+
+OrDeclined<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                                    const GemmChoice &choice) {
   if (std::string why = whyNoGemm(choice); !why.empty())
-    return refuse(why);
+    return otherwise(why);
   bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
   int64_t lanesOfUnit = threadsOfStep(kernel);
   GemmTiling tiling;
@@ -185,9 +182,9 @@ std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int
   tiling.lhsCopy = choice.lhsCopy;
   tiling.rhsCopy = choice.rhsCopy;
   if (std::string why = whyNotShared(tile, threads, kernel, tiling); !why.empty())
-    return refuse(why);
+    return otherwise(why);
   if (std::string why = whyNotInSteps(tile, kernel, tiling); !why.empty())
-    return refuse(why);
+    return otherwise(why);
   setSlots(tile, kernel, tiling);
   // With fewer stages, all are needed for copies in flight.
   tiling.overlaps = isGroup && tiling.stages >= GemmTiling::kOverlappingStages;
@@ -196,7 +193,7 @@ std::optional<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int
   tiling.accumulatorBytes = std::max({tiling.accumulatorBytes, tile.lhsBytes, tile.rhsBytes});
   if (choice.lhs == tile::Residency::walk) {
     if (std::string why = tiling.whyNotResident(tile.k); !why.empty())
-      return refuse(why);
+      return otherwise(why);
     tiling.keepLhsResident(tile.k);
   }
   return tiling;

@@ -11,6 +11,7 @@
 #define TILEWRIGHT_LAYOUT_GEMMTILING_H
 
 #include "passes/layout/GemmChoice.h"
+#include "passes/support/Declined.h"
 #include "passes/target/MicroKernel.h"
 
 namespace tilewright {
@@ -103,10 +104,10 @@ bool canShift(const MicroKernel &kernel);
 /// Returns why no contraction can be computed with the choice, or an empty string.
 std::string whyNoGemm(const GemmChoice &choice);
 
-/// Returns the layout that a plan's choice gives to a tile. Returns nothing if a block of so many threads cannot carry
-/// the choice out; then `reason` explains it with numbers.
-std::optional<GemmTiling> deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                           const GemmChoice &choice, std::string *reason = nullptr);
+/// Returns the layout that a plan's choice gives to a tile. Declines, with numbers, if a block of so many threads
+/// cannot carry the choice out.
+OrDeclined<GemmTiling> deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                        const GemmChoice &choice);
 
 } // namespace tilewright
 

@@ -3,7 +3,7 @@
 #define TILEWRIGHT_PLAN_FORMS_DECIDEWINOGRAD_H
 
 #include "passes/graph/FormChoice.h"
-#include "passes/plan/ir/Declined.h"
+#include "passes/support/Declined.h"
 
 namespace tilewright {
 

@@ -3,7 +3,7 @@
 #define TILEWRIGHT_PLAN_FORMS_IMAGETRIALS_H
 
 #include "passes/normalize/ImageRegions.h"
-#include "passes/plan/ir/Declined.h"
+#include "passes/support/Declined.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

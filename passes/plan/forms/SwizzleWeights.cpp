@@ -9,8 +9,8 @@
 #include "passes/graph/ParameterRecipe.h"
 #include "passes/graph/SwizzledLayout.h"
 #include "passes/normalize/PackedCopy.h"
-#include "passes/plan/ir/Declined.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/Declined.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

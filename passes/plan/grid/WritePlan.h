@@ -2,9 +2,9 @@
 #ifndef TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 #define TILEWRIGHT_PLAN_GRID_WRITEPLAN_H
 
-#include "passes/plan/ir/Declined.h"
 #include "passes/plan/ir/Plan.h"
 #include "passes/plan/space/PlannedGroup.h"
+#include "passes/support/Declined.h"
 #include <map>
 
 namespace tilewright {

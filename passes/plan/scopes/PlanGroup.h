@@ -2,8 +2,8 @@
 #ifndef TILEWRIGHT_PLAN_SCOPES_PLANGROUP_H
 #define TILEWRIGHT_PLAN_SCOPES_PLANGROUP_H
 
-#include "passes/plan/ir/Declined.h"
 #include "passes/plan/space/GroupSignature.h"
+#include "passes/support/Declined.h"
 
 namespace tilewright {
 

@@ -3,7 +3,7 @@
 #define TILEWRIGHT_PLAN_SEARCH_KERNELLIMITS_H
 
 #include "passes/graph/TensorGraph.h"
-#include "passes/plan/ir/Declined.h"
+#include "passes/support/Declined.h"
 
 namespace tilewright {
 

@@ -3,8 +3,8 @@
 #ifndef TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 #define TILEWRIGHT_PLAN_TILING_FINDITERATIONSPACE_H
 
-#include "passes/plan/ir/Declined.h"
 #include "passes/plan/space/IterationSpace.h"
+#include "passes/support/Declined.h"
 
 namespace tilewright {
 

@@ -143,9 +143,9 @@ OrDeclined<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64
   ContractionPlan plan{*contraction, *kernel, {}, k};
   GemmChoice choice = choiceOf(*compute.getGemm());
   GemmTile tile = tileOf(compute, *contraction, k);
-  std::optional<GemmTiling> tiling = deriveGemmTiling(tile, threads, plan.kernel, choice, &why);
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, plan.kernel, choice);
   if (!tiling)
-    return refuse(why);
+    return tiling.why();
   plan.tiling = *tiling;
   for (const std::string &wrong : {whyNotSwizzled(compute, plan), whyNotCopied(compute, plan, tile)})
     if (!wrong.empty())

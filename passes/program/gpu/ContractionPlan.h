@@ -6,7 +6,6 @@
 
 #include "passes/graph/MatchContraction.h"
 #include "passes/layout/GemmTiling.h"
-#include "passes/plan/ir/Declined.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/gpu/OperandCopies.h"
 #include "passes/target/Target.h"

@@ -2,8 +2,8 @@
 #ifndef TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 #define TILEWRIGHT_PROGRAM_MOVEMENT_HANDOVERS_H
 
-#include "passes/plan/ir/Declined.h"
 #include "passes/program/movement/ParallelUnits.h"
+#include "passes/support/Declined.h"
 
 namespace tilewright {
 

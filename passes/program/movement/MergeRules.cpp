@@ -2,11 +2,11 @@
 // there reads the source of the copy instead; a concatenation is several copies, and the point decides between them.
 // Nests over the same points become one nest, which hands a value over in a register. Read after read: a nest loads an
 // element only once.
-#include "passes/plan/ir/Declined.h"
 #include "passes/program/RegisterHandover.h"
 #include "passes/program/movement/MovementRules.h"
 #include "passes/program/movement/SliceUses.h"
 #include "passes/support/AffineAlgebra.h"
+#include "passes/support/Declined.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

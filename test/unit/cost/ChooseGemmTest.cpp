@@ -14,9 +14,9 @@ MicroKernel kernelFor(const char *type) {
 }
 
 /// Chooses with the costs that are not overridden.
-std::optional<GemmTiling> usualTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                      GemmUse use = {}, std::string *reason = nullptr) {
-  return chooseGemmTiling(tile, threads, kernel, GpuCosts(), use, reason);
+OrDeclined<GemmTiling> usualTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
+                                   GemmUse use = {}) {
+  return chooseGemmTiling(tile, threads, kernel, GpuCosts(), use);
 }
 
 TEST(ChooseGemm, shares_make_up_the_tile) {
@@ -25,7 +25,7 @@ TEST(ChooseGemm, shares_make_up_the_tile) {
       for (int64_t n : {16, 53, 64, 128})
         for (int64_t threads : {64, 128, 256}) {
           MicroKernel kernel = kernelFor(type);
-          std::optional<GemmTiling> tiling = usualTiling({m, n, 100, 4, 4}, threads, kernel);
+          OrDeclined<GemmTiling> tiling = usualTiling({m, n, 100, 4, 4}, threads, kernel);
           if (!tiling)
             continue;
           EXPECT_GE(tiling->m, m);
@@ -66,9 +66,8 @@ TEST(ChooseGemm, warpgroups_have_whole_panels) {
   EXPECT_EQ(tiling.sharedBytes(), tiling.slotBytes() + 3 * 8); // one mbarrier per stage
   EXPECT_EQ(usualTiling({30, 64, 768, 2, 2, true}, 128, kernel)->heldM,
             64); // a descriptor addresses all of them
-  std::string reason;
-  EXPECT_FALSE(usualTiling({64, 64, 768, 2, 2, true}, 256, kernel, {}, &reason));
-  EXPECT_EQ(reason, "a tile of 64x64 leaves threads idle in warpgroups");
+  EXPECT_EQ(usualTiling({64, 64, 768, 2, 2, true}, 256, kernel).why().reason,
+            "a tile of 64x64 leaves threads idle in warpgroups");
   EXPECT_FALSE(usualTiling({64, 64, 768, 2, 2, true}, 64, kernel));
 }
 
@@ -90,9 +89,8 @@ TEST(ChooseGemm, steps_of_warpgroups_overlap_in_four_stages) {
   GemmTiling square = *usualTiling({128, 128, 4096, 2, 2, true}, 256, kernel);
   EXPECT_FALSE(square.overlaps);
   EXPECT_EQ(square.stepsInFlight(), 2);
-  std::string reason;
-  EXPECT_FALSE(usualTiling({256, 256, 4096, 2, 2, true}, 256, kernel, {}, &reason));
-  EXPECT_EQ(reason, "a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 128");
+  EXPECT_EQ(usualTiling({256, 256, 4096, 2, 2, true}, 256, kernel).why().reason,
+            "a tile of 256x256 needs 256 accumulators in each of 256 threads, which hold 128");
 }
 
 // For any type, an instruction takes 32 bytes along K and a step takes 128.
@@ -192,20 +190,18 @@ TEST(ChooseGemm, lines_of_few_lanes_are_as_short_as_those_for_threads) {
 }
 
 TEST(ChooseGemm, terms_are_not_shared_where_threads_would_idle_or_terms_are_few) {
-  std::string reason;
-  EXPECT_FALSE(usualTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/2}, &reason));
-  EXPECT_EQ(reason, "a tile of 1x16 leaves threads idle in 2 slices of K");
-  EXPECT_FALSE(usualTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/8}, &reason));
-  EXPECT_EQ(reason, "a K of 40 is too short for 8 slices");
+  EXPECT_EQ(usualTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/2}).why().reason,
+            "a tile of 1x16 leaves threads idle in 2 slices of K");
+  EXPECT_EQ(usualTiling({1, 16, 40, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/8}).why().reason,
+            "a K of 40 is too short for 8 slices");
   for (int64_t units : {0, -2, 3}) {
-    EXPECT_FALSE(usualTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/units}, &reason));
-    EXPECT_EQ(reason, "K has to be split into a power of two of slices, not into " + std::to_string(units));
+    EXPECT_EQ(usualTiling({1, 16, 768, 2, 2}, 256, kernelFor("f16"), {/*kSlices=*/units}).why().reason,
+              "K has to be split into a power of two of slices, not into " + std::to_string(units));
   }
 }
 
 TEST(ChooseGemm, what_registers_do_not_hold_is_refused) {
-  std::string reason;
-  EXPECT_FALSE(usualTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32"), {}, &reason));
-  EXPECT_EQ(reason, "a tile of 256x256 needs 512 accumulators in each of 128 threads, which hold 64");
+  EXPECT_EQ(usualTiling({256, 256, 768, 4, 4}, 128, kernelFor("f32")).why().reason,
+            "a tile of 256x256 needs 512 accumulators in each of 128 threads, which hold 64");
 }
 } // namespace

@@ -18,9 +18,7 @@ protected:
   }
 
   static std::string refused(const GemmTile &tile, int64_t threads, const MicroKernel &kernel, GemmChoice choice) {
-    std::string reason;
-    EXPECT_FALSE(deriveGemmTiling(tile, threads, kernel, choice, &reason));
-    return reason;
+    return deriveGemmTiling(tile, threads, kernel, choice).why().reason;
   }
 
   GemmTile halves{64, 64, 768, 2, 2, true, true};

@@ -182,12 +182,11 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
     GemmTile tile{tileOf(contraction.m), tileOf(contraction.n),  contraction.longestK,
                   contraction.lhsBytes,  contraction.rhsBytes,   contraction.lhsAlongK,
                   contraction.rhsAlongK, contraction.lhsShifted, contraction.rhsShifted};
-    std::string why;
-    std::optional<GemmTiling> tiling =
-        chooseGemmTiling(tile, threads, contraction.kernel, target.costs.gpu, {kSlices, isAlone()}, &why);
+    OrDeclined<GemmTiling> tiling =
+        chooseGemmTiling(tile, threads, contraction.kernel, target.costs.gpu, {kSlices, isAlone()});
     if (!tiling) {
       if (kSlices == 1) // with several slices, the reason is already recorded for one slice
-        refuse(why);
+        refuse(tiling.why().reason);
       return std::nullopt;
     }
     if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > GemmTiling::kThreadAccumulators)

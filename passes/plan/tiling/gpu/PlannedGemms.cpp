@@ -3,13 +3,13 @@
 #include "passes/cost/ChooseGemm.h"
 #include "passes/layout/GemmReasons.h"
 #include "passes/layout/OperandAccess.h"
-#include "passes/plan/ir/Declined.h"
 #include "passes/plan/ir/Phases.h"
 #include "passes/plan/space/ContractionReader.h"
 #include "passes/plan/space/SettleMicroKernels.h"
 #include "passes/plan/space/WalkedDim.h"
 #include "passes/plan/tiling/gpu/PlannedPrefetch.h"
 #include "passes/plan/tiling/gpu/PlannedSharing.h"
+#include "passes/support/Declined.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/Occupancy.h"
 #include "passes/target/Warpgroups.h"
@@ -142,7 +142,9 @@ public:
     if (op.microKernel.empty() || !op.gemm)
       return std::nullopt;
     OrDeclined<PlannedGemm> gemm = read(op);
-    return gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm) : std::nullopt;
+    if (!gemm)
+      return std::nullopt;
+    return deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm).optional();
   }
 
 private:
@@ -293,7 +295,7 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
       return ""; // whyNotComputed says why it cannot be read
     PlannedGemm &gemm = *read;
     gemm.use.kSlices = groupOf ? groupOf(op.id).space.kSlices : 1;
-    op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use);
+    op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use).optional();
     if (!op.gemm)
       return "";
     GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
@@ -313,19 +315,17 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
 
 /// Returns why a block cannot compute the contraction as the plan states, or an empty string.
 static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader, const Target &target) {
-  std::string why;
-  if (!op.gemm) { // nothing could be chosen
-    chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use, &why);
-    return why;
-  }
-  std::optional<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm, &why);
+  if (!op.gemm) // nothing could be chosen
+    return chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use).why().reason;
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
   if (!tiling)
-    return why;
+    return tiling.why().reason;
   if (tiling->sharedBytes() > target.blockBytes)
     return llvm::formatv("its operands take {0} bytes of shared memory; a block of target '{1}' has {2}",
                          tiling->sharedBytes(), target.name, target.blockBytes);
   for (bool isLhs : {true, false})
-    if (why = reader.whyNotCopied(gemm, *tiling, isLhs, isLhs ? tiling->lhsCopy : tiling->rhsCopy); !why.empty())
+    if (std::string why = reader.whyNotCopied(gemm, *tiling, isLhs, isLhs ? tiling->lhsCopy : tiling->rhsCopy);
+        !why.empty())
       return (isLhs ? "lhsCopy: " : "rhsCopy: ") + why;
   if (op.gemm->lhs == tile::Residency::walk && !gemm.whyNotResident.empty())
     return whyLhsNotResident(gemm.whyNotResident);
@@ -340,7 +340,7 @@ void tilewright::describeCopies(Plan &plan, const TensorGraph &graph, const Targ
     if (!gemm || !op.gemm)
       return "";
     op.copies = reader.narrowCopies(*op.gemm);
-    std::optional<GemmTiling> tiling = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
+    OrDeclined<GemmTiling> tiling = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
     if (tiling && reader.hasLayout()) {
       std::string bulk = llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout",
                                        reader.rhsNumber(), tiling->rhsSlotBytes);
@@ -357,9 +357,10 @@ std::vector<PlannedContraction> tilewright::plannedContractions(const Plan &plan
   GemmReader reader(plan, graph, kernel, group, target);
   for (auto [op, isWalked] : reader.inOrder()) {
     OrDeclined<PlannedGemm> gemm = reader.read(*op);
-    std::optional<GemmTiling> derived =
-        gemm && op->gemm ? deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm) : std::nullopt;
-    if (!derived) // whyNotComputed says why
+    if (!gemm || !op->gemm) // whyNotComputed says why
+      continue;
+    OrDeclined<GemmTiling> derived = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm);
+    if (!derived)
       continue;
     GemmTiling tiling = *derived;
     if (reader.staysInPlace(tiling, /*isLhs=*/true))

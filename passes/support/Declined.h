@@ -1,6 +1,6 @@
-// The no of a planner: the reason, and what would have to change. Reasons are for people; `explain` prints them.
-#ifndef TILEWRIGHT_PLAN_IR_DECLINED_H
-#define TILEWRIGHT_PLAN_IR_DECLINED_H
+// The no of a decision: the reason, and what would have to change. Reasons are for people; `explain` prints them.
+#ifndef TILEWRIGHT_SUPPORT_DECLINED_H
+#define TILEWRIGHT_SUPPORT_DECLINED_H
 
 #include <optional>
 #include <string>
@@ -24,6 +24,8 @@ public:
   const T &operator*() const { return *value; }
   T *operator->() { return &*value; }
   const T *operator->() const { return &*value; }
+  /// Returns the value without the reason.
+  std::optional<T> optional() && { return std::move(value); }
   /// Returns the reason; empty if there is a value.
   const Declined &why() const { return declined; }
 
