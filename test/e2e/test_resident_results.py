@@ -71,5 +71,5 @@ def test_a_result_that_other_blocks_read_cannot_stay(program: tilewright.Program
     plan = program.plan
     (tile,) = plan.kernels[0].resident_tiles
     tile.reader, tile.reader_input = tile.reader - 1, 0
-    with pytest.raises(tilewright.PlanError, match=f"cannot keep result {tile.writer_result} of part"):
+    with pytest.raises(tilewright.PlanError, match=f"cannot keep result {tile.writer_result} of group"):
         tilewright.compile(residual(), target=_TARGET, plan=plan, strict=True)

@@ -92,13 +92,14 @@ def test_warpgroups_multiply_bytes(shape: tuple[int, int, int], signs: str, tmp_
 
 @pytest.mark.parametrize("transposed", ["neither", "both"])
 def test_warpgroups_leave_bytes_to_warps(transposed: str) -> None:
-    """Operands that would have to be transposed are multiplied by warps."""
+    """Operands that would have to be transposed are multiplied by warps, and by warpgroups in no plan."""
     model, _, _ = _product_of_bytes((64, 96, 128), transposed, "ss")
     plan = tilewright.compile(model, "cuda:h200").plan
     assert plan is not None
+    assert [op.micro_kernel for op in plan.kernels[0].groups[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
     by_warpgroups(64, 128)(plan)
-    program = tilewright.compile(model, "cuda:h200", plan=plan)
-    assert [op.micro_kernel for op in program.kernels[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
+    with pytest.raises(PlanError, match="cannot be 'wgmma-64x8': .*; 'mma_sync-16x8' can compute it"):
+        tilewright.compile(model, "cuda:h200", plan=plan)
 
 
 def test_warpgroups_are_refused_for_bytes_of_two_signs() -> None:
