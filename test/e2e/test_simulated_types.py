@@ -98,7 +98,7 @@ def test_warpgroups_leave_bytes_to_warps(transposed: str) -> None:
     assert plan is not None
     assert [op.micro_kernel for op in plan.kernels[0].groups[0].ops if op.micro_kernel] == ["mma_sync-16x8"]
     by_warpgroups(64, 128)(plan)
-    with pytest.raises(PlanError, match="cannot be 'wgmma-64x8': .*; 'mma_sync-16x8' can compute it"):
+    with pytest.raises(PlanError, match=r"cannot be 'wgmma-64x8': .*; 'mma_sync-16x8' can compute it"):
         tilewright.compile(model, "cuda:h200", plan=plan)
 
 
