@@ -1,4 +1,4 @@
-"""Each field of a plan for a processor that is edited by hand is emitted exactly, or refused with the reason."""
+"""Each field of a plan that is edited by hand is emitted exactly, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from plan_edits import FORMS_ONLY, Bench, Edit, check, fields_of
-from test_plan_edits_of_gpus import EDITS as EDITS_FOR_GPUS
+from plan_edits_of_gpus import EDITS as EDITS_FOR_GPUS
 from tilewright.records.plan import Plan
 from tilewright.worker.process import lend_worker
 
@@ -120,9 +120,17 @@ NOTES |= {"otherwiseSeconds", "recompute", "wouldChange"}
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def benches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Bench]]:
     with lend_worker(tmp_path_factory.mktemp("worker")) as worker:
-        yield Bench("x86-64-avx2", worker, tmp_path_factory.mktemp("plans"))
+        yield {
+            target: Bench(target, worker, tmp_path_factory.mktemp("plans"))
+            for target in ("x86-64-avx2", "cuda:h200")
+        }
+
+
+@pytest.fixture
+def bench(benches: dict[str, Bench]) -> Bench:
+    return benches["x86-64-avx2"]
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=str)
@@ -130,11 +138,18 @@ def test_an_edit_is_emitted_or_refused(bench: Bench, edit: Edit, tmp_path: Path)
     check(bench, edit, tmp_path / "kernels")
 
 
+@pytest.mark.parametrize("edit", EDITS_FOR_GPUS, ids=str)
+def test_an_edit_for_a_gpu_is_emitted_or_refused(
+    benches: dict[str, Bench], edit: Edit, tmp_path: Path
+) -> None:
+    check(benches["cuda:h200"], edit, tmp_path / "kernels")
+
+
 def test_readers_of_exponentials_share_a_kernel(bench: Bench) -> None:
     assert len(bench.stage("exponentials twice").plan["kernels"]) == 1
 
 
-def test_a_read_that_is_not_repeated_is_not_copied(bench: Bench, tmp_path: Path) -> None:
+def test_a_read_that_is_not_repeated_is_not_copied(bench: Bench) -> None:
     plan = bench.stage("shifted").plan
     assert [t["lifetime"] for t in plan["kernels"][0]["groups"][0]["tensors"] if t["tensor"] == "in0"] == [
         "tile"

@@ -1,13 +1,8 @@
-"""Each field of a plan for a GPU that is edited by hand is emitted exactly, or refused with the reason."""
+"""Edits of plans for a GPU (test_plan_edits.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from plan_edits import FORMS_ONLY, Bench, Edit, check
-from tilewright.worker.process import lend_worker
+from plan_edits import FORMS_ONLY, Edit
 
 EDITS = [
     Edit("product", "target", "cuda:a100", "made for target 'cuda:a100', carried out for 'cuda:h200'"),
@@ -131,14 +126,3 @@ EDITS = [
     Edit("long", "product.numerics.reassociates", False, "cuts K into parts .* do not allow that"),
     Edit("product", "group.cluster", 2, "clusters of 2 blocks have nothing to share"),
 ]
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with lend_worker(tmp_path_factory.mktemp("worker")) as worker:
-        yield Bench("cuda:h200", worker, tmp_path_factory.mktemp("plans"))
-
-
-@pytest.mark.parametrize("edit", EDITS, ids=str)
-def test_an_edit_is_emitted_or_refused(bench: Bench, edit: Edit, tmp_path: Path) -> None:
-    check(bench, edit, tmp_path / "kernels")
