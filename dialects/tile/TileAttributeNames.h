@@ -69,9 +69,6 @@ inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 /// On an scf.for: a unit. The loop is to become part of the kernel of its body.
 inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
 
-/// On a loop, until its plan is carried out: a string, the reason why every step launches the kernels of its body.
-inline constexpr llvm::StringLiteral kLaunchedAttr = "tile.launched_because";
-
 /// On a tile.program: an i64 array, the inputs that are the same in all steps of the loop that launches it. The loop is
 /// to become part of the kernel, with a grid barrier per step.
 inline constexpr llvm::StringLiteral kRepeatedAttr = "tile.repeated";

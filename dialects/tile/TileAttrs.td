@@ -165,7 +165,8 @@ def Tile_Form : I32EnumAttr<"Form", "algebra that computes an op", [
     I32EnumAttrCase<"onlineSoftmaxWithBound", 9, "online softmax with a causal bound">,
     I32EnumAttrCase<"wideSum", 10, "rounding after a sum in f32">,
     I32EnumAttrCase<"integerSum", 11, "scales after a sum of integers">,
-    I32EnumAttrCase<"channelsLast", 12, "channels last">, I32EnumAttrCase<"winograd", 13, "winograd">]> {
+    I32EnumAttrCase<"channelsLast", 12, "channels last">, I32EnumAttrCase<"winograd", 13, "winograd">,
+    I32EnumAttrCase<"wavefront", 14, "wavefront">]> {
   let cppNamespace = "::tilewright::tile";
   let genSpecializedAttr = 0;
 }

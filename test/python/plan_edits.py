@@ -219,6 +219,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "exponentials twice": _exponentials_twice,
     "shifted": _shifted,
     "loop": lambda: recurrent(RecurrentOptions(layers=1, steps=4, hidden=7, batch=3)),
+    "layers": lambda: recurrent(RecurrentOptions(layers=2, steps=4, hidden=16, batch=1)),
 }
 
 

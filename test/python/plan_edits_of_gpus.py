@@ -116,6 +116,10 @@ EDITS = [
         True,
         also={"forms[0].parameters": {"dims": [2], "parts": [4]}, **FORMS_ONLY},
     ),
+    Edit("layers", "forms[form=wavefront].taken", False, also=FORMS_ONLY),
+    Edit("layers", "forms[form=wavefront].parameters.joint", [0], also=FORMS_ONLY),
+    Edit("layers", "forms[form=wavefront].parameters.joint", [2], "joint, which is 0 or 1"),
+    Edit("loop", "loops[0].oneKernel", False),
     Edit("product", "forms[0].taken", True, "its parameters must be dims and as many parts"),
     Edit(
         "residual", "kernels[0].residentTiles[0].writerInput", 5, "writerInput must be 0 beside writerResult"

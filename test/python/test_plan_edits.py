@@ -112,6 +112,12 @@ EDITS = [
     Edit("loop", "loops[0].firstOp", 10, "loop 10: no loop of the model has its first op there"),
     Edit("loop", "loops[0].ops", 12, "loop 11: the model has .* ops"),
     Edit("loop", "loops[0].steps", 3, "loop 11: the model has .* 4 steps"),
+    Edit(
+        "loop",
+        "loops[0].oneKernel",
+        True,
+        "loop 11: one kernel cannot run all steps .*: there are no grid barriers",
+    ),
     Edit("loop", "loops", [], "op 11 is of loop 11, which the plan does not list"),
 ]
 

@@ -21,7 +21,7 @@ CPP_LEVELS: tuple[tuple[str, ...], ...] = (
     ("passes/graph",),
     ("passes/layout",),
     ("passes/normalize", "passes/cost"),
-    ("passes/normalize/forms",),
+    ("passes/normalize/forms", "passes/normalize/layers"),
     ("passes/plan/ir",),
     ("passes/plan/space",),
     ("passes/backend",),

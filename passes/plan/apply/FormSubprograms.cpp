@@ -4,16 +4,17 @@
 #include "passes/Passes.h"
 #include "passes/backend/Backend.h"
 #include "passes/graph/LoopBodies.h"
+#include "passes/normalize/layers/LayersAtOnce.h"
 #include "passes/plan/apply/CarryOut.h"
 #include "passes/plan/apply/LoopForm.h"
 #include "passes/plan/apply/PlanForTarget.h"
 #include "passes/plan/apply/PlanReport.h"
-#include "passes/plan/apply/StackLayers.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/grid/KernelPhases.h"
 #include "passes/plan/ir/PlanLoops.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/support/JsonFile.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -52,36 +53,6 @@ private:
       if (std::vector<BlockGraph> blocks = graphsOf(function); !blocks.empty())
         functions.push_back({function, std::move(blocks)});
     return functions;
-  }
-
-  /// Has recurrent layers that read each other run at once, where that is predicted to take less time. This comes before
-  /// plans are read or made, because it changes the blocks that are planned.
-  void runLayersAtOnce(const Target &machine) {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      while (runLayersAtOnce(function, machine)) {
-      } // stacks are found again, because the function has changed
-  }
-
-  /// Changes one stack. Returns false if there is none, and then remarks on those that stay.
-  bool runLayersAtOnce(func::FuncOp function, const Target &machine) {
-    auto options = remark::RemarkOpts::name("wavefront").category("tile-form-subprograms");
-    SmallVector<std::pair<Location, std::string>> apart;
-    for (LayerStack &stack : findLayerStacks(function)) {
-      WavefrontChoice choice = chooseWavefront(stack, machine);
-      Location loc = stack.layers.front().loop.getLoc();
-      std::string text = llvm::formatv("{0} layers of {1} steps: {2:f1} us at once, {3:f1} us one after another",
-                                       stack.layers.size(), stack.steps(), choice.seconds * 1e6,
-                                       choice.otherwiseSeconds * 1e6);
-      if (choice.taken()) {
-        remark::passed(loc, options) << ("tile: layers run at once in a wavefront: " + text);
-        stackLayers(stack, machine, *symbolizeNumericsMode(numerics));
-        return true;
-      }
-      apart.emplace_back(loc, text);
-    }
-    for (auto &[loc, text] : apart)
-      remark::missed(loc, options) << ("tile: layers run one after another: " + text);
-    return false;
   }
 
   FailureOr<Plan> readPlanFor(func::FuncOp function) {
@@ -161,8 +132,6 @@ private:
     }
     Plan whole = emptyPlan();
     for (const BlockGraph &block : planned.blocks) {
-      if (block.loop && !block.graph.exprs().empty())
-        whole.loops.push_back(loopPlanOf(block));
       if (block.graph.exprs().empty())
         continue;
       std::optional<Plan> own;
@@ -171,12 +140,34 @@ private:
       FailureOr<Plan> plan = decide(planned.function, block, machine, own ? &*own : nullptr);
       if (failed(plan))
         return failure();
+      if (block.loop) {
+        const LoopPlan *entry = given && !given->statesFormsOnly() ? loopAt(*given, block.firstOp) : nullptr;
+        FailureOr<LoopPlan> loop = decideLoop(block, *plan, machine, entry);
+        if (failed(loop))
+          return failure();
+        whole.loops.push_back(*loop);
+      }
       whole.forms = plan->forms; // those of the whole function
       whole.policy = plan->policy;
       whole.target = plan->target;
       addPlanOfBlock(whole, std::move(*plan), block.firstOp);
     }
     return whole;
+  }
+
+  /// Decides whether one kernel runs all steps of a loop, as the given entry says, or wherever that is possible if there
+  /// is none. `plan` is that of the body.
+  FailureOr<LoopPlan> decideLoop(const BlockGraph &block, const Plan &plan, const Target &machine,
+                                 const LoopPlan *given) {
+    LoopPlan loop = loopPlanOf(block);
+    loop.reason = whyNotOneKernel(block, plan, machine, gridSync);
+    loop.oneKernel = given ? given->oneKernel : loop.reason.empty();
+    if (loop.oneKernel && !loop.reason.empty())
+      return block.loop->emitError("illegal plan: loop ")
+             << block.firstOp << ": one kernel cannot run all steps (oneKernel): " << loop.reason;
+    if (!loop.oneKernel && loop.reason.empty())
+      loop.reason = "the given plan says so";
+    return loop;
   }
 
   Plan emptyPlan() const { return {target, policy, *symbolizeNumericsMode(numerics), {}, {}, {}, {}, {}, {}}; }
@@ -236,16 +227,15 @@ private:
       return getOperation().emitError(why);
     if (!symbolizeNumericsMode(numerics))
       return getOperation().emitError("unknown numerics '") << numerics << "'; choose default, strict or tf32";
-    llvm::Expected<Target> found = lookupTarget(target);
-    if (!found)
-      return getOperation().emitError(llvm::toString(found.takeError()));
-    Target machine = cores > 0 ? withCores(*found, cores) : *found;
-    if (blockBytes > 0)
-      machine.blockBytes = std::min<int64_t>(machine.blockBytes, blockBytes);
-    if (std::string why = whyNotNumerics(*symbolizeNumericsMode(numerics), machine); !why.empty())
+    FailureOr<Target> machine = targetOrError(getOperation(), target, cores, blockBytes);
+    if (failed(machine))
+      return failure();
+    if (std::string why = whyNotNumerics(*symbolizeNumericsMode(numerics), *machine); !why.empty())
       return getOperation().emitError(why);
-    if (machine.hasGridBarriers() && gridSync)
-      runLayersAtOnce(machine);
+    if (machine->hasGridBarriers() && gridSync)
+      for (auto function : getOperation().getOps<func::FuncOp>())
+        if (failed(runLayersAtOnce(function, *machine, *symbolizeNumericsMode(numerics))))
+          return failure();
     std::vector<PlannedFunction> functions = collect();
     bool files = !planIn.empty() || !planOut.empty() || !report.empty();
     if (files && functions.size() > 1)
@@ -256,27 +246,15 @@ private:
       return writeEmpty();
     }
     for (PlannedFunction &planned : functions)
-      if (failed(carryOutFor(planned, machine)))
+      if (failed(carryOutFor(planned, *machine)))
         return failure();
     return success();
-  }
-
-  /// Marks a loop that becomes part of its kernel, or notes why it does not.
-  void settleLoop(const BlockGraph &block, const Plan &plan, const Target &machine) {
-    std::string why = whyNotOneKernel(block, plan, machine, gridSync);
-    if (why.empty())
-      block.loop->setAttr(kOneKernelAttr, UnitAttr::get(&getContext()));
-    else
-      block.loop->setAttr(kLaunchedAttr, StringAttr::get(&getContext(), why));
   }
 
   LogicalResult carryOutFor(const PlannedFunction &planned, const Target &machine) {
     FailureOr<Plan> plan = decide(planned, machine);
     if (failed(plan))
       return failure();
-    for (const BlockGraph &block : planned.blocks)
-      if (block.loop)
-        settleLoop(block, planOfBlock(*plan, block.firstOp, block.graph.exprs().size()), machine);
     if (failed(write(planned.function, planned.blocks, *plan)))
       return failure();
     auto planOf = [&](const BlockGraph &block) {
@@ -284,13 +262,13 @@ private:
     };
     for (const BlockGraph &block : planned.blocks)
       explain(block, planOf(block));
+    for (const BlockGraph &block : planned.blocks)
+      if (const LoopPlan *loop = block.loop ? loopAt(*plan, block.firstOp) : nullptr; loop && loop->oneKernel)
+        block.loop->setAttr(kOneKernelAttr, UnitAttr::get(&getContext()));
     // A body may read what an op outside it computes, so that op stays until the body is done.
     for (const BlockGraph &block : llvm::reverse(planned.blocks))
       if (failed(carryOut(block.graph, planOf(block), *block.block)))
         return failure();
-    for (const BlockGraph &block : planned.blocks)
-      if (block.loop)
-        block.loop->removeAttr(kLaunchedAttr); // IREE does not know it
     dropRequestedForms(planned.function);
     return success();
   }

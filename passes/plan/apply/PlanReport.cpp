@@ -299,15 +299,14 @@ static json::Array loopsOf(ArrayRef<BlockGraph> blocks, const Plan &plan) {
       json::Array kernels;
       for (const KernelPlan &kernel : planOfBlock(plan, loop->firstOp, loop->ops).kernels)
         kernels.push_back(kernel.name);
-      auto reason = block.loop->getAttrOfType<StringAttr>(kLaunchedAttr);
-      json::Value own = reason || kernels.empty() ? json::Value("") : kernels.front();
+      json::Value own = loop->oneKernel ? kernels.front() : json::Value("");
       loops.push_back(json::Object{{"op", loop->op},
                                    {"loc", where},
                                    {"first_op", loop->firstOp},
                                    {"ops", loop->ops},
                                    {"steps", loop->steps},
                                    {"kernel", std::move(own)},
-                                   {"reason", reason ? reason.getValue() : ""},
+                                   {"reason", loop->reason},
                                    {"kernels", std::move(kernels)}});
     }
   return loops;

@@ -143,6 +143,8 @@ struct LoopPlan {
   unsigned firstOp = 0;      ///< number of the first op of its block; the others follow
   unsigned ops = 0;          ///< how many tensor expressions the block has
   int64_t steps = -1;        ///< how often the block runs in a call; -1: not known before the program runs
+  bool oneKernel = false;    ///< true if the kernel of the block runs all steps; otherwise each step launches kernels
+  std::string reason;        ///< why each step launches kernels, for the reader
 };
 
 /// The ops of the function's block are numbered from 0, and those of loops follow, block by block.

@@ -150,7 +150,9 @@ template <typename Mapper> void mapFields(Mapper &map, LoopPlan &record) {
   map.optional("op", record.op)
       .required("firstOp", record.firstOp)
       .required("ops", record.ops)
-      .optional("steps", record.steps);
+      .optional("steps", record.steps)
+      .required("oneKernel", record.oneKernel)
+      .optional("reason", record.reason);
 }
 
 template <typename Mapper> void mapFields(Mapper &map, Plan &record) {

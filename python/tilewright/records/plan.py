@@ -266,7 +266,7 @@ class FormChoice:
 
 @dataclass
 class LoopPlan:
-    """A block of a loop, whose kernels are launched in every step."""
+    """A loop whose block has kernels of its own."""
 
     op: str
     first_op: int
@@ -275,6 +275,10 @@ class LoopPlan:
     """How many tensor expressions the block has."""
     steps: int = -1
     """How often the block runs in a call; -1 if that is not known before the program runs."""
+    one_kernel: bool = False
+    """True if the kernel of the block runs all steps; otherwise every step launches the kernels of the block."""
+    reason: str = ""
+    """Why every step launches kernels."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 // Layers are found from the last to the first: the parts that a loop reads are followed back to the sequence of another
 // loop. Two layers are equal if their ops are, from what they yield back to values from outside.
-#include "passes/plan/apply/Wavefront.h"
+#include "passes/normalize/layers/LayerStack.h"
 
 #include "passes/graph/LoopBodies.h"
 
@@ -305,42 +305,4 @@ std::vector<LayerStack> tilewright::findLayerStacks(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return {};
   return StackFinder(function.getBody().front()).find();
-}
-
-/// A wavefront saves steps, each of which ends with a barrier, and reads the weights of the projections in each of its
-/// steps instead of once.
-WavefrontChoice tilewright::chooseWavefront(const LayerStack &stack, const Target &target) {
-  double layers = stack.layers.size(), steps = stack.steps();
-  double weights = 0;
-  for (const auto &[value, others] : stack.ofProjections)
-    for (Value other : others)
-      if (auto type = dyn_cast<RankedTensorType>(other.getType()))
-        weights += type.getNumElements() * tile::elementBytes(type.getElementType());
-  const MemoryLevel &memory = target.levels.back();
-  auto cache =
-      llvm::find_if(target.levels, [](const MemoryLevel &level) { return level.space == tile::Space::global; });
-  bool staysInCache = cache != target.levels.end() && weights <= cache->capacityBytes;
-  double bandwidth = staysInCache ? cache->bandwidth : memory.bandwidth;
-  double step = target.gpu.gridBarrierSeconds + target.gpu.dramCycles / std::max(target.gpu.clockHz, 1.0);
-  return {stack.waves() * (step + weights / bandwidth), steps * layers * step + weights / memory.bandwidth};
-}
-
-ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target) {
-  constexpr int64_t kLeastColumns = 32; // a row of weights that a warp copies at once
-  constexpr int64_t kMostTogether = 3;  // blocks of an SM, which leave threads registers enough for a cell
-  constexpr int64_t kOtherBytes = 8192; // of a block besides its weights: the steps of the state
-  // Tiles of products have powers of two of columns. The least padding is best, then the most blocks.
-  ColumnGroups best{1, columns};
-  bool fits = false;
-  for (int64_t own = kLeastColumns; own < columns; own *= 2) {
-    int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + kOtherBytes,
-            together = llvm::divideCeil(count * layers, target.gpu.guaranteedSms);
-    if (bytes <= target.blockBytes && together <= kMostTogether &&
-        together * (bytes + target.gpu.reservedSharedBytes) <= target.gpu.sharedBytesPerSm &&
-        (!fits || count * own < best.count * best.columns)) {
-      best = {count, own};
-      fits = true;
-    }
-  }
-  return best;
 }

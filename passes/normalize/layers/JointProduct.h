@@ -1,10 +1,11 @@
 // One product for a recurrent layer: what it reads in a step and its state, side by side, are multiplied by the weights
 // of both, so that a step of a stack of layers is one product for each layer, and the cell behind it (Souffle 6.1). The
 // first layer's input is multiplied in the step that reads it, as those of the others are.
-#ifndef TILEWRIGHT_PLAN_APPLY_JOINTPRODUCT_H
-#define TILEWRIGHT_PLAN_APPLY_JOINTPRODUCT_H
+#ifndef TILEWRIGHT_NORMALIZE_LAYERS_JOINTPRODUCT_H
+#define TILEWRIGHT_NORMALIZE_LAYERS_JOINTPRODUCT_H
 
-#include "passes/plan/apply/StackedLoop.h"
+#include "passes/normalize/layers/ColumnGroups.h"
+#include "passes/normalize/layers/StackedLoop.h"
 
 namespace tilewright {
 

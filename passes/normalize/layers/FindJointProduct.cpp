@@ -1,8 +1,8 @@
 // A layer is followed from the product of its projection to its part, and the first layer beside the second one from
 // its part back to its product.
-#include "passes/plan/apply/JointProduct.h"
+#include "passes/normalize/layers/JointProduct.h"
 
-#include "passes/plan/apply/StackedTensors.h"
+#include "passes/normalize/layers/StackedTensors.h"
 #include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,6 @@
 // Tensors of all layers of a stack, which have the layers as their first dim.
-#ifndef TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
-#define TILEWRIGHT_PLAN_APPLY_STACKEDTENSORS_H
+#ifndef TILEWRIGHT_NORMALIZE_LAYERS_STACKEDTENSORS_H
+#define TILEWRIGHT_NORMALIZE_LAYERS_STACKEDTENSORS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"

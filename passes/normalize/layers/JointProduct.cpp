@@ -2,9 +2,9 @@
 // or the part of the sequence. The columns of the product are in groups that have all gates of some units, so a block
 // that multiplies a group has all that the cell of these units needs, and what blocks wait for in a step are states
 // alone. A state becomes a result in the step after the one that computes it.
-#include "passes/plan/apply/JointProduct.h"
+#include "passes/normalize/layers/JointProduct.h"
 
-#include "passes/plan/apply/StackedTensors.h"
+#include "passes/normalize/layers/StackedTensors.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

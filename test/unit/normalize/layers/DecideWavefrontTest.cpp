@@ -1,5 +1,5 @@
 // Tests of the decisions about wavefronts: how columns are divided between blocks, and whether layers run at once.
-#include "passes/plan/apply/Wavefront.h"
+#include "passes/normalize/layers/DecideWavefront.h"
 #include "test/unit/PlanFixture.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-class WavefrontTest : public PlanFixture {
+class DecideWavefrontTest : public PlanFixture {
 protected:
   /// Returns a stack of layers whose projections have weights of so many rows and columns.
   LayerStack stackOf(size_t layers, int64_t steps, int64_t rows, int64_t columns) {
@@ -29,7 +29,7 @@ protected:
 
 // The weights of all groups are in the shared memory of blocks that are resident at once, and no group is of padding
 // only.
-TEST_F(WavefrontTest, groups_fit_the_shared_memory_of_resident_blocks) {
+TEST_F(DecideWavefrontTest, groups_fit_the_shared_memory_of_resident_blocks) {
   Target h200 = *lookupTarget("cuda:h200");
   for (int64_t layers : {1, 2, 3, 10, 64})
     for (int64_t columns : {16, 96, 384, 1000, 2048})
@@ -49,23 +49,23 @@ TEST_F(WavefrontTest, groups_fit_the_shared_memory_of_resident_blocks) {
 }
 
 // The LSTM of Souffle's table 2: f32 weights of ten layers fit the shared memory of the SMs in groups of 64 columns.
-TEST_F(WavefrontTest, ten_layers_of_an_lstm_stay_in_shared_memory) {
+TEST_F(DecideWavefrontTest, ten_layers_of_an_lstm_stay_in_shared_memory) {
   ColumnGroups groups = groupColumns(2048, 256 * 4, 10, *lookupTarget("cuda:h200"));
   EXPECT_EQ(groups.count, 32);
   EXPECT_EQ(groups.columns, 64);
 }
 
 // Weights beyond the shared memory of all SMs are not divided.
-TEST_F(WavefrontTest, weights_that_do_not_fit_stay_whole) {
+TEST_F(DecideWavefrontTest, weights_that_do_not_fit_stay_whole) {
   ColumnGroups groups = groupColumns(8192, 1024 * 4, 10, *lookupTarget("cuda:h200"));
   EXPECT_EQ(groups.count, 1);
   EXPECT_EQ(groups.columns, 8192);
 }
 
 // Steps that are saved cost a barrier each; weights that are read in each step cost their bytes.
-TEST_F(WavefrontTest, layers_run_at_once_unless_their_weights_take_longer_than_barriers) {
+TEST_F(DecideWavefrontTest, layers_run_at_once_unless_their_weights_take_longer_than_barriers) {
   Target h200 = *lookupTarget("cuda:h200");
-  EXPECT_TRUE(chooseWavefront(stackOf(10, 100, 256, 1024), h200).taken());
-  EXPECT_FALSE(chooseWavefront(stackOf(2, 100, 16384, 16384), h200).taken());
+  EXPECT_TRUE(decideWavefront(stackOf(10, 100, 256, 1024), std::nullopt, h200, NumericsMode::standard).taken);
+  EXPECT_FALSE(decideWavefront(stackOf(2, 100, 16384, 16384), std::nullopt, h200, NumericsMode::standard).taken);
 }
 } // namespace

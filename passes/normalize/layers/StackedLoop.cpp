@@ -1,6 +1,6 @@
-#include "passes/plan/apply/StackedLoop.h"
+#include "passes/normalize/layers/StackedLoop.h"
 
-#include "passes/plan/apply/StackedTensors.h"
+#include "passes/normalize/layers/StackedTensors.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

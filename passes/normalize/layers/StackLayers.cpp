@@ -3,11 +3,11 @@
 // the cell begin with matrix products, they are one: the state of a layer is multiplied by its own weights and by those
 // of the next layer's projection (Souffle 6.1), so that a block can have columns of one layer. In the steps in which a
 // layer has not begun, or has ended, it keeps its states.
-#include "passes/plan/apply/StackLayers.h"
+#include "passes/normalize/layers/StackLayers.h"
 
-#include "passes/plan/apply/JointProduct.h"
-#include "passes/plan/apply/StackedLoop.h"
-#include "passes/plan/apply/StackedTensors.h"
+#include "passes/normalize/layers/JointProduct.h"
+#include "passes/normalize/layers/StackedLoop.h"
+#include "passes/normalize/layers/StackedTensors.h"
 #include "passes/support/EraseUnused.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -331,8 +331,9 @@ private:
 };
 } // namespace
 
-scf::ForOp tilewright::stackLayers(const LayerStack &stack, const Target &target, NumericsMode numerics) {
-  if (std::optional<JointProduct> joint = findJointProduct(stack, target, numerics))
+scf::ForOp tilewright::stackLayers(const LayerStack &stack, const std::optional<JointProduct> &joint,
+                                   const Target &target, NumericsMode numerics) {
+  if (joint)
     return stackByJointProduct(stack, *joint);
   return Rewrite(stack, target, numerics == NumericsMode::strict).run();
 }

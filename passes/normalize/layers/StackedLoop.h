@@ -1,9 +1,9 @@
 // Parts of the loop of a stack of layers that all of its forms have: the products of states, the layers that are at
 // work in a step, and the removal of the loops that it replaces.
-#ifndef TILEWRIGHT_PLAN_APPLY_STACKEDLOOP_H
-#define TILEWRIGHT_PLAN_APPLY_STACKEDLOOP_H
+#ifndef TILEWRIGHT_NORMALIZE_LAYERS_STACKEDLOOP_H
+#define TILEWRIGHT_NORMALIZE_LAYERS_STACKEDLOOP_H
 
-#include "passes/plan/apply/Wavefront.h"
+#include "passes/normalize/layers/LayerStack.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 

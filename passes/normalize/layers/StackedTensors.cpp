@@ -1,4 +1,4 @@
-#include "passes/plan/apply/StackedTensors.h"
+#include "passes/normalize/layers/StackedTensors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
