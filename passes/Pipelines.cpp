@@ -7,6 +7,7 @@
 #include "passes/backend/common/Stages.h"
 #include "passes/backend/cpu/CpuBackend.h"
 #include "passes/backend/cuda/CudaBackend.h"
+#include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/space/GroupMemo.h"
 #include "passes/target/MachineKind.h"
 
@@ -144,10 +145,27 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
   maybeFail(manager, options, "planned");
 }
 
+/// Has forms chosen by a search, if the policy has one.
+void searchForms(OpPassManager &manager, const KernelOptions &options) {
+  if (formSearchOf(options.policy).value_or(FormSearchKind::none) == FormSearchKind::none)
+    return;
+  SearchFormsOptions search;
+  search.target = options.target;
+  search.cores = options.cores;
+  search.blockBytes = options.blockBytes;
+  search.numerics = options.numerics;
+  search.gridSync = options.gridSync;
+  search.policy = options.policy;
+  search.planSeconds = options.planSeconds;
+  manager.addPass(createSearchForms(search));
+}
+
 void buildNormalized(OpPassManager &manager, const KernelOptions &options, const Backend &backend) {
   manager.addPass(createImportIree());
   if (!options.planIn.empty())
     manager.addPass(createRequestForms({options.planIn}));
+  else
+    searchForms(manager, options);
   backend.populateNormalize(manager, options);
   extend(manager, options.atNormalized);
   manager.addPass(std::make_unique<VerifyPhase>());

@@ -147,9 +147,10 @@ FailureOr<FormChoice> tilewright::settleForm(Operation *function, FormChoice cho
     choice.taken = request->taken;
     if (request->taken && !request->parameters.empty())
       choice.parameters = request->parameters;
-    choice.seconds = choice.otherwiseSeconds = 0; // the rule predicted something else
-    choice.reason = "the given plan says so";
-    choice.wouldChange = "another plan";
+    choice.seconds = request->seconds; // the rule predicted something else
+    choice.otherwiseSeconds = request->otherwiseSeconds;
+    choice.reason = request->reason;
+    choice.wouldChange = request->wouldChange;
     if (std::string why = choice.taken ? whyNot(choice) : ""; !why.empty())
       return ops.front()->emitError("illegal plan: takes ") << choice.label() << ", but " << why;
   }

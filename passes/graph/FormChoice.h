@@ -28,7 +28,7 @@ struct FormChoice {
   unsigned number = 0;          ///< position among the offers of this form, in the order in which its pass makes them
   std::vector<std::string> ops; ///< names of the ops that it would replace
   bool taken = false;
-  std::map<std::string, std::vector<int64_t>> parameters; ///< by name, such as the parts of a split; of a taken form
+  std::map<std::string, std::vector<int64_t>> parameters; ///< by name, such as the parts of a split
   Numerics numerics;                                      ///< what taking the form does to numbers
   double seconds = 0, otherwiseSeconds = 0; ///< predicted with the form and without it; 0: the rule predicts nothing
   std::string reason;                       ///< why the form is taken or not
@@ -48,7 +48,7 @@ struct FormChoice {
 std::vector<FormChoice> recordedForms(mlir::Operation *function);
 std::vector<FormChoice> recordedForms(const TensorGraph &graph);
 
-/// Requests choices: passes that find these offers choose so instead of by their rules.
+/// Requests choices: passes that find these offers choose so instead of by their rules, for the reasons of the requests.
 void requestForms(mlir::Operation *function, llvm::ArrayRef<FormChoice> forms);
 
 /// Removes the requests, once they are carried out.

@@ -16,6 +16,8 @@ from tilewright.cli.main import cli
 from tilewright.ir.opt import find_opt
 from tilewright.records.options import Policy
 
+from benchmarks.workloads import WORKLOADS
+
 
 def _chain(ops: int) -> onnx.ModelProto:
     """Returns `ops` elementwise ops, each on the result of the one before, and a softmax of the last."""
@@ -55,6 +57,23 @@ def test_unfused_has_more_kernels() -> None:
     assert unfused is not None
     assert fused is not None
     assert len(unfused.kernels) > len(fused.kernels)
+
+
+def test_exhaustive_tries_the_forms_that_the_rules_decline() -> None:
+    model = WORKLOADS["argmax-512x30522"].build()
+    by_rule, best = (
+        tilewright.compile(model, "cuda:h200", deploy=False, tuning=False, policy=policy).plan
+        for policy in ("greedy", "exhaustive")
+    )
+    assert by_rule is not None
+    assert best is not None
+    changed = [
+        (rule, form) for rule, form in zip(by_rule.forms, best.forms, strict=True) if rule.taken != form.taken
+    ]
+    assert changed
+    for _, form in changed:
+        assert form.reason.startswith("the whole plan is predicted to take ")
+        assert (form.seconds < form.otherwise_seconds) == form.taken
 
 
 def test_a_model_too_large_for_a_policy_is_refused() -> None:

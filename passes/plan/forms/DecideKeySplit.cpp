@@ -109,14 +109,16 @@ FormChoice tilewright::decideKeySplit(const TensorGraph &graph, const KeyGroup &
     if (group.keys % parts != 0)
       break;
     OrDeclined<double> seconds = GroupTrial(graph, group).seconds(target, parts, gridSync);
-    // The prediction is of the whole group, so its error is smaller than that of a reduction alone.
-    if (seconds && *seconds < best.seconds && isFaster(*seconds, *one, target.costs.confidence.barriers)) {
-      best.taken = true;
+    if (seconds && (best.parameters.empty() || *seconds < best.seconds)) {
       best.parameters["parts"] = {parts};
       best.seconds = *seconds;
-      best.reason = "parts of the keys are predicted to take clearly less time";
-      best.wouldChange.clear();
     }
+  }
+  // The prediction is of the whole group, so its error is smaller than that of a reduction alone.
+  best.taken = isFaster(best.seconds, *one, target.costs.confidence.barriers);
+  if (best.taken) {
+    best.reason = "parts of the keys are predicted to take clearly less time";
+    best.wouldChange.clear();
   }
   return best;
 }

@@ -109,9 +109,10 @@ FormChoice tilewright::decideSplit(linalg::GenericOp op, const Target &target, b
   best.wouldChange = "a reduction or a device for which two phases are predicted to take clearly less time";
   bool products = multiplies(op);
   Trial trial(op, target, gridSync);
-  best.otherwiseSeconds = best.seconds = trial.oneSeconds();
+  best.otherwiseSeconds = trial.oneSeconds();
   double least = (products ? 1 : 2) * (gridSync ? target.gpu.gridBarrierSeconds : target.launchSeconds);
   if (best.otherwiseSeconds < target.launchSeconds + least) {
+    best.seconds = best.otherwiseSeconds;
     best.reason = "it takes too little time";
     return best;
   }
@@ -123,9 +124,7 @@ FormChoice tilewright::decideSplit(linalg::GenericOp op, const Target &target, b
     if (parts < fewest || parts > kMostParts)
       return;
     OrDeclined<double> seconds = trial.twoSeconds(dims);
-    // The prediction is of the reduction alone: its neighbours may no longer share its kernel.
-    if (seconds && *seconds < best.seconds &&
-        isFaster(*seconds, best.otherwiseSeconds, target.costs.confidence.kernels)) {
+    if (seconds && (best.parameters.empty() || *seconds < best.seconds)) {
       best.seconds = *seconds;
       setSplit(best, dims);
     }
@@ -147,7 +146,10 @@ FormChoice tilewright::decideSplit(linalg::GenericOp op, const Target &target, b
     if (reducesMore)
       consider(outer, count);
   }
-  best.taken = !best.parameters.empty();
+  if (best.parameters.empty())
+    best.seconds = best.otherwiseSeconds;
+  // The prediction is of the reduction alone: its neighbours may no longer share its kernel.
+  best.taken = isFaster(best.seconds, best.otherwiseSeconds, target.costs.confidence.kernels);
   best.reason = best.taken ? "two phases are predicted to take clearly less time"
                            : "no cut of its dims is predicted to take clearly less time";
   if (best.taken)

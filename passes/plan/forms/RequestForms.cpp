@@ -24,6 +24,11 @@ struct RequestForms : impl::RequestFormsBase<RequestForms> {
       getOperation().emitError(llvm::toString(plan.takeError()));
       return signalPassFailure();
     }
+    for (FormChoice &form : plan->forms) {
+      form.seconds = form.otherwiseSeconds = 0; // a rule may have predicted them for another graph
+      form.reason = "the given plan says so";
+      form.wouldChange = "another plan";
+    }
     if (!plan->forms.empty())
       for (auto function : getOperation().getOps<func::FuncOp>())
         requestForms(function, plan->forms);

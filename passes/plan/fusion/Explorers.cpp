@@ -16,8 +16,8 @@ ArrayRef<Explorer> tilewright::explorers() {
                                      {"powerfusion", exploreByGroupingPolicy},
                                      {"souffle", exploreByGroupingPolicy},
                                      {"chimera", exploreByGroupingPolicy},
-                                     {"unified", exploreUnified},
-                                     {"exhaustive", exploreExhaustively}};
+                                     {"unified", exploreUnified, FormSearchKind::changes},
+                                     {"exhaustive", exploreExhaustively, FormSearchKind::all}};
   return all;
 }
 
@@ -25,6 +25,11 @@ static const Explorer *explorerOf(StringRef policy) {
   ArrayRef<Explorer> all = explorers();
   const Explorer *found = llvm::find_if(all, [&](const Explorer &explorer) { return explorer.policy == policy; });
   return found == all.end() ? nullptr : found;
+}
+
+std::optional<FormSearchKind> tilewright::formSearchOf(StringRef policy) {
+  const Explorer *explorer = explorerOf(policy);
+  return explorer ? std::optional(explorer->forms) : std::nullopt;
 }
 
 std::string tilewright::whyUnknownPolicy(StringRef policy) {

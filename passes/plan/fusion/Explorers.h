@@ -7,13 +7,20 @@
 
 namespace tilewright {
 
+/// How a policy chooses forms: as the rules do, by changes of one choice after another, or from all.
+enum class FormSearchKind { none, changes, all };
+
 struct Explorer {
   llvm::StringLiteral policy;
   OrDeclined<PlanDraft> (*explore)(const FusionProblem &problem);
+  FormSearchKind forms = FormSearchKind::none;
 };
 
 /// Returns all explorers, the default first.
 llvm::ArrayRef<Explorer> explorers();
+
+/// Returns how a policy chooses forms, or nothing if it is unknown.
+std::optional<FormSearchKind> formSearchOf(llvm::StringRef policy);
 
 /// Gives every expression that Tilewright may compute a kernel of its own.
 OrDeclined<PlanDraft> exploreUnfused(const FusionProblem &problem);

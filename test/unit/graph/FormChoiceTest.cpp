@@ -61,12 +61,13 @@ TEST_F(FormChoiceTest, a_request_overrides_the_rule_or_leaves_it_the_parameters)
   taken.number = 1;
   open.number = 2;
   open.parameters.clear();
+  declined.reason = "the request says so";
   requestForms(function, {declined, taken, open});
   FailureOr<FormChoice> first = settle(split(true, {4})), second = settle(split(true, {4}));
   FailureOr<FormChoice> third = settle(split(true, {4})), fourth = settle(split(true, {4}));
   ASSERT_TRUE(succeeded(first) && succeeded(second) && succeeded(third) && succeeded(fourth));
   EXPECT_FALSE(first->taken);
-  EXPECT_EQ(first->reason, "the given plan says so");
+  EXPECT_EQ(first->reason, "the request says so");
   EXPECT_EQ(second->values("parts"), ArrayRef<int64_t>({8}));
   EXPECT_EQ(third->values("parts"), ArrayRef<int64_t>({4}));
   EXPECT_EQ(third->reason, "the rule says so");
