@@ -1,7 +1,6 @@
 // The limits are the accumulators per thread, idle threads, and the bytes of shared memory.
 #include "passes/cost/ChooseGemm.h"
 
-#include "passes/layout/BufferLines.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -36,7 +35,7 @@ static int64_t chooseStages(const GemmTile &tile, const GemmTiling &tiling, cons
   int64_t steps = llvm::divideCeil(tile.k, tiling.step), inFlightBytes = mostBytes;
   int64_t most = isGroup ? costs.panelStages : std::min(isWarp ? costs.usualStages : costs.panelStages, steps);
   if (use.alone && isWarp) { // latency under load is long
-    most = std::min(GemmTiling::kMostStages, steps);
+    most = std::min(costs.mostStages, steps);
     inFlightBytes = isGroup ? costs.aloneSlotBytes : mostBytes;
   } else if (use.kSlices > 1) {
     most = costs.usualStages;
@@ -58,20 +57,22 @@ OrDeclined<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t thre
   chooseUnits(tile, std::max<int64_t>(1, threads / threadsOfStep(kernel) / use.kSlices), kernel, choice);
   int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes), least = leastK(tile, kernel);
   int64_t needed = llvm::PowerOf2Ceil(std::max<int64_t>(tile.k, 1));
-  int64_t stepBytes = isGroup ? kWarpgroupLineBytes : isWarp && use.kSlices == 1 ? kStepBytes : costs.stepBytes;
+  int64_t stepBytes = isGroup ? kWarpgroupLineBytes
+                      : isWarp && use.kSlices == 1 ? costs.wholeStepBytes
+                                                   : costs.stepBytes;
   choice.step = std::max(least, std::min(use.kSlices * stepBytes / wide, needed));
   bool isShort = choice.step < use.kSlices * least;
   choice.step = std::max(choice.step, use.kSlices * least);
-  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, kernel, choice);
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, kernel, choice, costs);
   if (tiling && isShort)
     return Declined{"a K of " + std::to_string(tile.k) + " is too short for " + std::to_string(use.kSlices) + " slices",
                     "fewer slices"};
   // With so many accumulators per thread a block is alone on its SM. Blocks of whole rows still leave room for buffers.
-  bool isAlone = tiling && isGroup && tiling->accumulators > GemmTiling::kThreadAccumulators && tiling->n <= kGroupN;
+  bool isAlone = tiling && isGroup && tiling->accumulators > costs.threadAccumulators && tiling->n <= kGroupN;
   int64_t mostBytes = isAlone ? costs.aloneSlotBytes : costs.slotBytes;
   while (tiling && tiling->slotBytes() > mostBytes && choice.step > use.kSlices * least) {
     choice.step /= 2;
-    tiling = deriveGemmTiling(tile, threads, kernel, choice);
+    tiling = deriveGemmTiling(tile, threads, kernel, choice, costs);
   }
   if (!tiling)
     return tiling.why();
@@ -82,5 +83,5 @@ OrDeclined<GemmChoice> tilewright::chooseGemm(const GemmTile &tile, int64_t thre
 OrDeclined<GemmTiling> tilewright::chooseGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
                                                     const GpuCosts &costs, GemmUse use) {
   OrDeclined<GemmChoice> choice = chooseGemm(tile, threads, kernel, costs, use);
-  return choice ? deriveGemmTiling(tile, threads, kernel, *choice) : choice.why();
+  return choice ? deriveGemmTiling(tile, threads, kernel, *choice, costs) : choice.why();
 }

@@ -11,11 +11,9 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kSmallWeight = 1 << 20; ///< bytes up to which a weight may be stored twice, if two kernels read it
-
-bool isSmall(Value tensor) {
+bool isSmall(Value tensor, const GpuCosts &costs) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  return type.getNumElements() * tile::elementBytes(type.getElementType()) <= kSmallWeight;
+  return type.getNumElements() * tile::elementBytes(type.getElementType()) <= costs.repeatedWeightBytes;
 }
 
 /// Returns true if one op of the block reads the tensor, as an operand or in a nested region.
@@ -30,13 +28,13 @@ bool hasOneReader(Value tensor) {
 /// Returns true if a weight may be stored once more: it is small, or nothing else reads the constants and parameters
 /// that it is made of. The answer is the same for a weight and for a layout of it that is made later, so the plan and
 /// code generation agree.
-bool mayBeStoredAgain(Value weight) {
+bool mayBeStoredAgain(Value weight, const GpuCosts &costs) {
   bool isOnly = hasOneReader(weight);
   while (weight.getDefiningOp()->getNumOperands() > 0) {
     weight = weight.getDefiningOp()->getOperand(0);
     isOnly &= hasOneReader(weight);
   }
-  return isOnly || isSmall(weight);
+  return isOnly || isSmall(weight, costs);
 }
 } // namespace
 
@@ -47,14 +45,14 @@ DenseElementsAttr tilewright::constantBehindViews(Value tensor) {
   return matchPattern(tensor, m_Constant(&elements)) ? elements : DenseElementsAttr();
 }
 
-std::optional<WeightGroup> tilewright::weightGroupOf(Value input) {
+std::optional<WeightGroup> tilewright::weightGroupOf(Value input, const Target &target) {
   auto type = dyn_cast<RankedTensorType>(input.getType());
   if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat() ||
       type.getElementTypeBitWidth() % 8 != 0)
     return std::nullopt;
   if (constantBehindViews(input))
-    return isSmall(input) ? std::optional(WeightGroup{type.getElementType(), /*isConstant=*/true}) : std::nullopt;
-  if (!isMadeOfParameters(input) || !mayBeStoredAgain(input))
+    return isSmall(input, target.costs.gpu) ? std::optional(WeightGroup{type.getElementType(), /*isConstant=*/true}) : std::nullopt;
+  if (!isMadeOfParameters(input) || !mayBeStoredAgain(input, target.costs.gpu))
     return std::nullopt;
   return WeightGroup{type.getElementType(), /*isConstant=*/false};
 }
@@ -66,7 +64,7 @@ int64_t tilewright::countBindings(ArrayRef<Value> inputs, ArrayRef<Value> output
     return bindings;
   SmallVector<WeightGroup> groups;
   for (Value input : inputs)
-    if (std::optional<WeightGroup> group = weightGroupOf(input)) {
+    if (std::optional<WeightGroup> group = weightGroupOf(input, target)) {
       if (!llvm::is_contained(groups, *group))
         groups.push_back(*group);
       --bindings;

@@ -23,7 +23,7 @@ struct WeightGroup {
 
 /// Returns the group of a tensor that is a weight or a small constant, else nothing. A large weight that other kernels
 /// read as well has no group, since it would be stored twice.
-std::optional<WeightGroup> weightGroupOf(mlir::Value input);
+std::optional<WeightGroup> weightGroupOf(mlir::Value input, const Target &target);
 
 /// Returns the elements of a constant, through reshapes; null if the tensor is no constant.
 mlir::DenseElementsAttr constantBehindViews(mlir::Value tensor);

@@ -112,3 +112,7 @@ bool tilewright::isRowMaximum(const TensorExpr &expr, int64_t least) {
 int64_t tilewright::pointsPerReference(int64_t vectorBytes, int64_t vectorRegisters) {
   return vectorRegisters / 4 * (vectorBytes / 4);
 }
+
+int64_t tilewright::shortestOnlineRow(const Target &target) {
+  return target.costs.common.referencesOfRow * pointsPerReference(target.vectorBytes, target.vectorRegisters);
+}

@@ -7,6 +7,7 @@
 #define TILEWRIGHT_GRAPH_ONLINESOFTMAX_H
 
 #include "passes/graph/TensorExpr.h"
+#include "passes/target/Target.h"
 
 namespace tilewright {
 
@@ -33,8 +34,9 @@ bool isRowMaximum(const TensorExpr &expr, int64_t least);
 
 /// Returns how many points of a row share a reference: as many as the machine's vector registers hold.
 int64_t pointsPerReference(int64_t vectorBytes, int64_t vectorRegisters);
-/// The fewest references per row: shorter rows are read again from the innermost cache just as quickly.
-inline constexpr int64_t kLeastReferences = 4;
+
+/// Returns the fewest points of a row whose maximum others may use while it is accumulated: some references' worth.
+int64_t shortestOnlineRow(const Target &target);
 
 } // namespace tilewright
 

@@ -10,10 +10,6 @@
 
 namespace tilewright {
 
-/// Most bytes of a line that one step along K takes where the operand is read in place. Each step costs a barrier and a
-/// chain of dependent instructions: on an H200, half as many bytes took 1.2 to 1.5 times as long with one block per SM.
-constexpr int64_t kStepBytes = 128;
-
 constexpr int64_t kPieceBytes = 16; ///< bytes of a line that a thread accesses at once
 
 /// Returns the padded length in elements: an odd number of pieces, so that neighbouring lines begin in different banks.
@@ -30,12 +26,13 @@ constexpr int64_t sumLine(int64_t elements, int64_t elementBytes) {
   return paddedLine(elements, elementBytes, elementBytes < kWideElement ? kPieceBytes : 2 * kPieceBytes);
 }
 
-/// Returns the line length of an operand that a contraction reads in place, in steps along K. With `ofLanes`, many
-/// threads read a piece each at once; otherwise few do, and the buffer is laid out as accumulators are.
-constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, bool ofLanes) {
+/// Returns the line length of an operand that a contraction reads in place, in steps along K of at most `stepBytes` of a
+/// line. With `ofLanes`, many threads read a piece each at once; otherwise few do, and the buffer is laid out as
+/// accumulators are.
+constexpr int64_t operandLine(int64_t elements, int64_t elementBytes, int64_t stepBytes, bool ofLanes) {
   if (elements <= 1)
     return elements;
-  int64_t steps = llvm::alignTo(elements, std::max<int64_t>(kStepBytes / elementBytes, 1));
+  int64_t steps = llvm::alignTo(elements, std::max<int64_t>(stepBytes / elementBytes, 1));
   return ofLanes ? paddedLine(steps, elementBytes, kPieceBytes) : sumLine(steps, elementBytes);
 }
 

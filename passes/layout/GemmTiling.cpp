@@ -1,7 +1,6 @@
 // Checks one field of the choice after the other, then adds up bytes.
 #include "passes/layout/GemmTiling.h"
 
-#include "passes/layout/BufferLines.h"
 #include "passes/target/AccessBytes.h"
 #include "passes/target/Warpgroups.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -12,7 +11,6 @@ using namespace tilewright;
 
 namespace {
 constexpr int64_t kRegisterBytes = 4;
-constexpr int64_t kOtherRegisters = 64;
 constexpr int64_t kQuad = 4;              ///< threads that hold one row of a warp's accumulators
 constexpr int64_t kInstructionBytes = 32; ///< bytes along K that a warp instruction takes
 } // namespace
@@ -27,13 +25,13 @@ static int64_t operandRegisters(const GemmTiling &tiling) {
   return 2 * bytes / kRegisterBytes;
 }
 
-std::string GemmTiling::whyNotResident(int64_t k) const {
+std::string GemmTiling::whyNotResident(int64_t k, const GpuCosts &costs) const {
   if (kSlices > 1)
     return llvm::formatv("lhs cannot stay resident beside {0} slices of K", kSlices);
   int64_t bytes = llvm::divideCeil(k, step) * lhsSlotBytes;
-  if (bytes > kMostResidentBytes)
+  if (bytes > costs.residentBytes)
     return llvm::formatv("lhs takes {0} bytes of shared memory in all steps; at most {1} bytes stay resident", bytes,
-                         kMostResidentBytes);
+                         costs.residentBytes);
   return "";
 }
 
@@ -52,11 +50,12 @@ int64_t GemmTiling::combiningBytes(int64_t threads, int64_t valueBytes) const {
 
 int64_t GemmTiling::accumulatorRegisters() const { return accumulators * accumulatorBytes / kRegisterBytes; }
 
-/// With this many registers nothing is spilled, and an assembler that may use more does so. Where the accumulators
-/// leave no room for another block anyway, they get as many registers again.
-int64_t GemmTiling::registers() const {
+/// With the other registers that the costs name nothing is spilled, and an assembler that may use more does so. Where
+/// the accumulators leave no room for another block anyway, they get as many registers again.
+int64_t GemmTiling::registers(const GpuCosts &costs) const {
   int64_t held = accumulatorRegisters();
-  return held + std::max(kOtherRegisters, accumulators > kThreadAccumulators ? held : 0) + operandRegisters(*this);
+  int64_t others = std::max(costs.otherRegisters, accumulators > costs.threadAccumulators ? held : 0);
+  return held + others + operandRegisters(*this);
 }
 
 void GemmTiling::print(llvm::raw_ostream &os) const {
@@ -84,7 +83,7 @@ int64_t tilewright::leastK(const GemmTile &tile, const MicroKernel &kernel) {
 
 /// Returns why the threads of a block cannot share the tile in this way, or an empty string.
 static std::string whyNotShared(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                const GemmTiling &tiling) {
+                                const GemmTiling &tiling, const GpuCosts &costs) {
   bool isGroup = isOfWarpgroup(kernel);
   int64_t lanesOfUnit = threadsOfStep(kernel), units = threads / lanesOfUnit / tiling.kSlices;
   if (isGroup && (tiling.kSlices > 1 || threads % lanesOfUnit != 0))
@@ -102,7 +101,7 @@ static std::string whyNotShared(const GemmTile &tile, int64_t threads, const Mic
     return llvm::formatv("{0}x{1} units of {2} threads, times {3} slices of K, are more than the {4} threads of a "
                          "block",
                          tiling.mUnits, tiling.nUnits, lanesOfUnit, tiling.kSlices, threads);
-  int64_t most = kernel.unit == StepUnit::warp ? GemmTiling::kWarpAccumulators : GemmTiling::kThreadAccumulators;
+  int64_t most = kernel.unit == StepUnit::warp ? costs.warpAccumulators : costs.threadAccumulators;
   if (tiling.accumulators > most)
     return llvm::formatv("a tile of {0}x{1} needs {2} accumulators in each of {3} threads, which hold {4}", tile.m,
                          tile.n, tiling.accumulators, threads, most);
@@ -113,18 +112,19 @@ static std::string whyNotShared(const GemmTile &tile, int64_t threads, const Mic
 }
 
 /// Returns why steps along K cannot have this length or so many stages, or an empty string.
-static std::string whyNotInSteps(const GemmTile &tile, const MicroKernel &kernel, const GemmTiling &tiling) {
+static std::string whyNotInSteps(const GemmTile &tile, const MicroKernel &kernel, const GemmTiling &tiling,
+                                 const GpuCosts &costs) {
   int64_t least = tiling.kSlices * leastK(tile, kernel);
   if (tiling.step < least)
     return llvm::formatv("a step of {0} along K is too short: '{1}' takes {2} at least{3}", tiling.step, kernel.name,
                          least, tiling.kSlices > 1 ? llvm::formatv(" in {0} slices", tiling.kSlices).str() : "");
-  int64_t line = isOfWarpgroup(kernel) ? kWarpgroupLineBytes : kStepBytes;
+  int64_t line = isOfWarpgroup(kernel) ? kWarpgroupLineBytes : costs.wholeStepBytes;
   int64_t wide = std::max(tile.lhsBytes, tile.rhsBytes);
   int64_t most = std::max(least, tiling.kSlices * line / wide);
   if (tiling.step > most)
     return llvm::formatv("a step of {0} along K is too long: '{1}' takes {2} at most", tiling.step, kernel.name, most);
-  if (tiling.stages < 2 || tiling.stages > GemmTiling::kMostStages)
-    return llvm::formatv("{0} stages: a contraction has between 2 and {1}", tiling.stages, GemmTiling::kMostStages);
+  if (tiling.stages < 2 || tiling.stages > costs.mostStages)
+    return llvm::formatv("{0} stages: a contraction has between 2 and {1}", tiling.stages, costs.mostStages);
   return "";
 }
 
@@ -163,7 +163,7 @@ std::string tilewright::whyNoGemm(const GemmChoice &choice) {
 static Declined otherwise(std::string why) { return {std::move(why), "another gemm"}; }
 
 OrDeclined<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                                    const GemmChoice &choice) {
+                                                    const GemmChoice &choice, const GpuCosts &costs) {
   if (std::string why = whyNoGemm(choice); !why.empty())
     return otherwise(why);
   bool isGroup = isOfWarpgroup(kernel), isWarp = kernel.unit == StepUnit::warp;
@@ -181,18 +181,18 @@ OrDeclined<GemmTiling> tilewright::deriveGemmTiling(const GemmTile &tile, int64_
   tiling.stages = choice.stages;
   tiling.lhsCopy = choice.lhsCopy;
   tiling.rhsCopy = choice.rhsCopy;
-  if (std::string why = whyNotShared(tile, threads, kernel, tiling); !why.empty())
+  if (std::string why = whyNotShared(tile, threads, kernel, tiling, costs); !why.empty())
     return otherwise(why);
-  if (std::string why = whyNotInSteps(tile, kernel, tiling); !why.empty())
+  if (std::string why = whyNotInSteps(tile, kernel, tiling, costs); !why.empty())
     return otherwise(why);
   setSlots(tile, kernel, tiling);
   // With fewer stages, all are needed for copies in flight.
-  tiling.overlaps = isGroup && tiling.stages >= GemmTiling::kOverlappingStages;
+  tiling.overlaps = isGroup && tiling.stages >= costs.overlappingStages;
   tiling.loadsOperands = !isGroup;
   tiling.accumulatorThreads = tiling.mUnits * tiling.nUnits * lanesOfUnit;
   tiling.accumulatorBytes = std::max({tiling.accumulatorBytes, tile.lhsBytes, tile.rhsBytes});
   if (choice.lhs == tile::Residency::walk) {
-    if (std::string why = tiling.whyNotResident(tile.k); !why.empty())
+    if (std::string why = tiling.whyNotResident(tile.k, costs); !why.empty())
       return otherwise(why);
     tiling.keepLhsResident(tile.k);
   }

@@ -12,6 +12,7 @@
 
 #include "passes/layout/GemmChoice.h"
 #include "passes/support/Declined.h"
+#include "passes/target/CostParameters.h"
 #include "passes/target/MicroKernel.h"
 
 namespace tilewright {
@@ -30,16 +31,6 @@ struct GemmTile {
 struct GemmTiling {
   static constexpr int64_t kBarrierBytes = 8;
   static constexpr int64_t kSlotAlignment = 128; ///< bytes; warpgroups need more
-  static constexpr int64_t kLoopRegisters = 16; ///< registers of a loop that carries accumulators, besides those
-  /// Largest operand that stays resident while the other passes.
-  static constexpr int64_t kMostResidentBytes = 32 * 1024;
-  /// Most accumulators of a thread: a thread alone needs registers for the operands, and a warp's step keeps operands
-  /// packed.
-  static constexpr int64_t kThreadAccumulators = 64, kWarpAccumulators = 128;
-  /// Most stages, which a block has that is alone on its SM.
-  static constexpr int64_t kMostStages = 12;
-  /// Stages of a warpgroup from which on a step is still multiplied while the next one begins.
-  static constexpr int64_t kOverlappingStages = 4;
 
   int64_t m = 0, n = 0;                       ///< M and N of the tile, rounded up to powers of two
   int64_t mUnits = 1, nUnits = 1;             ///< units (threads, or warps) along M and N
@@ -75,7 +66,7 @@ struct GemmTiling {
   int64_t combiningBytes(int64_t threads, int64_t valueBytes) const;
   /// Returns why an lhs of this K cannot stay resident in shared memory while an outer loop walks over N, or an empty
   /// string.
-  std::string whyNotResident(int64_t k) const;
+  std::string whyNotResident(int64_t k, const GpuCosts &costs) const;
   /// Keeps an lhs of this K resident.
   void keepLhsResident(int64_t k);
   /// Reads lhs where another nest stored it. It then goes through registers, which an overlapping product of the next
@@ -84,7 +75,7 @@ struct GemmTiling {
   /// Returns a thread's registers for accumulators.
   int64_t accumulatorRegisters() const;
   /// Returns a rough count of all registers of a thread.
-  int64_t registers() const;
+  int64_t registers(const GpuCosts &costs) const;
   void print(llvm::raw_ostream &os) const;
 };
 
@@ -107,7 +98,7 @@ std::string whyNoGemm(const GemmChoice &choice);
 /// Returns the layout that a plan's choice gives to a tile. Declines, with numbers, if a block of so many threads
 /// cannot carry the choice out.
 OrDeclined<GemmTiling> deriveGemmTiling(const GemmTile &tile, int64_t threads, const MicroKernel &kernel,
-                                        const GemmChoice &choice);
+                                        const GemmChoice &choice, const GpuCosts &costs);
 
 } // namespace tilewright
 

@@ -3,7 +3,6 @@
 #include "passes/Passes.h"
 #include "passes/normalize/CollapsibleDims.h"
 #include "passes/support/EraseUnused.h"
-#include "passes/target/LaneBytes.h"
 #include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -285,7 +284,7 @@ struct CollapseDims : tilewright::impl::CollapseDimsBase<CollapseDims> {
     FailureOr<Target> known = targetOrError(getOperation(), target);
     if (failed(known))
       return signalPassFailure();
-    CollapsibleDims dims = collapsibleDims(getOperation(), known->vectorBytes / kLaneBytes);
+    CollapsibleDims dims = collapsibleDims(getOperation(), *known);
     if (!Collapser(dims).run(getOperation()))
       markAllAnalysesPreserved();
   }

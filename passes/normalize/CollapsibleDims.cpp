@@ -1,6 +1,7 @@
 #include "passes/normalize/CollapsibleDims.h"
 
 #include "passes/graph/TensorExpr.h"
+#include "passes/target/LaneBytes.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/DenseSet.h"
@@ -10,9 +11,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr double kWasted = 9.0 / 8; ///< a row is short if its vectors have this many lanes per element or more
-constexpr int64_t kRepeated = 8;    ///< least number of points of an op per element of an input that is repeated for it
-
 /// Two neighbouring dims of a tensor, or two loops of an op that are neighbours in some tensor: the owner (a value or
 /// an op) and both indices.
 using Pair = std::tuple<void *, int64_t, int64_t>;
@@ -69,7 +67,8 @@ struct Repeat {
 /// Collects the pairs of a function and decides which classes are collapsed.
 class Finder {
 public:
-  Finder(func::FuncOp function, int64_t lanes) : lanes(lanes) {
+  Finder(func::FuncOp function, const Target &target)
+      : lanes(target.vectorBytes / kLaneBytes), costs(target.costs.cpu) {
     function.walk([&](Operation *op) { add(op); });
     findRefused();
     admitRepeats();
@@ -233,7 +232,7 @@ private:
   bool isSmall(const Repeat &repeat) const {
     SmallVector<int64_t> next = nextLoops(repeat.op);
     int64_t laidOut = pointsOf(repeat.op, next, [&](int64_t loop) { return repeat.map.isFunctionOfDim(loop); });
-    return kRepeated * laidOut <= pointsOf(repeat.op, next, [](int64_t) { return true; });
+    return costs.repeatedInput * laidOut <= pointsOf(repeat.op, next, [](int64_t) { return true; });
   }
 
   /// Returns true if some tensor has short rows and a pair of the class would extend them to the left.
@@ -278,7 +277,7 @@ private:
     return shape.size() > 1 && isShort(shape.back());
   }
 
-  bool isShort(int64_t row) const { return llvm::alignTo(row, lanes) >= kWasted * row; }
+  bool isShort(int64_t row) const { return llvm::alignTo(row, lanes) >= costs.shortRow * row; }
 
   void findLoops(linalg::GenericOp op, CollapsibleDims &found) {
     if (isWorthwhile(op.getOperation()))
@@ -307,6 +306,7 @@ private:
   }
 
   int64_t lanes;
+  const CpuCosts &costs;
   SmallVector<linalg::GenericOp> generics;
   llvm::SetVector<Value> tensors; ///< operands and results of collapsible ops
   llvm::EquivalenceClasses<Pair> classes;
@@ -339,6 +339,6 @@ SmallVector<int64_t> tilewright::placesOf(tensor::ExpandShapeOp op) {
   });
 }
 
-CollapsibleDims tilewright::collapsibleDims(func::FuncOp function, int64_t lanes) {
-  return Finder(function, lanes).find();
+CollapsibleDims tilewright::collapsibleDims(func::FuncOp function, const Target &target) {
+  return Finder(function, target).find();
 }

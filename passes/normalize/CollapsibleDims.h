@@ -5,6 +5,8 @@
 #ifndef TILEWRIGHT_NORMALIZE_COLLAPSIBLEDIMS_H
 #define TILEWRIGHT_NORMALIZE_COLLAPSIBLEDIMS_H
 
+#include "passes/target/Target.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -23,10 +25,10 @@ struct CollapsibleDims {
 
 /// Returns the dims that can be collapsed in all linalg.generic ops of a function except contractions, and in the
 /// tensors that these share with the rest of the program. Only connected groups of ops with short rows are considered:
-/// some tensor's last dim fills vectors of `lanes` elements to less than 8/9. An input that none of these ops computes
-/// may vary along only some of the collapsed loops; it is then repeated along the others, if the op has at least eight
-/// points for each element of the repeated input. A pure function.
-CollapsibleDims collapsibleDims(mlir::func::FuncOp function, int64_t lanes);
+/// some tensor's last dim leaves many lanes of the target's vectors empty. An input that none of these ops computes may
+/// vary along only some of the collapsed loops; it is then repeated along the others, if the op has many points for
+/// each element of the repeated input. A pure function.
+CollapsibleDims collapsibleDims(mlir::func::FuncOp function, const Target &target);
 
 /// Returns true if a result of any shape may start from such a tensor: it is empty or filled with one number.
 bool isStart(mlir::Value tensor);

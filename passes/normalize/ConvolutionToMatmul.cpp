@@ -36,11 +36,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Channels that a register block reads from one point of an image before it goes on to the next.
-constexpr int64_t kChannelsInLine = 8;
-/// Fewest filters of a group that are computed as a contraction; fewer would leave most lanes of its vectors empty.
-constexpr int64_t kFewestPerGroup = 8;
-
 /// A convolution and the roles of its loops.
 struct Convolution {
   linalg::LinalgOp op;
@@ -74,13 +69,13 @@ bool isStatic(linalg::LinalgOp op) {
          op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which are reordered
 }
 
-std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
+std::optional<Convolution> matchConvolution(linalg::LinalgOp op, const CpuCosts &costs) {
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
   if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || dims->inputChannel.empty())
     return std::nullopt; // a depthwise convolution has nothing to contract
   SmallVector<unsigned> groups(ArrayRef<unsigned>(dims->depth));
-  if (!groups.empty() && (op.getStaticLoopRanges()[dims->outputChannel[0]] < kFewestPerGroup ||
+  if (!groups.empty() && (op.getStaticLoopRanges()[dims->outputChannel[0]] < costs.filtersOfGroup ||
                           !llvm::equal(groups, ArrayRef(*weights).take_front(groups.size()))))
     return std::nullopt;
   weights->erase(weights->begin(), weights->begin() + groups.size());
@@ -105,13 +100,13 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op) {
 
 /// Puts the channels behind the points of the window, if the image has them innermost and the weights can be stored in
 /// that order: K then runs along lines of the image. Only sums of 32 bits may take another order in all modes.
-void takeChannelsLast(Convolution &convolution) {
+void takeChannelsLast(Convolution &convolution, const CpuCosts &costs) {
   linalg::LinalgOp op = convolution.op;
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   Value weights = op->getOperand(1);
   bool isStored = isMadeOfParameters(weights) || weights.getDefiningOp<arith::ConstantOp>();
   if (!isStored || getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() < 32 ||
-      op.getStaticLoopRanges()[dims->inputChannel.back()] % kChannelsInLine != 0)
+      op.getStaticLoopRanges()[dims->inputChannel.back()] % costs.channelsInLine != 0)
     return;
   std::stable_partition(convolution.window.begin(), convolution.window.end(),
                         [&](unsigned dim) { return llvm::is_contained(dims->filterLoop, dim); });
@@ -473,11 +468,11 @@ private:
         results.push_back(rewritten.channelsLast);
       return rewritten.result;
     }
-    std::optional<Convolution> convolution = matchConvolution(op);
+    std::optional<Convolution> convolution = matchConvolution(op, costs);
     if (!convolution)
       return {};
     if (hasChannelsLast(op->getOperand(0), results))
-      takeChannelsLast(*convolution);
+      takeChannelsLast(*convolution, costs);
     Value own;
     Value rewritten = ConvolutionRewriter(*convolution, costs).rewrite(own);
     if (auto reshape = own.getDefiningOp<tensor::ExpandShapeOp>())

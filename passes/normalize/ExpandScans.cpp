@@ -17,9 +17,6 @@ using namespace tilewright;
 namespace {
 constexpr llvm::StringLiteral kScan = "iree_linalg_ext.scan";
 
-/// The most elements whose running sum is n sums of n elements.
-constexpr int64_t kLongest = 128;
-
 /// A running sum from zero along a dim of the input. Exclusive sums leave out the element itself.
 struct Scan {
   Value input;
@@ -61,19 +58,20 @@ std::optional<Scan> match(Operation *op) {
   return Scan{op->getOperand(0), dimension.getInt(), inclusive.getValue()};
 }
 
-int64_t largestBlock(int64_t length) {
-  int64_t block = kLongest;
+/// Returns the largest divisor of the length that is at most `longest`.
+int64_t largestBlock(int64_t length, int64_t longest) {
+  int64_t block = longest;
   while (length % block != 0)
     --block;
   return block;
 }
 
 /// Returns true if rows are short, or may be cut into blocks until they are.
-bool mayExpand(const Scan &scan) {
+bool mayExpand(const Scan &scan, int64_t longest) {
   auto type = cast<RankedTensorType>(scan.input.getType());
   int64_t length = type.getDimSize(scan.dim);
-  while (length > kLongest) {
-    int64_t block = type.getElementType().isInteger() ? largestBlock(length) : 1;
+  while (length > longest) {
+    int64_t block = type.getElementType().isInteger() ? largestBlock(length, longest) : 1;
     if (block == 1)
       return false;
     length /= block;
@@ -83,13 +81,14 @@ bool mayExpand(const Scan &scan) {
 
 class Expander : GenericBuilder {
 public:
-  explicit Expander(Operation *op) : GenericBuilder(op) {}
+  /// Rows of at most `longest` elements are short.
+  Expander(Operation *op, int64_t longest) : GenericBuilder(op), longest(longest) {}
 
   Value expand(const Scan &scan) {
     int64_t length = cast<RankedTensorType>(scan.input.getType()).getDimSize(scan.dim);
-    if (length <= kLongest)
+    if (length <= longest)
       return sumsBefore(scan);
-    int64_t block = largestBlock(length);
+    int64_t block = largestBlock(length, longest);
     return inBlocks(scan, length / block, block);
   }
 
@@ -158,17 +157,19 @@ private:
                              });
     return tensor::CollapseShapeOp::create(builder, loc, type, sums, groups);
   }
+
+  int64_t longest;
 };
 } // namespace
 
-void tilewright::expandScans(func::FuncOp function) {
+void tilewright::expandScans(func::FuncOp function, const CommonCosts &costs) {
   SmallVector<Operation *> scans;
   function->walk([&](Operation *op) {
-    if (std::optional<Scan> scan = match(op); scan && mayExpand(*scan))
+    if (std::optional<Scan> scan = match(op); scan && mayExpand(*scan, costs.scanBlock))
       scans.push_back(op);
   });
   for (Operation *op : scans) {
-    op->getResult(0).replaceAllUsesWith(Expander(op).expand(*match(op)));
+    op->getResult(0).replaceAllUsesWith(Expander(op, costs.scanBlock).expand(*match(op)));
     op->erase();
   }
 }

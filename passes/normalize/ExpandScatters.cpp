@@ -13,11 +13,6 @@ using namespace tilewright;
 namespace {
 constexpr llvm::StringLiteral kScatter = "iree_linalg_ext.scatter", kImport = "hal.tensor.import";
 
-/// Number of updates with which each element of a tensor of any size is compared. It is a choice, not measured.
-constexpr int64_t kFewUpdates = 16;
-/// Number of pairs of an element and an update up to which all are compared. It is a choice, not measured.
-constexpr int64_t kMostPairs = 1 << 20;
-
 /// Updates of slices of a tensor, whose first dims the indices give.
 struct Scatter {
   Value updates, indices, original;
@@ -108,14 +103,14 @@ int64_t product(ArrayRef<int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(1), std::multiplies<>());
 }
 
-bool mayExpand(const Scatter &scatter) {
+bool mayExpand(const Scatter &scatter, const CommonCosts &costs) {
   auto original = cast<RankedTensorType>(scatter.original.getType());
   int64_t updates =
       product(cast<RankedTensorType>(scatter.updates.getType()).getShape().take_front(scatter.batchDims));
   // Elements of one slice are hit by the same updates.
   ArrayRef<int64_t> compared =
       scatter.combiner ? original.getShape() : original.getShape().take_front(scatter.indexedDims);
-  if (updates > kFewUpdates && product(compared) > kMostPairs / updates)
+  if (updates > costs.fewUpdates && product(compared) > costs.comparedPairs / updates)
     return false;
   bool isState = !scatter.combiner && isArgument(scatter.original);
   return !isState || (isMadeOfConstants(scatter.indices) && isMadeOfConstants(scatter.updates));
@@ -260,10 +255,10 @@ private:
 };
 } // namespace
 
-void tilewright::expandScatters(func::FuncOp function) {
+void tilewright::expandScatters(func::FuncOp function, const CommonCosts &costs) {
   SmallVector<Operation *> scatters;
   function->walk([&](Operation *op) {
-    if (std::optional<Scatter> scatter = match(op); scatter && mayExpand(*scatter))
+    if (std::optional<Scatter> scatter = match(op); scatter && mayExpand(*scatter, costs))
       scatters.push_back(op);
   });
   for (Operation *op : scatters) // an op may read the result of one before it

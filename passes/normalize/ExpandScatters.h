@@ -2,6 +2,8 @@
 #ifndef TILEWRIGHT_NORMALIZE_EXPANDSCATTERS_H
 #define TILEWRIGHT_NORMALIZE_EXPANDSCATTERS_H
 
+#include "passes/target/CostParameters.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace tilewright {
@@ -12,7 +14,7 @@ namespace tilewright {
 ///
 /// Scatters of many updates into large tensors are left alone, and so are those into an argument without a
 /// reduction, which IREE stores in place (docs/guide/state.md), unless places and updates are constants.
-void expandScatters(mlir::func::FuncOp function);
+void expandScatters(mlir::func::FuncOp function, const CommonCosts &costs);
 
 } // namespace tilewright
 

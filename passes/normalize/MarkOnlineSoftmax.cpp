@@ -110,7 +110,7 @@ private:
     FailureOr<Target> machine = targetOrError(getOperation(), target);
     if (failed(machine))
       return signalPassFailure();
-    int64_t least = kLeastReferences * pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
+    int64_t least = shortestOnlineRow(*machine);
     for (Block &block : getOperation().getBody()) {
       TensorGraph graph = TensorGraph::build(block);
       for (auto [id, expr] : llvm::enumerate(graph.exprs())) {

@@ -15,6 +15,7 @@
 #include "passes/normalize/KnownExtracts.h"
 #include "passes/normalize/MergeReductions.h"
 #include "passes/normalize/SplitResults.h"
+#include "passes/target/TargetOrError.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -175,6 +176,13 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
   }
 
   void runOnOperation() override {
+    CommonCosts costs;
+    if (!target.empty()) {
+      FailureOr<Target> known = targetOrError(getOperation(), target);
+      if (failed(known))
+        return signalPassFailure();
+      costs = known->costs.common;
+    }
     dropAssertions();
     foldScalars();
     foldWithoutPoints();
@@ -183,9 +191,9 @@ class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
     keepBatchDimsApart(getOperation());
     takeScalarsInside(getOperation());
     readKnownExtracts(getOperation());
-    expandScans(getOperation());
+    expandScans(getOperation(), costs);
     expandSorts(getOperation());
-    expandScatters(getOperation());
+    expandScatters(getOperation(), costs);
     RewritePatternSet patterns(&getContext());
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     GreedyRewriteConfig config;

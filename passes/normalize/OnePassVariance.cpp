@@ -31,11 +31,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr int64_t kLeastTile = 64; ///< least number of elements of a contiguous parallel dim in a tile
-constexpr int64_t kLeastPart = 32; ///< least number of elements of a part, so that its three sums are few beside x
-constexpr double kPartShare = 0.9; ///< fraction of the workgroup's memory for a part; the rest holds its sums
-constexpr int64_t kSpareParts = 4; ///< factor over the needed number of parts from which a dim is cut, through a view
-
 /// `squares` adds up (x - b)^2 and `total` adds up x or its extension to a wider float. b depends on `total` and does
 /// not vary along the reduced dims.
 struct SumOfSquares {
@@ -95,12 +90,12 @@ int64_t count(linalg::GenericOp sum) {
 }
 
 /// Returns the bytes of x that a workgroup would have to hold until b is known.
-double residentBytes(const SumOfSquares &what) {
+double residentBytes(const SumOfSquares &what, const CommonCosts &costs) {
   auto type = cast<RankedTensorType>(what.x.getType());
   linalg::GenericOp squares = what.squares;
   double bytes = static_cast<double>(count(squares)) * type.getElementTypeBitWidth() / 8;
   bool contiguous = squares.getIteratorTypesArray().back() == utils::IteratorType::parallel;
-  return contiguous ? bytes * static_cast<double>(std::min(kLeastTile, type.getShape().back())) : bytes;
+  return contiguous ? bytes * static_cast<double>(std::min(costs.varianceTile, type.getShape().back())) : bytes;
 }
 
 int64_t countParts(ArrayRef<SplitDim> split) {
@@ -112,10 +107,10 @@ int64_t countParts(ArrayRef<SplitDim> split) {
 
 /// Cuts the last dim into as few parts as possible, if whole dims give many more parts than needed. The sums then read
 /// a view of x and cannot share a kernel with an op that computes x, so x must not be computed.
-void cutLastDim(const SumOfSquares &what, double least, ReductionSplit &split) {
+void cutLastDim(const SumOfSquares &what, double least, const CommonCosts &costs, ReductionSplit &split) {
   SplitDim &last = split.back();
   int64_t extent = last.parts, others = countParts(split) / extent;
-  if (others * extent <= kSpareParts * least || what.x.getDefiningOp<linalg::LinalgOp>())
+  if (others * extent <= costs.varianceSpareParts * least || what.x.getDefiningOp<linalg::LinalgOp>())
     return;
   for (last.parts = std::max<int64_t>(2, std::ceil(least / others)); extent % last.parts != 0;)
     ++last.parts;
@@ -131,8 +126,9 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
   SmallVector<unsigned> reduced;
   total.getReductionDims(reduced);
   SmallVector<int64_t> extents = total.getStaticLoopRanges();
-  double least = residentBytes(what) / (kPartShare * static_cast<double>(target.blockBytes));
-  int64_t fewest = count(total) / kLeastPart + 1;
+  const CommonCosts &costs = target.costs.common;
+  double least = residentBytes(what, costs) / (costs.varianceMemory * static_cast<double>(target.blockBytes));
+  int64_t fewest = count(total) / costs.variancePart + 1;
   std::optional<ReductionSplit> best;
   for (uint64_t chosen = 1; chosen < uint64_t(1) << reduced.size(); ++chosen) {
     if (best && llvm::isPowerOf2_64(chosen))
@@ -147,7 +143,7 @@ std::optional<ReductionSplit> decideParts(const SumOfSquares &what, const Target
     }
   }
   if (best)
-    cutLastDim(what, least, *best);
+    cutLastDim(what, least, costs, *best);
   return best;
 }
 
@@ -157,7 +153,7 @@ FormChoice decideOnePass(const SumOfSquares &what, const Target &machine) {
   choice.form = tile::Form::twoMomentVariance;
   choice.numerics = numericsOfTwoPhases(what.total);
   Type element = getElementTypeOrSelf(what.x.getType());
-  double bytes = residentBytes(what);
+  double bytes = residentBytes(what, machine.costs.common);
   std::optional<ReductionSplit> split;
   if (element.getIntOrFloatBitWidth() < 32 && !(isNarrowFloat(element) && machine.traits.narrowOnePass)) {
     choice.reason = "one pass over narrow numbers was never timed on such a machine";

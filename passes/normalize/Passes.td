@@ -133,6 +133,8 @@ def NormalizeExprs : Pass<"tile-normalize", "::mlir::func::FuncOp"> {
     expand-scans.mlir, expand-sorts.mlir, expand-scatters.mlir and
     split-results.mlir.
   }];
+  let options = [Option<"target", "target", "std::string", "\"\"",
+                        "target whose costs say what is short and few; empty: the usual ones">];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
@@ -140,7 +142,7 @@ def CollapseDims : Pass<"tile-collapse-dims", "::mlir::func::FuncOp"> {
   let summary = "Collapse neighbouring dims where rows are too short for vectors";
   let description = [{
     Input: any function. Output: in connected groups of ops whose rows fill the
-    target's vectors to less than 8/9, dims that are neighbours wherever they occur
+    target's vectors to less than 8/9 by default, dims that are neighbours wherever they occur
     are collapsed into one: those of a plane that is reduced, or all dims of an
     elementwise op. Tensors that cross the group's boundary are reshaped there. A
     small tensor that varies along only some of the dims, such as a bias, is

@@ -5,7 +5,6 @@
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/LoopBodies.h"
-#include "passes/graph/OnlineSoftmax.h"
 #include "passes/program/PartBuilder.h"
 #include "passes/target/TargetOrError.h"
 
@@ -133,7 +132,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
         own.push_back(bound.lookup(input));
       for (Value result : part.getResults())
         own.push_back(bound[result] = body.getArgument(nextResult++));
-      PartBuilder(part, own, referenceBlock).build(bodyBuilder);
+      PartBuilder(part, own, *machine).build(bodyBuilder);
       if (auto keeps = part->getAttrOfType<DenseI64ArrayAttr>(kResidentAttr))
         body.back().setAttr(kResidentAttr, keepsOf(keeps.asArrayRef(), own));
       if (auto accesses = part->getAttrOfType<ArrayAttr>(kAccessesAttr))
@@ -152,7 +151,7 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
   }
 
   llvm::StringMap<StringAttr> programsByText;
-  int64_t referenceBlock = 1;
+  const Target *machine = nullptr;
 
   /// Checks that composing has left only roots, which are placed in the iteration space.
   LogicalResult checkComposed(ArrayRef<SubprogramOp> parts) {
@@ -165,10 +164,10 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
 
   void runOnOperation() override {
     programsByText.clear();
-    FailureOr<Target> machine = targetOrError(getOperation(), target);
-    if (failed(machine))
+    FailureOr<Target> known = targetOrError(getOperation(), target);
+    if (failed(known))
       return signalPassFailure();
-    referenceBlock = pointsPerReference(machine->vectorBytes, machine->vectorRegisters);
+    machine = &*known;
     SmallVector<SmallVector<SubprogramOp>> kernels = collectKernels(getOperation());
     if (kernels.empty())
       return;

@@ -80,9 +80,8 @@ namespace {
 /// Knows which roots may use a maximum while it is being accumulated (online softmax), and records which do.
 class OnlineMaxima {
 public:
-  OnlineMaxima(SubprogramOp subprogram, int64_t block) {
+  OnlineMaxima(SubprogramOp subprogram, int64_t least) : least(least) {
     allowed = namesForm(subprogram.getNumerics(), [](Form form) { return form == Form::onlineSoftmax; });
-    least = kLeastReferences * block;
     for (auto root : subprogram.getBody().getOps<ExprOp>()) {
       FailureOr<TensorExpr> expr = describe(root);
       allowed &= succeeded(expr);
@@ -128,8 +127,7 @@ private:
 
 class Decider {
 public:
-  Decider(SubprogramOp subprogram, int64_t referenceBlock)
-      : subprogram(subprogram), maxima(subprogram, referenceBlock) {}
+  Decider(SubprogramOp subprogram, int64_t onlineRow) : subprogram(subprogram), maxima(subprogram, onlineRow) {}
 
   Movement decide() {
     decideWalk();
@@ -341,6 +339,6 @@ private:
 };
 } // namespace
 
-Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t referenceBlock) {
-  return Decider(subprogram, referenceBlock).decide();
+Movement tilewright::decideMovement(SubprogramOp subprogram, int64_t onlineRow) {
+  return Decider(subprogram, onlineRow).decide();
 }

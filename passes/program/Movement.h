@@ -63,9 +63,9 @@ llvm::ArrayRef<int64_t> placeOf(tile::ExprOp root);
 /// Returns the access to input `i` of `root` in the dims of the iteration space.
 SpaceAccess accessInSpace(tile::ExprOp root, unsigned i);
 
-/// Decides on nests and buffers; the plan says which inputs are staged. Online maxima keep a reference for every
-/// `referenceBlock` points.
-Movement decideMovement(tile::SubprogramOp subprogram, int64_t referenceBlock);
+/// Decides on nests and buffers; the plan says which inputs are staged. Rows of at least
+/// `onlineRow` points may have an online maximum.
+Movement decideMovement(tile::SubprogramOp subprogram, int64_t onlineRow);
 
 } // namespace tilewright
 

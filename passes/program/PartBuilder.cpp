@@ -166,15 +166,15 @@ static std::optional<int64_t> nOfContraction(ExprOp root) {
 
 /// Returns the dim along which most accesses of a nest are contiguous, with more weight on global memory. `bound` dims
 /// are excluded, because threads cannot share them. `preferred` wins ties, and if nothing is contiguous.
-static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank) {
-  constexpr int64_t kGlobalWeight = 16; // eight words per sector against passes over banks
+static int64_t mostContiguousDim(Block &body, ArrayRef<int64_t> bound, int64_t preferred, size_t rank,
+                                 const CommonCosts &costs) {
   SmallVector<int64_t> votes(rank, 0);
   auto vote = [&](SliceType type, AffineMap map) {
     if (map.getNumResults() == 0)
       return;
     int64_t dim = unitStrideDim(map.getResults().back());
     if (dim >= 0 && !llvm::is_contained(bound, dim))
-      votes[dim] += type.getSpace() == Space::global ? kGlobalWeight : 1;
+      votes[dim] += type.getSpace() == Space::global ? costs.globalWeight : 1;
   };
   for (Operation &op : body) {
     if (auto load = dyn_cast<LoadOp>(op))
@@ -230,13 +230,14 @@ ComputeOp PartBuilder::createCompute(OpBuilder &builder, const Nest &nest, Accum
     if (sizes[position] > 1)
       vector = position;
   if (!hasVector && accs.slices.empty() && !subprogram->hasAttr(kThreadsAttr))
-    vector = mostContiguousDim(*body, /*bound=*/{}, vector, nest.dims.size());
+    vector = mostContiguousDim(*body, /*bound=*/{}, vector, nest.dims.size(), costs.common);
   SmallVector<StringRef> kinds(accs.kinds.begin(), accs.kinds.end());
   // Beside contractions, the vector dim of the iteration space is the N dim of one of them; other nests choose their
   // own.
   if (contractsOnGpu() && !microKernelOf(nest) && blocks == 0) {
     bool inOrder = llvm::is_contained(kinds, "none");
-    vector = mostContiguousDim(*body, inOrder ? ArrayRef(reductions) : ArrayRef<int64_t>(), vector, nest.dims.size());
+    vector = mostContiguousDim(*body, inOrder ? ArrayRef(reductions) : ArrayRef<int64_t>(), vector, nest.dims.size(),
+                               costs.common);
   }
   auto compute =
       ComputeOp::create(builder, subprogram.getLoc(), nestOffsets, accs.slices, nestExtents, sizes, offsetDims,

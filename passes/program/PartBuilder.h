@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_PROGRAM_PARTBUILDER_H
 #define TILEWRIGHT_PROGRAM_PARTBUILDER_H
 
+#include "passes/graph/OnlineSoftmax.h"
 #include "passes/normalize/Roundings.h"
 #include "passes/program/PartSlices.h"
 
@@ -12,9 +13,9 @@ namespace tilewright {
 
 class PartBuilder : PartSlices {
 public:
-  /// Online maxima keep a reference for every `referenceBlock` points of a row.
-  PartBuilder(tile::SubprogramOp subprogram, mlir::ValueRange bindings, int64_t referenceBlock)
-      : PartSlices(subprogram, bindings, decideMovement(subprogram, referenceBlock)), referenceBlock(referenceBlock) {}
+  PartBuilder(tile::SubprogramOp subprogram, mlir::ValueRange bindings, const Target &target)
+      : PartSlices(subprogram, bindings, decideMovement(subprogram, shortestOnlineRow(target)), target.costs),
+        referenceBlock(pointsPerReference(target.vectorBytes, target.vectorRegisters)) {}
 
   void build(mlir::OpBuilder &builder);
 
@@ -97,7 +98,7 @@ private:
   mlir::AffineMap grownIndex(tile::ExprOp root, const Nest &nest);
   mlir::AffineMap blockIndex(tile::ExprOp root, const Nest &nest);
 
-  int64_t referenceBlock;
+  int64_t referenceBlock; ///< points of a row for which online maxima keep one reference
   llvm::SmallVector<mlir::Value> offsets; ///< offsets of the grid dims, in the order of the subprogram's `grid`
   mlir::Value walkOffset;                 ///< offset of the current block of the walked dim
   /// State of a walk: the block's result of each reduction along the walked dim and, for each element of the maximum,

@@ -114,7 +114,7 @@ Value PartSlices::allocateTile(OpBuilder &builder, Value tensor) {
   if (subprogram->hasAttr(kThreadsAttr) && !shape.empty()) {
     int64_t &line = shape.back(), bytes = elementBytes(element);
     if (reading != InPlace::none)
-      line = operandLine(line, bytes, reading == InPlace::linesOfLanes);
+      line = operandLine(line, bytes, costs.gpu.wholeStepBytes, reading == InPlace::linesOfLanes);
     else if (isSum)
       line = sumLine(line, bytes);
   }

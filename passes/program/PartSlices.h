@@ -4,6 +4,7 @@
 #define TILEWRIGHT_PROGRAM_PARTSLICES_H
 
 #include "passes/program/Movement.h"
+#include "passes/target/CostParameters.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -11,9 +12,9 @@ namespace tilewright {
 
 class PartSlices {
 public:
-  PartSlices(tile::SubprogramOp subprogram, mlir::ValueRange bindings, Movement movement)
-      : subprogram(subprogram), bindings(bindings), movement(std::move(movement)), extents(subprogram.getExtents()),
-        tiles(subprogram.getTiles()) {}
+  PartSlices(tile::SubprogramOp subprogram, mlir::ValueRange bindings, Movement movement, const CostParameters &costs)
+      : subprogram(subprogram), bindings(bindings), movement(std::move(movement)), costs(costs),
+        extents(subprogram.getExtents()), tiles(subprogram.getTiles()) {}
 
 protected:
   mlir::MLIRContext *context() { return subprogram.getContext(); }
@@ -52,6 +53,7 @@ protected:
   tile::SubprogramOp subprogram;
   mlir::ValueRange bindings;
   Movement movement;
+  const CostParameters &costs;
   llvm::ArrayRef<int64_t> extents, tiles;
 
 private:

@@ -7,11 +7,6 @@
 
 namespace tilewright {
 
-/// Most points of a reduced dim that are emitted one after another instead of as a loop. Rows of windows are of 3 to 7
-/// points: what depends on a point and not on the row, such as the lanes within an image, is then computed once. Windows
-/// are reduced several at once only if this holds for all of their dims.
-inline constexpr int64_t kMostUnrolled = 8;
-
 /// Returns true if an access reads windows that overlap along a dim: one of its indices depends on the dim and on a
 /// reduced dim with several points. `sizes` has the points of each dim.
 inline bool overlapsAlong(mlir::AffineMap map, unsigned dim, llvm::ArrayRef<int64_t> reduced,

@@ -22,6 +22,8 @@ ArrayRef<CostField> tilewright::costFields() {
   static const CostField fields[] = {
 #define CPU_COST(type, field, value, unit, meaning, source, date) ROW(cpu, type, field, unit, meaning, source, date)
 #define GPU_COST(type, field, value, unit, meaning, source, date) ROW(gpu, type, field, unit, meaning, source, date)
+#define COMMON_COST(type, field, value, unit, meaning, source, date)                                                   \
+  ROW(common, type, field, unit, meaning, source, date)
 #define CONFIDENCE(type, field, value, unit, meaning, source, date)                                                    \
   ROW(confidence, type, field, unit, meaning, source, date)
 #include "passes/target/CostParameters.def"
@@ -55,7 +57,7 @@ json::Value tilewright::toJson(const CostParameters &costs, StringRef group) {
   json::Array list;
   for (const CostField &field : costFields()) {
     StringRef own = field.name.take_until([](char letter) { return letter == '.'; });
-    if (own != "confidence" && own != group)
+    if (own != "common" && own != "confidence" && own != group)
       continue;
     auto known = costs.origins.find(field.name.str());
     bool isDefault = known == costs.origins.end();
@@ -78,7 +80,7 @@ static std::string readCost(const json::Object &object, CostParameters &costs) {
     StringRef group = name->take_until([](char letter) { return letter == '.'; });
     std::vector<StringRef> known;
     for (const CostField &one : costFields())
-      if (!is_contained({"cpu", "gpu", "confidence"}, group) || one.name.starts_with((group + ".").str()))
+      if (!is_contained({"cpu", "gpu", "common", "confidence"}, group) || one.name.starts_with((group + ".").str()))
         known.push_back(one.name);
     return ("name: '" + *name + "' is no cost parameter; known ones: " + join(known, ", ")).str();
   }

@@ -20,6 +20,12 @@ struct GpuCosts {
 #include "passes/target/CostParameters.def"
 };
 
+/// Parameters of CPUs and GPUs alike.
+struct CommonCosts {
+#define COMMON_COST(type, field, value, unit, meaning, source, date) type field = value;
+#include "passes/target/CostParameters.def"
+};
+
 /// The errors of predictions, by what is compared (see cost/Confidence.h), and sizes on which they depend.
 struct ConfidenceCosts {
 #define CONFIDENCE(type, field, value, unit, meaning, source, date) type field = value;
@@ -34,6 +40,7 @@ struct CostOrigin {
 struct CostParameters {
   CpuCosts cpu;
   GpuCosts gpu;
+  CommonCosts common;
   ConfidenceCosts confidence;
   std::map<std::string, CostOrigin> origins = {}; ///< by name, for values that are not those of the list
 };
@@ -53,8 +60,8 @@ struct CostField {
 /// Returns the whole list, in its order.
 llvm::ArrayRef<CostField> costFields();
 
-/// Returns the parameters whose names begin with "confidence." or with `group` and a dot, each with its value, unit,
-/// source and date.
+/// Returns the parameters whose names begin with "common.", with "confidence." or with `group` and a dot, each with its
+/// value, unit, source and date.
 llvm::json::Value toJson(const CostParameters &costs, llvm::StringRef group);
 
 /// Overrides the parameters that a JSON list names, each with "value" and perhaps "unit", "source" and "date". Returns

@@ -46,7 +46,7 @@ protected:
   std::optional<IterationSpace> spaceOfAll(const TensorGraph &graph, std::string *reason = nullptr) {
     GroupChoice part;
     part.exprs = allOf(graph);
-    for (auto &[edge, choice] : chooseScopes(graph, part.exprs, /*threadOnly=*/false))
+    for (auto &[edge, choice] : chooseScopes(graph, part.exprs, /*threadOnly=*/false, target))
       part.scopes[edge] = choice.scope;
     OrDeclined<IterationSpace> space = findIterationSpace(graph, part, target, NumericsMode::standard);
     if (reason)

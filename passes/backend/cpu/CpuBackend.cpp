@@ -14,7 +14,7 @@ constexpr size_t kMostTilings = 512; ///< most tilings that are predicted for on
 /// vector dim, sizes are multiples of the register block's.
 std::vector<int64_t> sizesOf(const IterationSpace &space, const Target &target, int64_t dim) {
   bool contracts = space.block.rows > 1;
-  int64_t lanes = contracts ? space.block.vectors * target.lanes() : kVectorTileUnit;
+  int64_t lanes = contracts ? space.block.vectors * target.lanes() : target.costs.cpu.tileUnit;
   int64_t unit = dim == space.vector ? lanes : contracts ? space.block.rows : 1, extent = space.extents[dim];
   std::vector<int64_t> sizes = {space.tiles[dim], extent};
   for (int64_t pieces = 2; pieces <= extent; pieces = pieces < 4 ? pieces + 1 : 2 * pieces) {

@@ -17,7 +17,7 @@ void CpuBackend::populateNormalize(OpPassManager &manager, const KernelOptions &
 
 void CpuBackend::populateForms(OpPassManager &functions, const KernelOptions &options) const {
   addQuantizedMatmuls(functions, options); // former convolutions
-  functions.addPass(createNormalizeExprs());
+  functions.addPass(createNormalizeExprs({options.target}));
   addOnePassVariance(functions, options);
   CollapseDimsOptions collapse; // after passes that cut along the dims of the model
   collapse.target = options.target;

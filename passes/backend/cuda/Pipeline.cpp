@@ -19,7 +19,7 @@ void CudaBackend::populateNormalize(OpPassManager &manager, const KernelOptions 
 /// Weights are packed after planning, because the plan decides their layout.
 void CudaBackend::populateForms(OpPassManager &functions, const KernelOptions &options) const {
   addQuantizedMatmuls(functions, options); // former convolutions
-  functions.addPass(createNormalizeExprs());
+  functions.addPass(createNormalizeExprs({options.target}));
   addOnePassVariance(functions, options);
   if (options.numerics == "strict")
     return;

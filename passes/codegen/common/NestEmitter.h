@@ -14,7 +14,7 @@ namespace tilewright {
 /// Returns the neutral element of a combining kind.
 mlir::TypedAttr neutralElement(mlir::vector::CombiningKind kind, mlir::Type type);
 
-/// The properties of the machine that the emitter needs.
+/// The properties of the machine that the emitter needs. Those with a default of one are used by single threads alone.
 struct VectorShape {
   int64_t bytes = 64;               ///< bytes of one vector register
   int64_t registers = 32;           ///< number of vector registers
@@ -22,6 +22,9 @@ struct VectorShape {
   int64_t outerBytes = 1024 * 1024; ///< bytes of the outermost cache that a core has for itself
   bool fusesProducts = false;       ///< one instruction multiplies and adds
   int64_t windowsTogether = 1;      ///< overlapping windows that are reduced at once
+  int64_t nestRegisters = 1;        ///< most registers of a vector of a nest
+  int64_t unrolledPoints = 1;       ///< most points of a reduced dim that are emitted without a loop
+  int64_t stridedLanes = 1;         ///< greatest stride between lanes, in elements, that is not gathered
 };
 
 /// The mapping of a loop nest to the threads of a block. A dim has a power of two of threads; with n threads, each

@@ -21,7 +21,7 @@ SmallVector<Value> NestBuilder::emitLoop(unsigned level, const IRMapping &values
     return partial ? emitWholeOrLastTile(values, mask, carried, body) : emitWholeTile(values, mask, carried, body);
   if (size == 1)
     return emitPoint(dim, low, values, mask, carried, body);
-  if (!partial && level >= nest.numParallel && size <= kMostUnrolled)
+  if (!partial && level >= nest.numParallel && size <= shape.unrolledPoints)
     return emitUnrolled(dim, values, mask, carried, body);
   Value high = partial ? clampedEnd(low, size, extent) : add(low, size);
   return emitFor(dim, low, high, 1, values, mask, carried, body);

@@ -3,7 +3,6 @@
 // the next tile's loads and the next nest's stores.
 #include "passes/codegen/common/NestMemory.h"
 
-#include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
 #include "passes/support/OverlapsAlong.h"
 #include "passes/target/AccessBytes.h"
@@ -208,7 +207,7 @@ Value NestMemory::loadContiguous(Value memory, Type element, ValueRange at, Valu
 
 std::optional<int64_t> NestMemory::smallStride(Type element, SliceType type, AffineMap map) {
   std::optional<int64_t> stride = strideAlong(map, denseStrides(type.getShape()), vectorDim);
-  bool isSmall = stride && *stride >= 2 && *stride <= kMostStrided;
+  bool isSmall = stride && *stride >= 2 && *stride <= shape.stridedLanes;
   return isSmall && lanes % chunkOf(element) == 0 ? stride : std::nullopt;
 }
 

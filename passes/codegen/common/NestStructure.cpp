@@ -12,9 +12,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Registers per vector of a nest. With fewer, dependent operations of polynomials stall.
-constexpr int64_t kRegisters = 4;
-
 int64_t tilewright::lanesFor(int64_t points, int64_t registerBytes) {
   int64_t native = registerBytes / kLaneBytes;
   return points >= native ? llvm::alignTo(points, native) : std::max<int64_t>(2, llvm::PowerOf2Ceil(points));
@@ -36,7 +33,7 @@ static int64_t streamedBytes(ComputeOp compute) {
 
 int64_t NestStructure::chooseLanes(VectorShape shape) {
   int64_t size = compute.getSizes()[vectorDim];
-  int64_t native = shape.bytes / kLaneBytes, registers = kRegisters;
+  int64_t native = shape.bytes / kLaneBytes, registers = shape.nestRegisters;
   if (compute.getRunning())
     registers = 1; // the nest has blocks of several vectors
   // Take one register at a time: memory is fastest if loads and stores alternate, unless they wait for long chains.
@@ -61,7 +58,7 @@ NestStructure::NestStructure(ComputeOp compute, VectorShape shape, const NestThr
     vectorDim = -1;
   orderLoops(!threads && !given && streamedBytes(compute) == 0 && hasSpecials(/*ofLanesAlone=*/true));
   if (!threads && !given)
-    joinWindows(shape.bytes / kLaneBytes, shape.windowsTogether);
+    joinWindows(shape);
   findLevels();
   if (compute.getRunning()) {
     running = compute.getRunning()->getAccumulator();
@@ -148,10 +145,10 @@ bool NestStructure::overlapsAlong(int64_t dim) {
   });
 }
 
-void NestStructure::joinWindows(int64_t registerLanes, int64_t most) {
+void NestStructure::joinWindows(const VectorShape &shape) {
   bool isUnrolled = llvm::all_of(compute.getReductions(), [&](int64_t dim) {
     int64_t size = compute.getSizes()[dim];
-    return size <= kMostUnrolled && size == compute.getExtents()[dim];
+    return size <= shape.unrolledPoints && size == compute.getExtents()[dim];
   });
   if (vectorDim < 0 || compute.isReduced(vectorDim) || compute.getAccs().empty() || compute.getRunning() || !isUnrolled)
     return;
@@ -160,8 +157,8 @@ void NestStructure::joinWindows(int64_t registerLanes, int64_t most) {
   if (last == parallel.rend())
     return;
   std::rotate(std::prev(last.base()), last.base(), parallel.end());
-  together = std::min(compute.getSizes()[parallel.back()], most);
-  lanes = std::min(lanes, registerLanes);
+  together = std::min(compute.getSizes()[parallel.back()], shape.windowsTogether);
+  lanes = std::min(lanes, shape.bytes / kLaneBytes);
 }
 
 void NestStructure::findLevels() {

@@ -55,9 +55,9 @@ private:
   /// for all rows.
   void orderLoops(bool lanesFirst);
   /// Makes the last parallel loop one along which windows overlap, if all points of a window can be emitted one after
-  /// another, at most `most` points at once: a row of three points of four windows is six loads in place of twelve. An
-  /// accumulator of each point is then a single register.
-  void joinWindows(int64_t registerLanes, int64_t most);
+  /// another: a row of three points of four windows is six loads in place of twelve. An accumulator of each point is
+  /// then a single register.
+  void joinWindows(const VectorShape &shape);
   bool overlapsAlong(int64_t dim);
   /// Finds the smallest number of loops around each op that contains all dims along which it changes.
   void findLevels();

@@ -30,9 +30,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Most bytes of workgroup memory that a kernel puts on the stack. IREE's local-sync driver clears the workgroup memory
-/// that it provides at every dispatch, whereas stack of the size that its own kernels may use costs nothing.
-constexpr int64_t kStackBytes = 32 * 1024;
 constexpr int64_t kStackAlignment = 64; ///< bytes
 
 VectorShape shapeFor(const Target &target) {
@@ -43,6 +40,9 @@ VectorShape shapeFor(const Target &target) {
   shape.outerBytes = target.level(Space::block).capacityBytes;
   shape.fusesProducts = target.has("fma");
   shape.windowsTogether = target.costs.cpu.windowsTogether;
+  shape.nestRegisters = target.costs.cpu.nestRegisters;
+  shape.unrolledPoints = target.costs.cpu.unrolledPoints;
+  shape.stridedLanes = target.costs.cpu.stridedLanes;
   return shape;
 }
 
@@ -128,7 +128,9 @@ private:
         convertOp(builder, *op, values);
   }
 
-  bool onStack() { return blockBytes() <= kStackBytes; }
+  /// Returns true if the workgroup's memory is on the stack. IREE's local-sync driver clears the memory that it provides
+  /// at every dispatch, whereas stack of the size that its own kernels may use costs nothing.
+  bool onStack() { return blockBytes() <= target.costs.cpu.stackBytes; }
   int64_t givenBytes() override { return onStack() ? 0 : blockBytes(); }
   Value placeMemory(OpBuilder &builder, Value given) override {
     if (!onStack() || blockBytes() == 0)

@@ -39,10 +39,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Most contractions of a tile that share what they compute from the thread index. Sharing saves instructions, but each
-/// shared value has a register from its first use to its last.
-static constexpr int64_t kMostSharing = 2;
-
 namespace {
 class GpuConverter : public ProgramConverter {
 public:
@@ -106,7 +102,7 @@ private:
     OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
     if (!plan)
       return plan.why();
-    PlacedContraction placed{compute, *plan, scratchOf(builder, compute)};
+    PlacedContraction placed{compute, *plan, scratchOf(builder, compute), &target.costs.gpu};
     for (const ResidentWeight &weight : weights)
       if (weight.contraction == compute) {
         placed.residentRhs = weight.offset - firstScratch - scratchOfPart.offsets.lookup(compute);
@@ -273,10 +269,10 @@ private:
 
   void emitWork(OpBuilder &builder, ComputeOp compute, const IRMapping &values) {
     if (isTileCopy(compute))
-      return emitTileCopy(builder, compute, values, thread, threads);
+      return emitTileCopy(builder, compute, values, thread, threads, target.costs.gpu);
     NestMapping mapping = mapNest(compute, shape);
     assert(mapping.verify().empty() && "each bit of the thread index belongs to one dim");
-    BlockThreads sharing(compute, mapping, thread, scratchOf(builder, compute));
+    BlockThreads sharing(compute, mapping, thread, scratchOf(builder, compute), target.costs.gpu);
     emitNest(builder, compute, values, VectorShape(), &sharing);
   }
 
@@ -368,12 +364,13 @@ private:
       thread = threadOfItsOwn(builder, part.getLoc());
   }
 
-  /// Returns true for a contraction of a tile that has many, if it is not in a loop, which would compute a copy of the
-  /// thread index in each iteration.
-  static bool isOneOfMany(ComputeOp compute) {
+  /// Returns true for a contraction of a tile that has so many that sharing what follows from the thread index would
+  /// take more registers than it saves instructions. In a loop it would compute a copy of the index in each iteration.
+  bool isOneOfMany(ComputeOp compute) {
     Block &tile = compute->getParentOfType<ParallelOp>().getWalk().getBody().front();
     auto contracts = [](ComputeOp each) { return each.getMicroKernel().has_value(); };
-    return compute->getBlock() == &tile && llvm::count_if(tile.getOps<ComputeOp>(), contracts) > kMostSharing;
+    return compute->getBlock() == &tile && llvm::count_if(tile.getOps<ComputeOp>(), contracts) >
+                                                    target.costs.gpu.sharingContractions;
   }
 
   bool hasPhases() { return !program.getBody().getOps<SyncOp>().empty(); }

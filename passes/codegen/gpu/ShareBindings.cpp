@@ -55,16 +55,16 @@ struct Bindings {
 };
 
 /// Returns the weight group of an input, or none if the launches differ in it.
-std::optional<WeightGroup> groupOf(ArrayRef<LaunchOp> launches, unsigned input) {
-  std::optional<WeightGroup> group = weightGroupOf(LaunchOp(launches.front()).getInputs()[input]);
-  bool isAlike =
-      llvm::all_of(launches, [&](LaunchOp launch) { return weightGroupOf(launch.getInputs()[input]) == group; });
+std::optional<WeightGroup> groupOf(ArrayRef<LaunchOp> launches, unsigned input, const Target &machine) {
+  std::optional<WeightGroup> group = weightGroupOf(LaunchOp(launches.front()).getInputs()[input], machine);
+  bool isAlike = llvm::all_of(
+      launches, [&](LaunchOp launch) { return weightGroupOf(launch.getInputs()[input], machine) == group; });
   return isAlike ? group : std::nullopt;
 }
 
 /// Assigns tensors to as few bindings as possible: weights of one group share a binding, and so do tensors that no
 /// launch passes on.
-Bindings decideBindings(ArrayRef<LaunchOp> launches) {
+Bindings decideBindings(ArrayRef<LaunchOp> launches, const Target &machine) {
   LaunchOp first = launches.front();
   unsigned inputs = first.getInputs().size();
   SmallVector<std::pair<WeightGroup, Binding>> weights;
@@ -72,7 +72,7 @@ Bindings decideBindings(ArrayRef<LaunchOp> launches) {
   Bindings bindings;
   auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
   for (unsigned i = 0; i < inputs; ++i) {
-    std::optional<WeightGroup> group = groupOf(launches, i);
+    std::optional<WeightGroup> group = groupOf(launches, i, machine);
     auto known = llvm::find_if(weights, [&](const auto &entry) { return entry.first == group; });
     if (group && known == weights.end())
       known = &weights.emplace_back(*group, Binding());
@@ -91,11 +91,12 @@ Bindings decideBindings(ArrayRef<LaunchOp> launches) {
 }
 
 /// Groups the launches such that, within a group, the same tensors may share bindings.
-SmallVector<Launches> apartByTensors(ArrayRef<LaunchOp> launches) {
-  auto areAlike = [](LaunchOp a, LaunchOp b) {
-    return llvm::all_of(
-               llvm::zip(a.getInputs(), b.getInputs()),
-               [](auto pair) { return weightGroupOf(std::get<0>(pair)) == weightGroupOf(std::get<1>(pair)); }) &&
+SmallVector<Launches> apartByTensors(ArrayRef<LaunchOp> launches, const Target &machine) {
+  auto areAlike = [&](LaunchOp a, LaunchOp b) {
+    return llvm::all_of(llvm::zip(a.getInputs(), b.getInputs()),
+                        [&](auto pair) {
+                          return weightGroupOf(std::get<0>(pair), machine) == weightGroupOf(std::get<1>(pair), machine);
+                        }) &&
            llvm::all_of(llvm::zip(a.getResults(), b.getResults()),
                         [](auto pair) { return std::get<0>(pair).use_empty() == std::get<1>(pair).use_empty(); });
   };
@@ -215,10 +216,10 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
       return success();
     if (launches.empty())
       return refuse(kernel, tensors, machine);
-    if (decideBindings(launches).count() <= machine.maxBindings)
+    if (decideBindings(launches, machine).count() <= machine.maxBindings)
       return carryOut(kernel, launches, machine);
     // A weight of one launch may be computed for another one: each such group of launches gets a kernel of its own.
-    SmallVector<Launches> alike = apartByTensors(launches);
+    SmallVector<Launches> alike = apartByTensors(launches, machine);
     for (auto [number, own] : llvm::enumerate(ArrayRef(alike).drop_front())) {
       LLVM::LLVMFuncOp copy = kernel.clone();
       copy.setName((kernel.getName() + "_for_" + Twine(number + 1)).str());
@@ -238,7 +239,7 @@ struct ShareBindings : tilewright::impl::ShareBindingsBase<ShareBindings> {
   }
 
   LogicalResult carryOut(LLVM::LLVMFuncOp kernel, ArrayRef<LaunchOp> launches, const Target &machine) {
-    Bindings bindings = decideBindings(launches);
+    Bindings bindings = decideBindings(launches, machine);
     if (bindings.count() > machine.maxBindings)
       return refuse(kernel, bindings.count(), machine);
     rewriteKernel(kernel, bindings);

@@ -25,12 +25,6 @@ namespace tilewright {
 #define GEN_PASS_DEF_PACKWEIGHTS
 #include "passes/Passes.h.inc"
 
-/// A computed rhs that is packed may have one of so many parts of a core's cache. The rhs of a second contraction and
-/// what lies between them need the others. The number is a choice.
-static constexpr int64_t kPartsOfCache = 4;
-/// Fewest rows for which a computed rhs is packed, so that several tiles would copy its panels: a choice.
-static constexpr int64_t kLeastRows = 64;
-
 /// Returns an input of an op as it is now; `expr` was described before earlier rewrites replaced ops.
 static TensorAccess currentAccess(const TensorExpr &expr, unsigned input) {
   TensorAccess access = expr.inputs[input];
@@ -71,8 +65,10 @@ public:
       rows *= access.map.isFunctionOfDim(dim) ? 1 : size;
     bool isPlain = kernel.unit == StepUnit::vector && depth == 1 && bytes == kLaneBytes;
     int64_t matrixBytes = columns * type.getDimSize(positions.reduced[0]) * bytes;
-    return isPlain && width * bytes <= kCpuLineBytes && rows >= kLeastRows && columns > width && columns % width == 0 &&
-           matrixBytes * kPartsOfCache <= target.level(tile::Space::block).capacityBytes;
+    const CpuCosts &costs = target.costs.cpu;
+    return isPlain && width * bytes <= kCpuLineBytes && rows >= costs.packedRows && columns > width &&
+           columns % width == 0 &&
+           matrixBytes * costs.partsOfCache <= target.level(tile::Space::block).capacityBytes;
   }
 
   Value pack(OpBuilder &builder, bool isWeight) const {

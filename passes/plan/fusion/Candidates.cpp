@@ -84,7 +84,7 @@ private:
   /// Returns the given scopes, the scopes that recompute every elementwise value, and the given scopes with one value
   /// flipped.
   std::vector<Edges> scopeChoices(const Edges &own) const {
-    std::vector<Edges> choices = {own, chooseScopes(graph, all, /*threadOnly=*/true)};
+    std::vector<Edges> choices = {own, chooseScopes(graph, all, /*threadOnly=*/true, target)};
     for (unsigned expr : all) {
       if (choices.size() >= 2 + kMostFlips)
         break;

@@ -4,6 +4,7 @@
 // horizontal transformation. Kernels then take in one group after another, with barriers of the grid between them, until
 // the blocks of the largest compute-intensive group could not all be resident (5.4). Last, blocks keep tiles that a later
 // group of their kernel reads again (6.5), which is the only choice by predicted time.
+#include "passes/graph/ComputeRatio.h"
 #include "passes/plan/fusion/GroupingPolicy.h"
 #include "passes/plan/grid/PlannedKernel.h"
 #include "passes/plan/grid/ResidentAtGrid.h"
@@ -11,9 +12,6 @@
 
 using namespace mlir;
 using namespace tilewright;
-
-/// Arithmetic operations per element read or written from which an expression counts as compute-intensive (5.3).
-static constexpr double kComputeIntensive = 3;
 
 static double elementsOf(Value tensor) {
   return static_cast<double>(cast<RankedTensorType>(tensor.getType()).getNumElements());
@@ -25,7 +23,7 @@ static bool isComputeIntensive(const TensorExpr &expr) {
     elements += elementsOf(access.tensor);
   for (Value result : expr.op->getResults())
     elements += elementsOf(result);
-  return !expr.oneReliesOnOne() && static_cast<double>(expr.arithmetic()) >= kComputeIntensive * elements;
+  return !expr.oneReliesOnOne() && static_cast<double>(expr.arithmetic()) >= kComputeRatioThreshold * elements;
 }
 
 /// Returns the expressions by the length of the longest path to each, in program order where that is equal.

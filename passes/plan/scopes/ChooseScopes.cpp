@@ -25,14 +25,11 @@
 using namespace mlir;
 using namespace tilewright;
 
-/// Steps along K that are all inside a guard or all outside, for a choice of the address to cost next to nothing.
-static constexpr int64_t kGuardedRun = 8;
-
 namespace {
 class ScopeChooser {
 public:
-  ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly)
-      : graph(graph), threadOnly(threadOnly) {
+  ScopeChooser(const TensorGraph &graph, ArrayRef<unsigned> exprs, bool threadOnly, const Target &target)
+      : graph(graph), threadOnly(threadOnly), smallValue(target.costs.common.smallValue) {
     part.exprs.assign(exprs.begin(), exprs.end());
     // Contractions do not count: they read every element many times, so their points do not compare with those of other
     // nests.
@@ -49,8 +46,6 @@ public:
 
 private:
   using Nests = llvm::SmallSet<unsigned, 4>;
-  /// A value is small if the largest nest has this many times its points. Chosen by hand.
-  static constexpr int64_t kSmall = 8;
 
   void chooseFor(unsigned expr) {
     Nests readers;
@@ -83,7 +78,7 @@ private:
     if (tensorExpr.kind == ExprKind::movement && liesAcrossLanes(expr))
       return {Scope::block, false,
               "a contraction reads it along its lanes and the tensor lies across them: laid out once"};
-    if (tensorExpr.kind == ExprKind::movement && kSmall * tensorExpr.domainSize() <= largest && wrapsRows(expr))
+    if (tensorExpr.kind == ExprKind::movement && smallValue * tensorExpr.domainSize() <= largest && wrapsRows(expr))
       return {Scope::block, false, "its short rows repeat along a longer one: laid out once for the tile"};
     if (tensorExpr.kind == ExprKind::movement)
       return {Scope::thread, true, "movement: its readers compute the index instead"};
@@ -98,7 +93,7 @@ private:
       return {Scope::thread, slower, "one nest reads it: it stays in registers"};
     }
     std::string nests = std::to_string(readers.size()) + " nests read it";
-    if (kSmall * tensorExpr.domainSize() <= largest)
+    if (smallValue * tensorExpr.domainSize() <= largest)
       return {Scope::thread, true, nests + " and it is small compared with them: recomputed in each, once a row"};
     if (isDear(expr))
       return {Scope::block, false, nests + " and it needs a division or a transcendental function: computed once"};
@@ -188,6 +183,7 @@ private:
 
   const TensorGraph &graph;
   bool threadOnly;
+  int64_t smallValue; ///< a value is small if the largest nest has this many times its points
   GroupChoice part;
   int64_t largest = 1;                     ///< points of the largest nest, contractions excluded
   llvm::DenseMap<unsigned, Nests> nestsOf; ///< loop nests that evaluate an expression
@@ -196,8 +192,8 @@ private:
 } // namespace
 
 llvm::DenseMap<unsigned, EdgeChoice> tilewright::chooseScopes(const TensorGraph &graph, ArrayRef<unsigned> exprs,
-                                                              bool threadOnly) {
-  return ScopeChooser(graph, exprs, threadOnly).choose();
+                                                              bool threadOnly, const Target &target) {
+  return ScopeChooser(graph, exprs, threadOnly, target).choose();
 }
 
 //===----------------------------------------------------------------------===//
@@ -274,7 +270,7 @@ private:
 /// Chooses scopes for a target. Movement never gets a buffer where kernels read their operands in either order.
 static llvm::DenseMap<unsigned, EdgeChoice> scopesOn(const Target &target, const TensorGraph &graph,
                                                      ArrayRef<unsigned> exprs, bool threadOnly) {
-  llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly);
+  llvm::DenseMap<unsigned, EdgeChoice> edges = tilewright::chooseScopes(graph, exprs, threadOnly, target);
   if (!target.traits.readsTransposed)
     return edges;
   for (auto &[edge, choice] : edges)
@@ -326,8 +322,8 @@ static bool readsUnderGuard(const TensorGraph &graph, const GroupRoot &root, con
   auto type = cast<RankedTensorType>(lhs.tensor.getType());
   OperandAccess access{lhs.map,     type.getShape(), tile::elementBytes(type.getElementType()),
                        expr.domain, expr.domain,     lhs.guard};
-  int64_t k = expr.reductions[0];
-  return access.alignedElements(k, kGuardedRun) == kGuardedRun && access.isGuardedByRuns(k, kGuardedRun);
+  int64_t k = expr.reductions[0], run = target.costs.cpu.guardedRun;
+  return access.alignedElements(k, run) == run && access.isGuardedByRuns(k, run);
 }
 
 /// Returns true for a pad with another number than zero, which copies of operands do not fill in.

@@ -9,7 +9,7 @@ namespace tilewright {
 /// Chooses a scope for every edge between the expressions, which are in program order. With `threadOnly`, every
 /// elementwise value is recomputed wherever it is read, which keeps shifted and transposed reads local to the tile.
 llvm::DenseMap<unsigned, EdgeChoice> chooseScopes(const TensorGraph &graph, llvm::ArrayRef<unsigned> exprs,
-                                                  bool threadOnly);
+                                                  bool threadOnly, const Target &target);
 
 /// Plans the expressions, which are in program order, as one group with the better of both scope choices. planGroup
 /// (PlanGroup.h) does so once for all equal groups.

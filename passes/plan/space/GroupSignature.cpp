@@ -112,7 +112,7 @@ static MemoKey keyOf(const TensorExpr &expr) {
 
 GroupSignatures::GroupSignatures(const TensorGraph &graph, const Target &target, NumericsMode numerics,
                                  GroupMemo &memo)
-    : graph(graph), memo(memo), groupsWeights(target.traits.sharesBindings), numbers(graph.exprs().size(), -1) {
+    : graph(graph), memo(memo), target(target), numbers(graph.exprs().size(), -1) {
   // A micro kernel that is registered later may be chosen from then on.
   MemoKey key = {kTarget, static_cast<int64_t>(numMicroKernelRegistrations()), static_cast<int64_t>(numerics)};
   for (char letter : llvm::formatv("{0}", toJson(target)).str())
@@ -130,7 +130,7 @@ int64_t GroupSignatures::numberOf(unsigned expr) {
 void GroupSignatures::appendInput(MemoKey &key, Value tensor) {
   auto [known, isNew] = inputs.try_emplace(tensor);
   if (isNew) {
-    std::optional<WeightGroup> weights = groupsWeights ? weightGroupOf(tensor) : std::nullopt;
+    std::optional<WeightGroup> weights = target.traits.sharesBindings ? weightGroupOf(tensor, target) : std::nullopt;
     known->second = {addressOf(tensor.getType()), addressOf(Attribute(constantElement(tensor))),
                      matchPattern(tensor, m_Constant()), weights ? 1 + weights->isConstant : 0};
   }

@@ -36,7 +36,7 @@ private:
 
   const TensorGraph &graph;
   GroupMemo &memo;
-  bool groupsWeights; ///< true if the target stores weights of a kernel in one binding
+  const Target &target;
   int64_t machine;    ///< number of the target and the numerics
   std::vector<int64_t> numbers; ///< number of each expression; -1: not read yet
   llvm::DenseMap<mlir::Value, std::array<int64_t, 4>> inputs; ///< what was read of tensors from outside groups

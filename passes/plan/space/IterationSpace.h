@@ -158,9 +158,8 @@ bool preparesOperand(const TensorGraph &graph, const GroupChoice &group, llvm::A
 
 /// Returns the possible iteration spaces of a group, one per dim that may fill vector lanes, starting with the dim
 /// along which elements are contiguous. There is none if the group falls into components that share neither edges nor
-/// inputs. Tiles are chosen later (FindIterationSpace.h). `lanes` is the number of lanes of a vector register, and 1 on
-/// GPUs.
-std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group, int64_t lanes,
+/// inputs. Tiles are chosen later (FindIterationSpace.h).
+std::vector<IterationSpace> placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                                  RowPlacement rows = RowPlacement::whole);
 
 /// Returns the roles of a contraction root's dims and accesses, if it reads two tensors as a register block can.

@@ -213,7 +213,8 @@ private:
 };
 } // namespace
 
-int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, ArrayRef<WalkPhase> phases) {
+int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, ArrayRef<WalkPhase> phases,
+                                    const Target &target) {
   SmallVector<LiveBuffer> buffers;
   RunOrder order(space, phases);
   for (auto [number, root] : llvm::enumerate(space.roots)) {
@@ -230,7 +231,7 @@ int64_t tilewright::liveBufferBytes(const TensorGraph &graph, const IterationSpa
           elements *= space.tiles[root.dims[dim]];
       Type element = cast<RankedTensorType>(result.getType()).getElementType();
       int64_t line = lineOf(space, root, map), elementBytes = tile::elementBytes(element);
-      int64_t padded = operandLine(line, elementBytes, /*ofLanes=*/false);
+      int64_t padded = operandLine(line, elementBytes, target.costs.gpu.wholeStepBytes, /*ofLanes=*/false);
       int64_t bytes = llvm::alignTo(elements / line * padded * elementBytes, kBufferAlignment);
       // An accumulator along a walked dim has a second buffer for the value of each block, and a maximum has two more
       // for its references and factors. A contraction of one matrix adds its blocks from registers.

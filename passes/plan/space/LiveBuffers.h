@@ -18,7 +18,8 @@ bool growsInRegisters(const TensorGraph &graph, const IterationSpace &space, con
 
 /// Returns the bytes of all buffers, allocated by best fit. `phases` has one entry per root if tiles walk a dim, else
 /// none.
-int64_t liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, llvm::ArrayRef<WalkPhase> phases);
+int64_t liveBufferBytes(const TensorGraph &graph, const IterationSpace &space, llvm::ArrayRef<WalkPhase> phases,
+                        const Target &target);
 
 } // namespace tilewright
 

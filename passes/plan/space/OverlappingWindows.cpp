@@ -5,9 +5,10 @@
 using namespace mlir;
 using namespace tilewright;
 
-int64_t tilewright::windowDim(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
+int64_t tilewright::windowDim(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
+                              const Target &target) {
   const TensorExpr &expr = graph.exprs()[root.expr];
-  auto isUnrolled = [&](int64_t dim) { return expr.domain[dim] <= kMostUnrolled; };
+  auto isUnrolled = [&](int64_t dim) { return expr.domain[dim] <= target.costs.cpu.unrolledPoints; };
   if (expr.kind == ExprKind::contraction || !llvm::all_of(expr.reductions, isUnrolled))
     return -1;
   auto overlaps = [&](unsigned dim) {
@@ -22,7 +23,8 @@ int64_t tilewright::windowDim(const TensorGraph &graph, const IterationSpace &sp
   return -1;
 }
 
-bool tilewright::joinsWindows(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root) {
-  int64_t dim = windowDim(graph, space, root);
+bool tilewright::joinsWindows(const TensorGraph &graph, const IterationSpace &space, const GroupRoot &root,
+                             const Target &target) {
+  int64_t dim = windowDim(graph, space, root, target);
   return dim >= 0 && space.tiles[dim] > 1 && space.extents[dim] % space.tiles[dim] == 0;
 }

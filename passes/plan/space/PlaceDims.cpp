@@ -12,8 +12,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-/// Vectors per row from which idle lanes at its end hardly matter: they are a sixth of the row on average, or fewer.
-constexpr int64_t kLongRow = 3;
 
 /// Equivalence classes of the roots' dims. A class never has two dims of one root.
 class DimClasses {
@@ -84,12 +82,13 @@ public:
   }
 
   /// Returns the classes that may fill vector lanes, starting with the one along which elements are contiguous. If that
-  /// one has few points, a second class may fill the `lanes` lanes of a register with elements of different rows.
-  SmallVector<int64_t> vectorClasses(int64_t lanes) const {
+  /// one has fewer points than a long row, a second class may fill the `lanes` lanes of a register with elements of
+  /// different rows.
+  SmallVector<int64_t> vectorClasses(int64_t lanes, int64_t longRow) const {
     SmallVector<int64_t> order = classOrder();
     int64_t first = vectorClass(order, lanes), rows = -1;
     SmallVector<int64_t> found = {first};
-    if (lanes == 1 || first < 0 || classes.extents[first] >= kLongRow * lanes || contracts())
+    if (lanes == 1 || first < 0 || classes.extents[first] >= longRow * lanes || contracts())
       return found;
     for (int64_t dimClass : order)
       if (dimClass != first && mayBeGrid(dimClass) && classes.extents[dimClass] >= lanes &&
@@ -301,14 +300,14 @@ private:
 } // namespace
 
 std::vector<IterationSpace> tilewright::placeIterationSpaces(const TensorGraph &graph, const GroupChoice &group,
-                                                             int64_t lanes, RowPlacement rows) {
+                                                             const Target &target, RowPlacement rows) {
   SpaceFinder finder(graph, group, rows);
   std::vector<IterationSpace> spaces;
   if (!finder.isConnected())
     return spaces;
-  for (auto [number, vector] : llvm::enumerate(finder.vectorClasses(lanes))) {
+  for (auto [number, vector] : llvm::enumerate(finder.vectorClasses(target.lanes(), target.costs.cpu.longRow))) {
     IterationSpace &space = spaces.emplace_back(finder.place(vector));
-    space.lanes = lanes;
+    space.lanes = target.lanes();
     space.rowsInLanes = number > 0;
     assignNests(graph, group, space);
   }

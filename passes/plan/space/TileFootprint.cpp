@@ -13,7 +13,7 @@ using namespace tilewright;
 static int64_t aligned(int64_t bytes) { return llvm::alignTo(bytes, kBufferAlignment); }
 
 int64_t TileFootprint::bytes() const {
-  int64_t bytes = sharesMemory() ? liveBufferBytes(graph, space, walkPhases()) : resultBytes();
+  int64_t bytes = sharesMemory() ? liveBufferBytes(graph, space, walkPhases(), target) : resultBytes();
   std::vector<Value> resident = workgroupStaged();
   for (Value tensor : resident)
     bytes += aligned(tensorBytes(tensor));

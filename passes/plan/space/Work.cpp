@@ -4,7 +4,6 @@
 #include "passes/graph/ElementBytes.h"
 #include "passes/graph/Eligibility.h"
 #include "passes/layout/Blocking.h"
-#include "passes/layout/LaneAccess.h"
 #include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/OverlappingWindows.h"
 #include "passes/plan/space/WalkedDim.h"
@@ -99,7 +98,7 @@ private:
       return;
     double points = graph.exprs()[root.expr].domainSize(),
            computed = points * space.timesComputed(root) * space.visitedShare(root);
-    if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= kMostStrided) {
+    if (int64_t apart = isRead && isCpu() ? strideOf(map, innermost, lane) : 0; apart > 1 && apart <= costs.stridedLanes) {
       work.arithmetic += costs.stridedOperations * apart * computed;
       work.blockBytes += touchedBytes(tensor, points) * (apart - 1);
       return;
@@ -131,7 +130,7 @@ private:
   /// Returns true if code generation transposes tiles of the access in registers (tile-stage-transposes).
   bool isTurned(const GroupRoot &root, int64_t contiguous, int64_t lane, int64_t elementBytes) const {
     auto sizeOf = [&](int64_t dim) { return dim < 0 || root.dims[dim] < 0 ? 1 : space.tiles[root.dims[dim]]; };
-    return elementBytes >= kLeastTransposedBytes && sizeOf(lane) >= kLeastTransposedLanes && sizeOf(contiguous) > 1;
+    return elementBytes >= costs.transposedBytes && sizeOf(lane) >= costs.transposedLanes && sizeOf(contiguous) > 1;
   }
 
   bool isCopy(const GroupRoot &root) const {
@@ -303,7 +302,7 @@ GroupWork tilewright::workOf(const TensorGraph &graph, const IterationSpace &spa
       if (access.producer < 0)
         touched[access.tensor] += touchedBytes(access.tensor, points);
     NestLoops loops(graph, space, root);
-    double joined = space.threads == 0 && joinsWindows(graph, space, root) ? costs.cpu.joinedWindows : 1;
+    double joined = space.threads == 0 && joinsWindows(graph, space, root, target) ? costs.cpu.joinedWindows : 1;
     for (const Evaluation &evaluation : root.evaluated) {
       const TensorExpr &expr = graph.exprs()[evaluation.expr];
       double times = loops.pointsEvaluated(evaluation) / std::max<double>(1, expr.domainSize()) *

@@ -16,12 +16,8 @@ using namespace tilewright;
 /// Number of tilings, the fastest by arithmetic and traffic, whose movement is counted: a bound of the search.
 constexpr size_t kWeighed = 12;
 
-/// Windows of a tile where their preferred number, those that are reduced at once, does not divide the extent: the next
-/// best first, chosen by hand.
-constexpr int64_t kWindowsOfTile[] = {8, 7, 6, 5, 4, 3, 2};
-
 /// Returns the size of even tiles with at most `limit` elements, in multiples of `unit`.
-static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit = kVectorTileUnit) {
+static int64_t evenTile(int64_t extent, int64_t limit, int64_t unit) {
   if (extent <= limit)
     return extent;
   int64_t pieces = llvm::divideCeil(extent, limit);
@@ -106,7 +102,7 @@ SmallVector<int64_t> CpuTiles::walkedTiles(int64_t dim) const {
   SmallVector<int64_t> sizes = {dim < 0 ? 1 : space.extents[dim]};
   for (int64_t limit = costs().longestBlock; dim >= 0 && limit >= costs().shortestBlock; limit /= 2)
     if (limit < space.extents[dim])
-      sizes.push_back(evenTile(space.extents[dim], limit));
+      sizes.push_back(evenTile(space.extents[dim], limit, costs().tileUnit));
   return sizes;
 }
 
@@ -194,7 +190,7 @@ void CpuTiles::chooseVectorTile() {
   bool reduces =
       llvm::any_of(space.roots, [&](const GroupRoot &root) { return !graph.exprs()[root.expr].oneReliesOnOne(); });
   int64_t limit = space.rowsInLanes ? costs().rowsTile : reduces ? costs().reducedTile : costs().elementwiseTile;
-  int64_t unit = space.rowsInLanes ? space.lanes : kVectorTileUnit, extent = space.extents[space.vector];
+  int64_t unit = space.rowsInLanes ? space.lanes : costs().tileUnit, extent = space.extents[space.vector];
   int64_t &tile = space.tiles[space.vector];
   tile = evenTile(extent, limit, unit);
   while (tile > unit && (!fits() || space.numTiles() < wantedWorkgroups())) {
@@ -221,7 +217,8 @@ void CpuTiles::fillCacheLines() {
     return;
   if (isGrid(space.vector))
     space.tiles[space.vector] =
-        evenTile(space.extents[space.vector], std::min(costs().reducedTile, space.tiles[space.vector]));
+        evenTile(space.extents[space.vector], std::min(costs().reducedTile, space.tiles[space.vector]),
+                 costs().tileUnit);
   if (!fits() || space.numTiles() < wantedWorkgroups())
     space.tiles = before;
 }
@@ -240,17 +237,20 @@ void CpuTiles::fillCacheLine(const GroupRoot &root, AffineMap map, Value tensor)
   }
 }
 
+/// Where the preferred number of windows, those that are reduced at once, does not divide the extent, the largest other
+/// one is the next best.
 int64_t CpuTiles::windowsOfTile(int64_t extent) const {
-  auto divides = [&](int64_t count) { return extent % count == 0; };
-  if (divides(costs().windowsTogether))
+  if (extent % costs().windowsTogether == 0)
     return costs().windowsTogether;
-  auto *most = llvm::find_if(kWindowsOfTile, divides);
-  return most == std::end(kWindowsOfTile) ? 1 : *most;
+  int64_t most = costs().windowsOfTile;
+  while (extent % most != 0)
+    --most;
+  return most;
 }
 
 void CpuTiles::joinWindows() {
   for (const GroupRoot &root : space.roots) {
-    int64_t dim = windowDim(graph, space, root);
+    int64_t dim = windowDim(graph, space, root, target);
     if (dim < 0 || !isGrid(dim))
       continue;
     int64_t before = space.tiles[dim], extent = space.extents[dim];

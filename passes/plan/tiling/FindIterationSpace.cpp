@@ -42,7 +42,7 @@ static std::string whatWouldFit(const TensorGraph &graph, const GroupChoice &gro
 OrDeclined<IterationSpace> tilewright::findIterationSpace(const TensorGraph &graph, const GroupChoice &group,
                                                           const Target &target, NumericsMode numerics,
                                                           RowPlacement rows) {
-  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, target.lanes(), rows);
+  std::vector<IterationSpace> spaces = placeIterationSpaces(graph, group, target, rows);
   if (spaces.empty())
     return Declined{"the group falls into components that share neither edges nor inputs",
                     "an op or an input that the components share"};

@@ -30,9 +30,6 @@ std::vector<BlockCandidate> blockCandidates(const TensorGraph &graph, const Grou
 std::optional<BlockCandidate> blockOfTiles(const TensorGraph &graph, const GroupChoice &group, const Target &target,
                                            IterationSpace space, llvm::ArrayRef<int64_t> tiles, int64_t threads);
 
-/// Tiles of a vector dim are multiples of this many elements.
-inline constexpr int64_t kVectorTileUnit = 64;
-
 } // namespace tilewright
 
 #endif

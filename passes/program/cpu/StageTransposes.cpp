@@ -5,7 +5,6 @@
 #include "dialects/tile/TargetOf.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/Passes.h"
-#include "passes/layout/LaneAccess.h"
 #include "passes/program/Slices.h"
 #include "passes/program/cpu/InterleaveK.h"
 #include "passes/target/TargetOrError.h"
@@ -40,11 +39,12 @@ struct Turned {
 
 /// Returns the dims that the access depends on, the vector dim last. Returns none if the access is contiguous along the
 /// vector dim or does not depend on it.
-SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, bool isWritten) {
-  int64_t least = isWritten ? 2 : kMostStrided + 1;
+SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, bool isWritten,
+                                const CpuCosts &costs) {
+  int64_t least = isWritten ? 2 : costs.stridedLanes + 1;
   int64_t vector = nest.getVector(), innermost = innermostDim(type, map);
   if (vector < 0 || innermost < 0 || innermost == vector || !map.isFunctionOfDim(vector) ||
-      type.getElementBytes() < kLeastTransposedBytes || nest.getSizes()[vector] < kLeastTransposedLanes ||
+      type.getElementBytes() < costs.transposedBytes || nest.getSizes()[vector] < costs.transposedLanes ||
       nest.getSizes()[innermost] < least)
     return {};
   SmallVector<int64_t> dims;
@@ -57,7 +57,7 @@ SmallVector<int64_t> turnedDims(ComputeOp nest, SliceType type, AffineMap map, b
 
 AffineMap accMap(ComputeOp nest, int64_t acc) { return cast<AffineMapAttr>(nest.getAccMaps()[acc]).getValue(); }
 
-void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
+void collect(ComputeOp nest, const CpuCosts &costs, SmallVectorImpl<Turned> &turned) {
   auto add = [&](Operation *op, Value slice, AffineMap map, bool isWritten) {
     auto same = [&](const Turned &other) {
       return other.nest == nest && other.slice == slice && other.map == map && !other.isWritten && !isWritten;
@@ -67,7 +67,8 @@ void collect(ComputeOp nest, SmallVectorImpl<Turned> &turned) {
       return;
     }
     SmallVector<Operation *> accesses(op ? 1 : 0, op);
-    if (SmallVector<int64_t> dims = turnedDims(nest, cast<SliceType>(slice.getType()), map, isWritten); !dims.empty())
+    if (SmallVector<int64_t> dims = turnedDims(nest, cast<SliceType>(slice.getType()), map, isWritten, costs);
+        !dims.empty())
       turned.push_back({nest, slice, map, isWritten, dims, accesses});
   };
   for (Operation &op : nest.getBodyBlock()) {
@@ -94,7 +95,7 @@ SmallVector<std::pair<SliceType, AffineMap>> accessesOf(ComputeOp nest) {
 }
 
 /// Returns the dim along which all accesses of the nest are contiguous, or -1 if there is none or it is reduced.
-int64_t neighbourDim(ComputeOp nest) {
+int64_t neighbourDim(ComputeOp nest, const CpuCosts &costs) {
   auto accesses = accessesOf(nest);
   auto *across = llvm::find_if(accesses, [&](auto access) { return access.second.isFunctionOfDim(nest.getVector()); });
   int64_t found = across != accesses.end() ? innermostDim(across->first, across->second) : -1;
@@ -103,7 +104,7 @@ int64_t neighbourDim(ComputeOp nest) {
                     !access.second.isFunctionOfDim(found) && !access.second.isFunctionOfDim(nest.getVector());
                 return isUniform || innermostDim(access.first, access.second) == found;
               });
-  return same && nest.getSizes()[found] >= kLeastTransposedLanes ? found : -1;
+  return same && nest.getSizes()[found] >= costs.transposedLanes ? found : -1;
 }
 
 /// Returns true if the nest only copies, and therefore transposes already.
@@ -111,24 +112,24 @@ bool isCopy(ComputeOp nest) { return nest.getAccs().empty() && llvm::hasNItems(n
 
 /// Returns the nests that need no transposed buffer but a different vector dim, because all their accesses are strided
 /// along their own.
-SmallVector<std::pair<ComputeOp, int64_t>> decideVectors(ParallelOp part) {
+SmallVector<std::pair<ComputeOp, int64_t>> decideVectors(ParallelOp part, const CpuCosts &costs) {
   SmallVector<std::pair<ComputeOp, int64_t>> vectors;
   for (auto nest : part.getWalk().getBody().front().getOps<ComputeOp>())
-    if (int64_t lanes = nest.getVector(), dim = lanes < 0 ? -1 : neighbourDim(nest); dim >= 0 && dim != lanes)
+    if (int64_t lanes = nest.getVector(), dim = lanes < 0 ? -1 : neighbourDim(nest, costs); dim >= 0 && dim != lanes)
       vectors.emplace_back(nest, dim);
   return vectors;
 }
 
 /// Returns the accesses of a part to transpose, in order, as long as the workgroup's memory suffices.
-SmallVector<Turned> decide(ParallelOp part, int64_t blockBytes) {
+SmallVector<Turned> decide(ParallelOp part, const Target &target) {
   SmallVector<Turned> turned, taken;
   int64_t bytes = 0;
   part.walk([&](AllocOp alloc) { bytes += alloc.getType().getNumBytes(); });
   for (auto nest : part.getWalk().getBody().front().getOps<ComputeOp>())
     if (!nest.getMicroKernel() && !isCopy(nest))
-      collect(nest, turned);
+      collect(nest, target.costs.cpu, turned);
   for (Turned &each : turned)
-    if (bytes + each.bufferType().getNumBytes() <= blockBytes) {
+    if (bytes + each.bufferType().getNumBytes() <= target.blockBytes) {
       bytes += each.bufferType().getNumBytes();
       taken.push_back(std::move(each));
     }
@@ -229,9 +230,9 @@ struct StageTransposes : tilewright::impl::StageTransposesBase<StageTransposes> 
     if (failed(known))
       return signalPassFailure();
     for (auto part : getOperation().getBody().getOps<ParallelOp>()) {
-      for (auto [nest, dim] : decideVectors(part))
+      for (auto [nest, dim] : decideVectors(part, known->costs.cpu))
         nest.setVector(dim);
-      for (const Turned &what : decide(part, known->blockBytes)) {
+      for (const Turned &what : decide(part, *known)) {
         turn(what);
         ++turned;
       }

@@ -143,7 +143,7 @@ OrDeclined<ContractionPlan> tilewright::planContraction(ComputeOp compute, int64
   ContractionPlan plan{*contraction, *kernel, {}, k};
   GemmChoice choice = choiceOf(*compute.getGemm());
   GemmTile tile = tileOf(compute, *contraction, k);
-  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, plan.kernel, choice);
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(tile, threads, plan.kernel, choice, target.costs.gpu);
   if (!tiling)
     return tiling.why();
   plan.tiling = *tiling;

@@ -85,11 +85,11 @@ int64_t tilewright::registersOf(ParallelOp part, int64_t threads, const Target &
     if (!compute.getMicroKernel())
       return;
     if (OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target))
-      registers = std::max(registers, plan->tiling.registers());
+      registers = std::max(registers, plan->tiling.registers(target.costs.gpu));
   });
   part.walk([&](scf::ForOp loop) {
     SmallVector<GrowingAccumulators> all = grownIn(loop);
-    registers += all.empty() ? 0 : GemmTiling::kLoopRegisters;
+    registers += all.empty() ? 0 : target.costs.gpu.loopRegisters;
     for (const GrowingAccumulators &grown : all)
       if (OrDeclined<ContractionPlan> plan = planContraction(grown.contraction, threads, target))
         registers += plan->tiling.accumulatorRegisters();

@@ -21,9 +21,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-/// Staging pays if direct accesses touch this many times the sectors of a copy, which are counted exactly. A copy takes
-/// instructions and a barrier besides, which a few sectors less do not make up for.
-constexpr double kWorthCopying = 1.05;
 
 struct NestAccess {
   ComputeOp compute;
@@ -95,7 +92,9 @@ private:
       tile.cluster = clusterOf(part);
     tile.stagedSectors /= static_cast<double>(tile.cluster);
     Access stated = statedAccess(part, slice);
-    bool pays = tile.directSectors > kWorthCopying * tile.stagedSectors, isWhole = stated == Access::whole;
+    // Sectors are counted exactly. A copy takes instructions and a barrier besides, which a few less do not make up for.
+    bool pays = tile.directSectors > target.costs.gpu.worthCopying * tile.stagedSectors,
+         isWhole = stated == Access::whole;
     if (stated == Access::direct || !(pays || isWhole))
       return;
     reuseBuffer(tile, type, accesses);

@@ -15,14 +15,13 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kInFlight = 4; ///< vectors per thread that are in flight at the same time
-
 bool isBlock(Value slice) { return cast<SliceType>(slice.getType()).getSpace() == Space::block; }
 
 class CopyEmitter {
 public:
-  CopyEmitter(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread, int64_t threads)
-      : builder(builder), copy(copy), loc(copy.getLoc()), values(values), threads(threads),
+  CopyEmitter(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread, int64_t threads,
+              const GpuCosts &costs)
+      : builder(builder), copy(copy), loc(copy.getLoc()), values(values), threads(threads), costs(costs),
         load(*copy.getBodyBlock().getOps<LoadOp>().begin()), store(*copy.getBodyBlock().getOps<StoreOp>().begin()) {
     own = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);
   }
@@ -102,7 +101,7 @@ private:
 
   void emitRuns() {
     int64_t vectors = buffer().getNumElements() / lanes, turns = llvm::divideCeil(vectors, threads);
-    int64_t together = std::min(turns, kInFlight);
+    int64_t together = std::min(turns, costs.vectorsInFlight);
     auto group = [&](Value from) {
       SmallVector<Place> places;
       for (int64_t i = 0; i < together; ++i)
@@ -166,7 +165,7 @@ private:
 
   void emitVectors(Value low, Value high) {
     int64_t vectors = llvm::divideCeil(most, lanes), turns = llvm::divideCeil(vectors, threads);
-    int64_t together = std::min(turns, kInFlight), step = threads * lanes;
+    int64_t together = std::min(turns, costs.vectorsInFlight), step = threads * lanes;
     Value start = arith::AddIOp::create(builder, loc, low, mul(own, lanes));
     bool exact = grain % (together * step) == 0;
     auto group = [&](Value from) {
@@ -221,6 +220,7 @@ private:
   Location loc;
   const IRMapping &values;
   int64_t threads, lanes = 1;
+  const GpuCosts &costs;
   LoadOp load;
   StoreOp store;
   Value own;                   ///< index of the thread
@@ -231,6 +231,6 @@ private:
 } // namespace
 
 void tilewright::emitTileCopy(OpBuilder &builder, ComputeOp copy, const IRMapping &values, Value thread,
-                              int64_t threads) {
-  CopyEmitter(builder, copy, values, thread, threads).emit();
+                              int64_t threads, const GpuCosts &costs) {
+  CopyEmitter(builder, copy, values, thread, threads, costs).emit();
 }

@@ -26,16 +26,13 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Most copies that a thread has in registers before the first product. The number is a
-/// choice; without one, ptxas spilled 32 to 160 bytes in 3x3 layers of ResNet-50.
-static constexpr int64_t kMostLoads = 32;
-
 namespace {
 /// The operands of a contraction, which pass through shared memory step by step.
 struct StepOperands {
   StepOperands(OpBuilder &builder, const PlacedContraction &contraction, const IRMapping &values, Value thread,
                int64_t threads)
-      : plan(contraction.plan), frame(builder, contraction.compute, values, thread, threads, contraction.scratch),
+      : plan(contraction.plan),
+        frame(builder, contraction.compute, values, thread, threads, contraction.scratch, *contraction.costs),
         lhs(frame, plan.contraction.lhs, lhsShape(plan)), rhs(frame, plan.contraction.rhs, rhsShape(plan)),
         ahead(prefetchOf(contraction.compute)), firstOfLoop(contraction.firstOfLoop), firstStep(contraction.firstStep) {
     const GemmTiling &tiling = plan.tiling;
@@ -249,7 +246,7 @@ private:
   /// steps at the same time than it has registers for.
   void copyFirstSteps(int64_t count) {
     int64_t loads = lhs.loadsTogether() + rhs.loadsTogether(), step = 0;
-    int64_t together = loads > 0 ? std::max<int64_t>(kMostLoads / loads, 1) : count;
+    int64_t together = loads > 0 ? std::max<int64_t>(frame.costs.firstLoads / loads, 1) : count;
     if (together < count && contraction.prefetched == 0 && !next) {
       step = count / together * together;
       auto loop = scf::ForOp::create(builder, loc, frame.constant(0), frame.constant(step), frame.constant(together));

@@ -19,6 +19,7 @@ struct PlacedContraction {
   tile::ComputeOp compute;
   ContractionPlan plan;
   mlir::Value scratch;    ///< the tiling's shared bytes
+  const GpuCosts *costs;  ///< of the target
   mlir::Value again = {}; ///< true if nothing was prefetched for this tile; null if the attribute's prefetches have
                           ///< been made
   mlir::Value firstOfLoop = {};                  ///< true in the first iteration of the loop around, if it keeps the M

@@ -22,8 +22,9 @@ static bool usesSymbols(AffineExpr expr) {
 }
 
 ContractionFrame::ContractionFrame(OpBuilder &builder, ComputeOp compute, const IRMapping &values, Value thread,
-                                   int64_t threads, Value scratch)
-    : builder(builder), compute(compute), values(values), loc(compute.getLoc()), scratch(scratch), threads(threads) {
+                                   int64_t threads, Value scratch, const GpuCosts &costs)
+    : builder(builder), compute(compute), values(values), loc(compute.getLoc()), scratch(scratch), threads(threads),
+      costs(costs) {
   this->thread = thread;
   if (!thread.getType().isIndex())
     this->thread = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(), thread);

@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/program/gpu/OperandCopies.h"
+#include "passes/target/CostParameters.h"
 
 namespace tilewright {
 
@@ -16,7 +17,7 @@ public:
   /// `thread` is the index of the thread in its block, an i32 or index; `values` maps offsets to index values and
   /// slices to memrefs.
   ContractionFrame(mlir::OpBuilder &builder, tile::ComputeOp compute, const mlir::IRMapping &values, mlir::Value thread,
-                   int64_t threads, mlir::Value scratch);
+                   int64_t threads, mlir::Value scratch, const GpuCosts &costs);
 
   mlir::OpBuilder &builder;
   tile::ComputeOp compute;
@@ -24,6 +25,7 @@ public:
   mlir::Location loc;
   mlir::Value thread, scratch;
   int64_t threads;
+  const GpuCosts &costs;
   llvm::SmallVector<mlir::Value> indices, offsets, ends; ///< for each dim of the nest: current point, begin and end of
                                                          ///< the tile
 

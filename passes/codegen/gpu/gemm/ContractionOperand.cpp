@@ -21,9 +21,6 @@ using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
 
-/// Copies, and loads, per thread that are emitted without a loop; their addresses, and values, occupy registers.
-static constexpr int64_t kCopiesTogether = 16, kLoadsTogether = 8;
-
 ContractionOperand::ContractionOperand(ContractionFrame &frame, LoadOp load, OperandShape shape)
     : frame(frame), load(load), shape(shape), type(load.getSlice().getType().getElementType()),
       bytes(elementBytes(type)), alongK(true) {
@@ -234,7 +231,7 @@ int64_t ContractionOperand::loadsTogether() {
   if (resident || swizzledSource || isAsync())
     return 0;
   int64_t copies = lines() * (alongK ? shape.step : shape.points) / granule;
-  return std::min<int64_t>(llvm::divideCeil(copies, frame.threads), kLoadsTogether);
+  return std::min<int64_t>(llvm::divideCeil(copies, frame.threads), frame.costs.loadsTogether);
 }
 
 void ContractionOperand::copy(Value slot, Value first) {
@@ -246,7 +243,7 @@ void ContractionOperand::copy(Value slot, Value first) {
     return copyPieces(slot, first);
   int64_t inner = alongK ? shape.step : shape.points, lines = alongK ? shape.points : shape.step;
   int64_t perLine = inner / granule;
-  shareOut(frame, lines * perLine, isAsync() ? kCopiesTogether : kLoadsTogether, [&](Value own) {
+  shareOut(frame, lines * perLine, isAsync() ? frame.costs.copiesTogether : frame.costs.loadsTogether, [&](Value own) {
     Value line = frame.divide(own, perLine), place = frame.multiply(frame.modulo(own, perLine), granule);
     copyGranule(slot, alongK ? line : place, alongK ? place : line, first);
   });
@@ -304,10 +301,10 @@ Value ContractionOperand::lineOfCopy(Value number, int64_t atoms) {
 /// first element of a piece.
 void ContractionOperand::copyPieces(Value slot, Value first) {
   int64_t room = pitch() - atom(), pieces = room / piece();
-  shareOut(frame, lines() * pieces, kCopiesTogether, [&](Value own) {
+  shareOut(frame, lines() * pieces, frame.costs.copiesTogether, [&](Value own) {
     copyPiece(slot, lineOfCopy(frame.divide(own, pieces), room / atom()), frame.modulo(own, pieces), first);
   });
-  shareOut(frame, lines(), kCopiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
+  shareOut(frame, lines(), frame.costs.copiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
 }
 
 /// Copies one piece. If the line's end cuts the piece, copies the elements before the end and zeroes the rest.

@@ -16,7 +16,7 @@ using namespace tilewright::tile;
 
 Epilogue::Epilogue(ContractionFrame &contraction, const EpilogueNest &reader, int64_t lane)
     : contraction(contraction), frame(contraction.builder, reader.nest, contraction.values, contraction.thread,
-                                      contraction.threads, contraction.scratch),
+                                      contraction.threads, contraction.scratch, contraction.costs),
       reader(reader), lane(llvm::find(reader.dims, lane) - reader.dims.begin()) {}
 
 void Epilogue::enterPoint() {

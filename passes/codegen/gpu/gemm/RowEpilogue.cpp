@@ -26,7 +26,8 @@ public:
   RowEpilogue(OpBuilder &builder, HeldAccumulators &held, const EpilogueNest &reader, const IRMapping &values,
               Value thread, int64_t threads)
       : held(held), plan(held.contraction.plan), compute(held.contraction.compute), nest(reader.nest), builder(builder),
-        loc(nest.getLoc()), thread(thread), frame(builder, compute, values, thread, threads, held.contraction.scratch),
+        loc(nest.getLoc()), thread(thread),
+        frame(builder, compute, values, thread, threads, held.contraction.scratch, *held.contraction.costs),
         body(frame, reader, plan.contraction.n), count(together()) {}
 
   void emit() {
@@ -186,7 +187,7 @@ private:
     mapping.threads = frame.threads;
     mapping.reduced = held.layout.rowBits;
     Value all = vector::FromElementsOp::create(builder, loc, type, ofThread);
-    all = BlockThreads(nest, mapping, thread, freeScratch()).combine(builder, i, kindOf(i), all);
+    all = BlockThreads(nest, mapping, thread, freeScratch(), frame.costs).combine(builder, i, kindOf(i), all);
     Value init = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(nest.getInits()[i]));
     return vector::makeArithReduction(builder, loc, kindOf(i), all,
                                       vector::BroadcastOp::create(builder, loc, type, init));
@@ -249,7 +250,8 @@ void tilewright::emitEpilogueNest(OpBuilder &builder, HeldAccumulators &held, co
   const PlacedContraction &contraction = held.contraction;
   if (!leavesHeld(held, reader.nest) &&
       gainsByLongerRuns(contraction.plan, contraction.compute, held.layout, &reader)) {
-    ContractionFrame frame(builder, contraction.compute, values, thread, threads, contraction.scratch);
+    ContractionFrame frame(builder, contraction.compute, values, thread, threads, contraction.scratch,
+                           *contraction.costs);
     HeldAccumulators longer = inLongerRuns(frame, held, reader);
     return RowEpilogue(builder, longer, reader, values, thread, threads).emit();
   }

@@ -12,7 +12,6 @@ using namespace mlir;
 using namespace tilewright;
 
 namespace {
-constexpr int64_t kLeastK = 4;     ///< K elements, at least, in the body of the loop over a step
 constexpr int64_t kHalfBanks = 64; ///< bytes
 
 /// The points of one operand that a thread has.
@@ -52,7 +51,7 @@ public:
   }
 
   SmallVector<Value> multiplyAdd(ValueRange accumulators, Value slot) override {
-    int64_t together = kLeastK;
+    int64_t together = frame.costs.unrolledK;
     for (const Points &points : {lhs, rhs})
       if (points.operand.liesAlongK())
         together = std::max(together, points.operand.atom());

@@ -17,8 +17,6 @@ using namespace tilewright;
 using namespace tilewright::tile;
 
 namespace {
-constexpr int64_t kCombinedTogether = 32; ///< elements of other warps that a thread holds in registers at a time
-
 Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
@@ -195,7 +193,7 @@ Value BlockThreads::combineWarps(OpBuilder &builder, vector::CombiningKind kind,
   auto vectorType = dyn_cast<VectorType>(value.getType());
   int64_t lanes = vectorType ? vectorType.getNumElements() : 1;
   int64_t peers = int64_t(1) << llvm::popcount(across), together = peers;
-  while (together > 1 && together * lanes > kCombinedTogether)
+  while (together > 1 && together * lanes > costs.combinedElements)
     together /= 2;
   Value all;
   unsigned other = 0;

@@ -4,6 +4,7 @@
 
 #include "passes/codegen/common/NestEmitter.h"
 #include "passes/program/gpu/ThreadMapping.h"
+#include "passes/target/CostParameters.h"
 
 namespace tilewright {
 
@@ -15,8 +16,9 @@ class BlockThreads : public NestThreads {
 public:
   /// `thread` is the index of the thread in its block, an i32. `scratch` is a buffer of at least
   /// `combiningScratchBytes` bytes in shared memory.
-  BlockThreads(tile::ComputeOp compute, NestMapping mapping, mlir::Value thread, mlir::Value scratch)
-      : compute(compute), mapping(std::move(mapping)), thread(thread), scratch(scratch) {}
+  BlockThreads(tile::ComputeOp compute, NestMapping mapping, mlir::Value thread, mlir::Value scratch,
+               const GpuCosts &costs)
+      : compute(compute), mapping(std::move(mapping)), thread(thread), scratch(scratch), costs(costs) {}
 
   int64_t lanes() const override { return mapping.lanes; }
   int64_t threadsAlong(int64_t dim) const override { return int64_t(1) << mapping.bits[dim].count; }
@@ -33,6 +35,7 @@ private:
   tile::ComputeOp compute;
   NestMapping mapping;
   mlir::Value thread, scratch;
+  const GpuCosts &costs;
 };
 
 } // namespace tilewright

@@ -125,7 +125,7 @@ bool BlockContractions::keepsLhs(const BlockContraction &contraction) const {
   return walked >= 0 && space.blocksPerTile() > 1 && !contraction.lhsResident && !contraction.lhsWalked &&
          !roundsInSharedMemory(contraction.kernel) && hasOneK(contraction) &&
          timesOf(contraction) == static_cast<double>(space.blocksPerTile()) &&
-         tileOf(contraction.m) * contraction.longestK * contraction.lhsBytes <= GemmTiling::kMostResidentBytes;
+         tileOf(contraction.m) * contraction.longestK * contraction.lhsBytes <= target.costs.gpu.residentBytes;
 }
 
 double BlockContractions::bytesOfBlock(const BlockContraction &contraction) const {
@@ -189,17 +189,18 @@ std::optional<BlockContractions::Candidate> BlockContractions::candidate(int64_t
         refuse(tiling.why().reason);
       return std::nullopt;
     }
-    if ((tiling->loadsOperands || contractions.size() > 1) && tiling->accumulators > GemmTiling::kThreadAccumulators)
+    if ((tiling->loadsOperands || contractions.size() > 1) &&
+        tiling->accumulators > target.costs.gpu.threadAccumulators)
       return std::nullopt;
     tiling->overlaps &= !contraction.lhsResident;
-    if (keepsLhs(contraction) && tiling->whyNotResident(contraction.longestK).empty())
+    if (keepsLhs(contraction) && tiling->whyNotResident(contraction.longestK, target.costs.gpu).empty())
       tiling->keepLhsResident(contraction.longestK);
-    block.work.registers = std::max(block.work.registers, tiling->registers());
+    block.work.registers = std::max(block.work.registers, tiling->registers(target.costs.gpu));
     if (growsInRegisters(graph, space, *contraction.root))
       grown += tiling->accumulatorRegisters();
     block.tilings.push_back(*tiling);
   }
-  block.work.registers += grown > 0 ? grown + GemmTiling::kLoopRegisters : 0;
+  block.work.registers += grown > 0 ? grown + target.costs.gpu.loopRegisters : 0;
   block.work.registers = std::min(block.work.registers, target.gpu.registersPerThread);
   std::optional<int64_t> &bufferBytes = tileFacts().bufferBytes;
   if (!bufferBytes)

@@ -182,7 +182,7 @@ private:
       int64_t accumulators = std::max<int64_t>(1, size(block, first.m)) * std::max<int64_t>(1, size(block, first.n));
       bool isSplit =
           isOfWarpgroup(*block.block) &&
-          block.threads != std::max(threadsOfStep(first.kernel), accumulators / GemmTiling::kThreadAccumulators);
+          block.threads != std::max(threadsOfStep(first.kernel), accumulators / target.costs.gpu.threadAccumulators);
       return std::tuple(isOfWarpgroup(*block.block), -size(block, walked), isSplit,
                         llvm::find(kThreads, block.threads) - std::begin(kThreads), size(block, first.m),
                         size(block, first.n), block.kSlices);

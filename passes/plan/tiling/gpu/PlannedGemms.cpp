@@ -144,7 +144,7 @@ public:
     OrDeclined<PlannedGemm> gemm = read(op);
     if (!gemm)
       return std::nullopt;
-    return deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm).optional();
+    return deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm, target.costs.gpu).optional();
   }
 
 private:
@@ -298,10 +298,10 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
     op.gemm = chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use).optional();
     if (!op.gemm)
       return "";
-    GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
+    GemmTiling tiling = *deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm, target.costs.gpu);
     op.gemm->lhsCopy = tiling.lhsCopy = reader.widestCopy(gemm, tiling, /*isLhs=*/true);
     op.gemm->rhsCopy = tiling.rhsCopy = reader.widestCopy(gemm, tiling, /*isLhs=*/false);
-    if (gemm.whyNotResident.empty() && tiling.whyNotResident(gemm.tile.k).empty()) {
+    if (gemm.whyNotResident.empty() && tiling.whyNotResident(gemm.tile.k, target.costs.gpu).empty()) {
       op.gemm->lhs = tile::Residency::walk;
       tiling.keepLhsResident(gemm.tile.k);
     }
@@ -317,7 +317,7 @@ void tilewright::chooseGemms(Plan &plan, const TensorGraph &graph, const Target 
 static std::string whyNot(const OpPlan &op, const PlannedGemm &gemm, GemmReader &reader, const Target &target) {
   if (!op.gemm) // nothing could be chosen
     return chooseGemm(gemm.tile, gemm.threads, gemm.kernel, target.costs.gpu, gemm.use).why().reason;
-  OrDeclined<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm);
+  OrDeclined<GemmTiling> tiling = deriveGemmTiling(gemm.tile, gemm.threads, gemm.kernel, *op.gemm, target.costs.gpu);
   if (!tiling)
     return tiling.why().reason;
   if (tiling->sharedBytes() > target.blockBytes)
@@ -340,7 +340,8 @@ void tilewright::describeCopies(Plan &plan, const TensorGraph &graph, const Targ
     if (!gemm || !op.gemm)
       return "";
     op.copies = reader.narrowCopies(*op.gemm);
-    OrDeclined<GemmTiling> tiling = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm);
+    OrDeclined<GemmTiling> tiling =
+        deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op.gemm, target.costs.gpu);
     if (tiling && reader.hasLayout()) {
       std::string bulk = llvm::formatv("operand {0} copied {1} bytes at a time, from a swizzled layout",
                                        reader.rhsNumber(), tiling->rhsSlotBytes);
@@ -359,7 +360,8 @@ std::vector<PlannedContraction> tilewright::plannedContractions(const Plan &plan
     OrDeclined<PlannedGemm> gemm = reader.read(*op);
     if (!gemm || !op->gemm) // whyNotComputed says why
       continue;
-    OrDeclined<GemmTiling> derived = deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm);
+    OrDeclined<GemmTiling> derived =
+        deriveGemmTiling(gemm->tile, gemm->threads, gemm->kernel, *op->gemm, target.costs.gpu);
     if (!derived)
       continue;
     GemmTiling tiling = *derived;

@@ -171,7 +171,7 @@ TEST_F(IterationSpaceTest, rows_that_would_fit_are_named) {
   TensorGraph graph = parse(softmaxOf("4099"));
   GroupChoice group;
   group.exprs = allOf(graph);
-  for (auto &[edge, choice] : chooseScopes(graph, group.exprs, /*threadOnly=*/false))
+  for (auto &[edge, choice] : chooseScopes(graph, group.exprs, /*threadOnly=*/false, target))
     group.scopes[edge] = choice.scope;
   OrDeclined<IterationSpace> space = findIterationSpace(graph, group, target, NumericsMode::standard);
   ASSERT_FALSE(space);

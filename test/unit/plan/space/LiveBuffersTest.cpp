@@ -142,8 +142,8 @@ func.func @walked(%x: tensor<64x256xf32>, %v: tensor<256x64xf32>) -> tensor<64x6
   Walk walk = walkAlong(graph, part, space.roots, keys);
   ASSERT_EQ(walk.refused, "");
   std::vector<WalkPhase> together(space.roots.size(), WalkPhase::inside);
-  int64_t row = 64 * sizeof(float), bytes = liveBufferBytes(graph, space, walk.phases);
+  int64_t row = 64 * sizeof(float), bytes = liveBufferBytes(graph, space, walk.phases, target);
   EXPECT_GE(bytes, 2 * 64 * row);
-  EXPECT_LE(bytes + 64 * row, liveBufferBytes(graph, space, together));
+  EXPECT_LE(bytes + 64 * row, liveBufferBytes(graph, space, together, target));
 }
 } // namespace
