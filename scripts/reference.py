@@ -204,16 +204,25 @@ _COST_ROW = re.compile(
 )
 
 
-def costs_page(groups: Sequence[str], base: str, *, title: str, what: str, also: str) -> str:
-    """Returns the table of the cost parameters of some groups, with the values of a target."""
+_COST_SECTION = re.compile(r"^//=.*\n// (.*)\n//=.*\n", re.MULTILINE)
+
+
+def costs_page(sections: Sequence[str], base: str, *, title: str, what: str, also: str) -> str:
+    """Returns the table of the cost parameters of sections of the list, with the values of a target."""
     from tilewright.records.targets import Target
 
     text = (ROOT / "passes/target/CostParameters.def").read_text()
-    meanings = {row["name"]: row["meaning"] for row in _COST_ROW.finditer(text)}
+    parts = _COST_SECTION.split(text)[1:]
+    meanings = {
+        row["name"]: row["meaning"]
+        for section, rows in zip(parts[::2], parts[1::2], strict=True)
+        if section in sections
+        for row in _COST_ROW.finditer(rows)
+    }
     lines = []
     for parameter in Target.lookup(base).costs:
-        group, _, name = parameter.name.partition(".")
-        if group in groups:
+        name = parameter.name.partition(".")[2]
+        if name in meanings:
             value = f"{parameter.value:.4g}" if parameter.value < 1e4 else f"{parameter.value:.0f}"
             unit = "" if parameter.unit == "1" else f" {parameter.unit}"
             source = f"{parameter.source}, {parameter.date}"
@@ -288,24 +297,46 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/python-errors.md": python_errors_page,
     f"{REFERENCE}/targets.md": targets_page,
     f"{REFERENCE}/costs.md": lambda: costs_page(
-        ("cpu",),
+        ("CPUs",),
         "x86-64-avx512",
         title=" of CPUs",
         what="kernels on CPUs",
-        also="[GPUs](costs-gpu.md) and [comparisons](costs-comparisons.md) have pages of their own.",
+        also="[Contractions](costs-contractions.md), [GPUs](costs-gpu.md) and [what all machines have in "
+        "common](costs-comparisons.md) have pages of their own.",
+    ),
+    f"{REFERENCE}/costs-contractions.md": lambda: costs_page(
+        (
+            "CPUs: register blocks of contractions",
+            "CPUs: convolutions as contractions, and contractions as reductions",
+        ),
+        "x86-64-avx512",
+        title=" of contractions on CPUs",
+        what="contractions on CPUs",
+        also="[Other kernels](costs.md) have a page of their own.",
     ),
     f"{REFERENCE}/costs-gpu.md": lambda: costs_page(
-        ("gpu",),
+        ("GPUs: kernels without contractions",),
         "cuda:h200",
         title=" of GPUs",
         what="kernels on GPUs",
-        also="[CPUs](costs.md) and [comparisons](costs-comparisons.md) have pages of their own.",
+        also="[Contractions](costs-gpu-contractions.md), [CPUs](costs.md) and [what all machines have in "
+        "common](costs-comparisons.md) have pages of their own.",
+    ),
+    f"{REFERENCE}/costs-gpu-contractions.md": lambda: costs_page(
+        ("GPUs: contractions",),
+        "cuda:h200",
+        title=" of contractions on GPUs",
+        what="contractions on GPUs",
+        also="[Other kernels](costs-gpu.md) have a page of their own.",
     ),
     f"{REFERENCE}/costs-comparisons.md": lambda: costs_page(
-        ("confidence",),
+        (
+            "CPUs and GPUs",
+            "Comparisons: errors of the model, as a part of the slower time, and sizes on which they depend",
+        ),
         "x86-64-avx512",
-        title=" of comparisons",
-        what="comparisons of kernels",
+        title=" of all machines, and of comparisons",
+        what="kernels on any machine, and comparisons of them,",
         also="An error is the part of the slower time by which two predictions may differ although neither is "
         "faster.",
     ),

@@ -32,6 +32,8 @@ namespace tilewright {
 
 namespace {
 class NormalizeExprs : public impl::NormalizeExprsBase<NormalizeExprs> {
+  using NormalizeExprsBase::NormalizeExprsBase;
+
   void dropAssertions() {
     getOperation()->walk([](cf::AssertOp op) {
       if (isa<linalg::GenericOp>(op->getParentOp()))

@@ -246,4 +246,4 @@ def test_costs_of_a_target_survive_json() -> None:
     target = Target.lookup("x86-64-avx2")
     again = Target.from_json(json.loads(json.dumps(target.to_json())))
     assert again == target
-    assert {cost.name.partition(".")[0] for cost in target.costs} == {"cpu", "confidence"}
+    assert {cost.name.partition(".")[0] for cost in target.costs} == {"cpu", "common", "confidence"}

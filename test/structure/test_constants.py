@@ -34,7 +34,9 @@ def constants_of(text: str) -> list[str]:
     names = []
     for declaration in DECLARATION.finditer(_without_comments(text)):
         values = re.sub(r"\{[^{}]*\}|\([^()]*\)", "", declaration["names"])  # commas inside belong to values
-        names += [name for part in values.split(",") if (name := part.partition("=")[0].strip().removesuffix("[]"))]
+        names += [
+            name for part in values.split(",") if (name := part.partition("=")[0].strip().removesuffix("[]"))
+        ]
     return names
 
 
@@ -64,7 +66,9 @@ def test_a_number_that_decides_how_fast_a_program_is_is_a_cost_parameter() -> No
 
 def test_constants_that_are_gone_are_listed_no_more() -> None:
     known = set(_constants())
-    gone = [f"{file}: {name}: remove it from the list" for file, name in _listed() if (file, name) not in known]
+    gone = [
+        f"{file}: {name}: remove it from the list" for file, name in _listed() if (file, name) not in known
+    ]
     assert gone == []
 
 

@@ -82,7 +82,7 @@ TEST(ChooseGemm, steps_of_warpgroups_overlap_in_four_stages) {
   EXPECT_EQ(large.slotBytes(), 4 * (128 + 256) * 64 * 2);
   EXPECT_TRUE(large.overlaps);
   EXPECT_EQ(large.stepsInFlight(), 2);
-  EXPECT_EQ(large.registers(), 256); // all there are: the accumulators leave no room for another block
+  EXPECT_EQ(large.registers(GpuCosts()), 256); // all there are: the accumulators leave no room for another block
   GemmTiling narrow = *usualTiling({64, 256, 4096, 2, 2, true}, 128, kernel);
   EXPECT_EQ(narrow.accumulators, 128);
   EXPECT_EQ(narrow.stepsInFlight(), 2);
@@ -111,8 +111,10 @@ TEST(ChooseGemm, warpgroups_of_bytes_and_of_tf32_have_steps_of_as_many_bytes) {
 
 // The lanes of a warp together hold 32 bytes along K of this instruction's operands, and as many of the next one's.
 TEST(ChooseGemm, registers_are_those_of_sums_factors_and_the_rest) {
-  EXPECT_EQ(usualTiling({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(), 64 + 64 + (64 + 32) / 2);
-  EXPECT_EQ(usualTiling({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(), 64 + 64 + 2 * (8 + 8));
+  GpuCosts costs;
+  EXPECT_EQ(usualTiling({128, 128, 768, 2, 2, true}, 256, kernelFor("f16"))->registers(costs),
+            64 + 64 + (64 + 32) / 2);
+  EXPECT_EQ(usualTiling({128, 128, 768, 4, 4, true}, 256, kernelFor("f32"))->registers(costs), 64 + 64 + 2 * (8 + 8));
 }
 
 TEST(ChooseGemm, warpgroups_are_of_named_devices) {

@@ -395,7 +395,7 @@ int64_t tilewright::countedRegisters(const Plan &plan, const TensorGraph &graph,
     GemmReader reader(plan, graph, kernel, group, target);
     for (const OpPlan &op : group.ops)
       if (std::optional<GemmTiling> tiling = reader.tilingOf(op))
-        registers = std::max(registers, tiling->registers());
+        registers = std::max(registers, tiling->registers(target.costs.gpu));
   }
   return std::min(registers, target.gpu.registersPerThread);
 }

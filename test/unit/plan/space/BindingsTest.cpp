@@ -53,8 +53,8 @@ TEST_F(BindingsTest, weights_share_by_type_and_origin) {
   Value single = parameter("tensor<4xf32>"), half = parameter("tensor<3x5xf16>");
   Value constant = last("%c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>");
   EXPECT_EQ(count({single, parameter("tensor<7xf32>"), half, constant}, {}), 3);
-  EXPECT_EQ(weightGroupOf(constant)->isConstant, true);
-  EXPECT_EQ(weightGroupOf(single)->isConstant, false);
+  EXPECT_EQ(weightGroupOf(constant, target)->isConstant, true);
+  EXPECT_EQ(weightGroupOf(single, target)->isConstant, false);
 }
 
 TEST_F(BindingsTest, what_a_mutable_global_holds_is_no_weight) {
@@ -65,7 +65,7 @@ TEST_F(BindingsTest, what_a_mutable_global_holds_is_no_weight) {
             "func.func @f() { %w = \"util.global.load\"() <{global = @w}> : () -> tensor<4xf32> return }",
         &context));
     func::FuncOp function = *modules.back()->getOps<func::FuncOp>().begin();
-    EXPECT_EQ(weightGroupOf(function.getBody().front().front().getResult(0)).has_value(), !isMutable);
+    EXPECT_EQ(weightGroupOf(function.getBody().front().front().getResult(0), target).has_value(), !isMutable);
   }
 }
 
@@ -84,9 +84,10 @@ TEST_F(BindingsTest, results_of_the_kernel_alone_share) {
 
 TEST_F(BindingsTest, what_is_no_weight_keeps_a_binding) {
   Value made = last("%y = \"some.op\"(%x) : (tensor<4xf32>) -> tensor<4xf32>");
-  EXPECT_FALSE(weightGroupOf(made));
-  EXPECT_FALSE(weightGroupOf(last("%c = arith.constant dense<1.0> : tensor<1024x1024xf32>")));
-  EXPECT_FALSE(weightGroupOf(parameter("tensor<8xi1>"))); // the file packs eight into a byte, memory has one per byte
+  EXPECT_FALSE(weightGroupOf(made, target));
+  EXPECT_FALSE(weightGroupOf(last("%c = arith.constant dense<1.0> : tensor<1024x1024xf32>"), target));
+  // The file packs eight into a byte, memory has one per byte.
+  EXPECT_FALSE(weightGroupOf(parameter("tensor<8xi1>"), target));
   EXPECT_EQ(count({made, made, made}, {}), 3);
 }
 
@@ -101,8 +102,12 @@ TEST_F(BindingsTest, a_large_weight_is_not_stored_twice) {
     modules.push_back(parseSourceString<ModuleOp>(source, &context));
     return (*modules.back()->getOps<func::FuncOp>().begin()).getBody().front().front().getResult(0);
   };
-  EXPECT_FALSE(weightGroupOf(weightOf(load("1024x1024xf32", two))));
-  EXPECT_TRUE(weightGroupOf(weightOf(load("1024x1024xf32", "\"some.reader\"(%w) : (tensor<1024x1024xf32>) -> ()"))));
+  EXPECT_FALSE(weightGroupOf(weightOf(load("1024x1024xf32", two)), target));
+  Target generous = target;
+  generous.costs.gpu.repeatedWeightBytes = 4 * 1024 * 1024;
+  EXPECT_TRUE(weightGroupOf(weightOf(load("1024x1024xf32", two)), generous));
+  std::string one = "\"some.reader\"(%w) : (tensor<1024x1024xf32>) -> ()";
+  EXPECT_TRUE(weightGroupOf(weightOf(load("1024x1024xf32", one)), target));
 }
 
 TEST_F(BindingsTest, processors_have_one_for_each_tensor) {
