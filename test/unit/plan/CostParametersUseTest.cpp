@@ -220,7 +220,7 @@ protected:
         // lines of rhs in place, one K in each step. No rhs is packed. The tests are in this file.
         "cpu.shortestKBlock", "cpu.panelCopyOperations", "cpu.blocksToPack", "cpu.blocksToCopy",
         "cpu.blocksToCopyLines", "cpu.copiedPanelBytes", "cpu.prefetchedStride", "cpu.panelsAtOnce", "cpu.guardedRun",
-        "common.smallValue",
+        "common.smallValue", "gpu.loopRegisters", "gpu.otherRegisters",
         // normalize/FormCostsTest.cpp
         "cpu.packedRows", "cpu.partsOfCache", "cpu.channelsInLine", "cpu.filtersOfGroup", "cpu.shortRow",
         "cpu.repeatedInput", "common.scanBlock", "common.fewUpdates", "common.comparedPairs", "common.varianceTile",
@@ -360,6 +360,37 @@ func.func @f(%x: tensor<1x16x60x60xf32>) -> tensor<1x32x58x58xf32> {{
       passes.addPass(createFormSubprograms(form));
     });
   }));
+}
+
+// The second product grows in registers while tiles walk the columns of the first one.
+TEST_F(CostParametersUseTest, threads_need_registers_besides_accumulators) {
+  target = *lookupTarget("cuda:h200");
+  TensorGraph graph = parse(R"(
+func.func @f(%a: tensor<4096x64xf16>, %b: tensor<64x2048xf16>, %c: tensor<2048x64xf16>) -> tensor<4096x64xf32> {
+  %zs = arith.constant dense<0.0> : tensor<4096x2048xf32>
+  %zy = arith.constant dense<0.0> : tensor<4096x64xf32>
+  %e = tensor.empty() : tensor<4096x2048xf16>
+  %s = linalg.matmul ins(%a, %b : tensor<4096x64xf16>, tensor<64x2048xf16>)
+      outs(%zs : tensor<4096x2048xf32>) -> tensor<4096x2048xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<4096x2048xf32>) outs(%e : tensor<4096x2048xf16>) {
+  ^bb0(%v: f32, %o: f16):
+    %t = math.exp %v : f32
+    %u = arith.truncf %t : f32 to f16
+    linalg.yield %u : f16
+  } -> tensor<4096x2048xf16>
+  %y = linalg.matmul ins(%p, %c : tensor<4096x2048xf16>, tensor<2048x64xf16>)
+      outs(%zy : tensor<4096x64xf32>) -> tensor<4096x64xf32>
+  return %y : tensor<4096x64xf32>
+})");
+  auto registers = [&] {
+    std::optional<IterationSpace> space = spaceOfAll(graph);
+    EXPECT_TRUE(space);
+    return std::to_string(space ? space->blockWork.registers : 0);
+  };
+  EXPECT_TRUE(changes("gpu.loopRegisters", 17, registers));
+  EXPECT_TRUE(changes("gpu.otherRegisters", 65, registers));
 }
 
 TEST_F(CostParametersUseTest, those_of_gpus_change_plans) {
