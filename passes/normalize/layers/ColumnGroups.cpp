@@ -6,15 +6,13 @@ using namespace tilewright;
 
 ColumnGroups tilewright::groupColumns(int64_t columns, int64_t weightBytes, int64_t layers, const Target &target) {
   constexpr int64_t kLeastColumns = 32; // a row of weights that a warp copies at once
-  constexpr int64_t kMostTogether = 3;  // blocks of an SM, which leave threads registers enough for a cell
-  constexpr int64_t kOtherBytes = 8192; // of a block besides its weights: the steps of the state
   // Tiles of products have powers of two of columns. The least padding is best, then the most blocks.
   ColumnGroups best{1, columns};
   bool fits = false;
   for (int64_t own = kLeastColumns; own < columns; own *= 2) {
-    int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + kOtherBytes,
+    int64_t count = llvm::divideCeil(columns, own), bytes = own * weightBytes + target.costs.gpu.waveBytes,
             together = llvm::divideCeil(count * layers, target.gpu.guaranteedSms);
-    if (bytes <= target.blockBytes && together <= kMostTogether &&
+    if (bytes <= target.blockBytes && together <= target.costs.gpu.waveBlocks &&
         together * (bytes + target.gpu.reservedSharedBytes) <= target.gpu.sharedBytesPerSm &&
         (!fits || count * own < best.count * best.columns)) {
       best = {count, own};

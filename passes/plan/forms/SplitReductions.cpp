@@ -28,12 +28,6 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Bytes of a block's memory that are not available to rows: they hold the partial results of 512 threads. Where less
-/// is left, the planner chooses blocks of fewer threads (predictions for 3 rows of a softmax on an H200: 24 us for rows
-/// of 229376 bytes; 31 us, with 128 threads, for 231424), and finds no block for a row of 232200 of 232448 bytes, which
-/// therefore must not count as kept by a block.
-constexpr int64_t kBesideRows = 2048;
-
 class SplitReductions : public FormPass<impl::SplitReductionsBase<SplitReductions>> {
 public:
   using FormPass::FormPass;
@@ -125,7 +119,7 @@ private:
   static std::string whyResident(linalg::LinalgOp named, linalg::GenericOp op, const Target &machine) {
     for (OpOperand *input : op.getDpsInputOperands()) {
       std::optional<int64_t> bytes = rowBytes(op, input);
-      if (bytes && *bytes <= machine.blockBytes - kBesideRows && isReadBehind(named, input->get()))
+      if (bytes && *bytes <= machine.blockBytes - machine.costs.gpu.besideRowBytes && isReadBehind(named, input->get()))
         return "a block keeps its rows of " + std::to_string(*bytes) + " bytes for the ops that read them again";
     }
     return "";

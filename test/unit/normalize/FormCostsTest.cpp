@@ -13,6 +13,7 @@ protected:
   static std::unique_ptr<Pass> onePass(std::string target) { return createOnePassVariance({std::move(target)}); }
   static std::unique_ptr<Pass> collapse(std::string target) { return createCollapseDims({std::move(target)}); }
   static std::unique_ptr<Pass> convolve(std::string target) { return createConvolutionToMatmul({std::move(target)}); }
+  static std::unique_ptr<Pass> split(std::string target) { return createSplitReductions({std::move(target)}); }
   static std::unique_ptr<Pass> pack(std::string target) { return createPackWeights({std::move(target)}); }
 
   /// Returns true if a pass on functions leaves another one once the parameter has this value.
@@ -121,6 +122,35 @@ TEST_F(FormCostsTest, variances_are_taken_in_parts_that_a_workgroup_holds) {
 
 TEST_F(FormCostsTest, variances_are_cut_within_a_dim_that_would_give_many_parts) {
   EXPECT_TRUE(changesForm("common.varianceSpareParts", 1000, variance(3, 400, 40, 64), onePass));
+}
+
+// A block keeps the rows of this softmax only if they leave no memory for partial results.
+TEST_F(FormCostsTest, rows_that_a_block_keeps_leave_memory_for_partial_results) {
+  target = llvm::cantFail(lookupTarget("cuda:h200"));
+  std::string source = R"(
+func.func @f(%x: tensor<3x57800xf32>) -> tensor<3x57800xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<3x57800xf32>
+  %f = tensor.empty() : tensor<3xf32>
+  %start = linalg.fill ins(%least : f32) outs(%f : tensor<3xf32>) -> tensor<3xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<3x57800xf32>) outs(%start : tensor<3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                                        affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<3x57800xf32>, tensor<3xf32>) outs(%e : tensor<3x57800xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<3x57800xf32>
+  return %y : tensor<3x57800xf32>
+})";
+  EXPECT_TRUE(changesForm("gpu.besideRowBytes", 1, source, split));
 }
 
 TEST_F(FormCostsTest, dims_are_joined_where_rows_leave_lanes_empty) {

@@ -221,7 +221,10 @@ protected:
         "cpu.shortestKBlock", "cpu.panelCopyOperations", "cpu.blocksToPack", "cpu.blocksToCopy",
         "cpu.blocksToCopyLines", "cpu.copiedPanelBytes", "cpu.prefetchedStride", "cpu.panelsAtOnce", "cpu.guardedRun",
         "common.smallValue", "gpu.loopRegisters", "gpu.otherRegisters",
+        // normalize/layers/DecideWavefrontTest.cpp
+        "gpu.waveBlocks", "gpu.waveBytes",
         // normalize/FormCostsTest.cpp
+        "gpu.besideRowBytes",
         "cpu.packedRows", "cpu.partsOfCache", "cpu.channelsInLine", "cpu.filtersOfGroup", "cpu.shortRow",
         "cpu.repeatedInput", "common.scanBlock", "common.fewUpdates", "common.comparedPairs", "common.varianceTile",
         "common.variancePart", "common.varianceMemory", "common.varianceSpareParts",

@@ -62,6 +62,16 @@ TEST_F(DecideWavefrontTest, weights_that_do_not_fit_stay_whole) {
   EXPECT_EQ(groups.columns, 8192);
 }
 
+// Blocks that need more memory besides their weights, or of which fewer may share an SM, have other groups.
+TEST_F(DecideWavefrontTest, costs_of_blocks_change_groups) {
+  Target usual = *lookupTarget("cuda:h200"), other = usual;
+  other.costs.gpu.waveBytes = usual.blockBytes;
+  EXPECT_NE(groupColumns(2048, 256 * 4, 10, other).count, groupColumns(2048, 256 * 4, 10, usual).count);
+  other = usual;
+  other.costs.gpu.waveBlocks = 1;
+  EXPECT_NE(groupColumns(2048, 256 * 4, 10, other).count, groupColumns(2048, 256 * 4, 10, usual).count);
+}
+
 // Steps that are saved cost a barrier each; weights that are read in each step cost their bytes.
 TEST_F(DecideWavefrontTest, layers_run_at_once_unless_their_weights_take_longer_than_barriers) {
   Target h200 = *lookupTarget("cuda:h200");
