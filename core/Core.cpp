@@ -4,6 +4,7 @@
 #include "core/Ir.h"
 #include "core/PassNotes.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/ir/PlanLoops.h"
 #include "passes/support/ParseJson.h"
@@ -28,6 +29,14 @@
 
 using namespace mlir;
 using namespace tilewright;
+
+/// Returns true for ops of a copy of the module in which a choice of forms is tried.
+static bool isInTrial(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto module = dyn_cast<ModuleOp>(op); module && module.getSymName() == kTrialModule)
+      return true;
+  return false;
+}
 
 namespace {
 /// Lets LLVM's crash handler print which pass ran on which op, in lines such as "Running pass 'tile-compose' on
@@ -130,7 +139,8 @@ std::tuple<bool, Diagnostics> NativeModule::run(const std::string &pipeline, con
     manager.addInstrumentation(std::make_unique<CrashContext>());
     if (!dumpDirectory.empty())
       manager.enableIRPrintingToFileTree([](Pass *, Operation *) { return false; },
-                                         [](Pass *, Operation *) { return true; }, /*printModuleScope=*/false,
+                                         [](Pass *, Operation *op) { return !isInTrial(op); },
+                                         /*printModuleScope=*/false,
                                          /*printAfterOnlyOnChange=*/true, /*printAfterOnlyOnFailure=*/false,
                                          dumpDirectory);
     if (failed(manager.run(root))) {

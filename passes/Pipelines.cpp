@@ -145,14 +145,13 @@ void buildPlanning(OpPassManager &manager, const KernelOptions &options, const B
   maybeFail(manager, options, "planned");
 }
 
-/// Has forms chosen by a search, if the policy has one.
+/// Has forms chosen by a search, if the policy has one and ops may share kernels.
 void searchForms(OpPassManager &manager, const KernelOptions &options) {
-  if (formSearchOf(options.policy).value_or(FormSearchKind::none) == FormSearchKind::none)
+  if (!options.fuse || formSearchOf(options.policy).value_or(FormSearchKind::none) == FormSearchKind::none)
     return;
   SearchFormsOptions search;
   search.target = options.target;
   search.cores = options.cores;
-  search.blockBytes = options.blockBytes;
   search.numerics = options.numerics;
   search.gridSync = options.gridSync;
   search.policy = options.policy;

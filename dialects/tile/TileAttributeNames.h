@@ -69,6 +69,12 @@ inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 /// On an scf.for: a unit. The loop is to become part of the kernel of its body.
 inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
 
+/// On such a loop: a unit. A plan that was given says so, so it is an error if that is not possible.
+inline constexpr llvm::StringLiteral kOneKernelGivenAttr = "tile.one_kernel_given";
+
+/// The symbol of a copy of the module in which a choice of forms is tried.
+inline constexpr llvm::StringLiteral kTrialModule = "tile.trial";
+
 /// On a tile.program: an i64 array, the inputs that are the same in all steps of the loop that launches it. The loop is
 /// to become part of the kernel, with a grid barrier per step.
 inline constexpr llvm::StringLiteral kRepeatedAttr = "tile.repeated";

@@ -54,8 +54,9 @@ void requestForms(mlir::Operation *function, llvm::ArrayRef<FormChoice> forms);
 /// Removes the requests, once they are carried out.
 void dropRequestedForms(mlir::Operation *function);
 
-/// Returns why a choice with other parameters than the rule's cannot be carried out, or an empty string.
-using WhyNotForm = llvm::function_ref<std::string(const FormChoice &)>;
+/// Returns why a choice with other parameters than the rule's cannot be carried out, or an empty string. May set the
+/// numerics that follow from these parameters.
+using WhyNotForm = llvm::function_ref<std::string(FormChoice &)>;
 
 /// The answer for forms that can always be carried out and have no parameters.
 std::string takesNoParameters(const FormChoice &choice);

@@ -9,7 +9,7 @@
 #include "passes/iree/ExportName.h"
 #include "passes/iree/ForeignFunction.h"
 #include "passes/iree/ForeignOp.h"
-#include "passes/iree/StepSlice.h"
+#include "passes/graph/StepSlice.h"
 #include "passes/iree/ValuesAtLoad.h"
 #include "passes/support/JsonFile.h"
 #include "passes/target/ProcessorData.h"

@@ -133,6 +133,7 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
     SmallVector<LLVM::LLVMFuncOp> kernels;
     for (scf::ForOp loop : loops) {
       loop->removeAttr(kOneKernelAttr);
+      bool isGiven = static_cast<bool>(loop->removeAttr(kOneKernelGivenAttr));
       hoist(loop);
       auto decided = decideRepeatedLaunch(loop, kAccessBytes);
       auto *repeated = std::get_if<RepeatedLaunch>(&decided);
@@ -142,6 +143,9 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
         replace(*repeated, repeat(*repeated, kernel));
         kernels.push_back(kernel);
         ++numRepeated;
+      } else if (isGiven) {
+        loop.emitError("illegal plan: one kernel cannot run all steps (oneKernel): ") << why;
+        return signalPassFailure();
       } else {
         ++numDeclined;
         remark::missed(loop.getLoc(), remark::RemarkOpts::name("launches").category("tile-repeat-launches"))

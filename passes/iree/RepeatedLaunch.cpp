@@ -3,7 +3,7 @@
 #include "passes/iree/RepeatedLaunch.h"
 
 #include "passes/graph/LoopBodies.h"
-#include "passes/iree/StepSlice.h"
+#include "passes/graph/StepSlice.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

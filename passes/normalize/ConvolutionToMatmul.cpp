@@ -69,7 +69,7 @@ bool isStatic(linalg::LinalgOp op) {
          op.getBlock()->getOps<linalg::IndexOp>().empty(); // they name loops, which are reordered
 }
 
-std::optional<Convolution> matchConvolution(linalg::LinalgOp op, const CpuCosts &costs) {
+std::optional<Convolution> matchConvolution(linalg::LinalgOp op, const CommonCosts &costs) {
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   std::optional<SmallVector<unsigned>> weights = dimsOf(mapOf(op, 1)), result = dimsOf(mapOf(op, 2));
   if (failed(dims) || !weights || !result || dims->outputChannel.size() != 1 || dims->inputChannel.empty())
@@ -100,7 +100,7 @@ std::optional<Convolution> matchConvolution(linalg::LinalgOp op, const CpuCosts 
 
 /// Puts the channels behind the points of the window, if the image has them innermost and the weights can be stored in
 /// that order: K then runs along lines of the image. Only sums of 32 bits may take another order in all modes.
-void takeChannelsLast(Convolution &convolution, const CpuCosts &costs) {
+void takeChannelsLast(Convolution &convolution, const CommonCosts &costs) {
   linalg::LinalgOp op = convolution.op;
   FailureOr<linalg::ConvolutionDimensions> dims = linalg::inferConvolutionDims(op);
   Value weights = op->getOperand(1);
@@ -369,7 +369,7 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
       if (failed(known))
         return signalPassFailure();
       keepsLayout = known->traits.readsTransposed;
-      costs = known->costs.cpu;
+      costs = known->costs;
     }
     if (keepsLayout)
       readRepeatedExtracts(getOperation());
@@ -394,17 +394,17 @@ struct ConvolutionToMatmul : impl::ConvolutionToMatmulBase<ConvolutionToMatmul> 
         if (!op || !isStatic(op))
           continue;
         if (keepsLayout) {
-          if (hasNoColumns(graph, atLoad, id, costs))
+          if (hasNoColumns(graph, atLoad, id, costs.cpu))
             found.push_back(op);
           continue;
         }
-        AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id, costs);
+        AlongLanes lanes = whatLiesAlongLanes(graph, atLoad, id, costs.cpu);
         if (lanes != AlongLanes::much)
           (lanes == AlongLanes::few ? few : nothing).push_back(op);
       }
     }
     for (linalg::LinalgOp op : nothing)
-      if (std::optional<unsigned> lane = lanesElsewhere(op, costs)) {
+      if (std::optional<unsigned> lane = lanesElsewhere(op, costs.cpu)) {
         turnResult(op, *lane);
         ++numRewritten;
       } else {
@@ -442,7 +442,7 @@ private:
   bool takesChannelsLast(linalg::LinalgOp op, std::optional<tile::Form> mark) const {
     if (mark)
       return *mark == tile::Form::channelsLast;
-    return !keepsLayout && (!isMatmulOfImage(op, costs) || joinsConvolutions(op, results));
+    return !keepsLayout && (!isMatmulOfImage(op, costs.cpu) || joinsConvolutions(op, results));
   }
 
   /// Returns the result of a convolution that sums over input channels; null for other ops.
@@ -455,7 +455,7 @@ private:
       return rewritten.result;
     }
     bool last = takesChannelsLast(op, mark);
-    if (keepsLayout || (!last && isMatmulOfImage(op, costs))) {
+    if (keepsLayout || (!last && isMatmulOfImage(op, costs.cpu))) {
       bool windowsLast = last || (mark && hasChannelsLast(op->getOperand(0), results));
       auto orderOf = [](bool last) { return last ? ImageOrder::channelsLast : ImageOrder::ofModel; };
       linalg::LinalgOp plain = keepsLayout ? op : withoutStride(op);
@@ -468,13 +468,13 @@ private:
         results.push_back(rewritten.channelsLast);
       return rewritten.result;
     }
-    std::optional<Convolution> convolution = matchConvolution(op, costs);
+    std::optional<Convolution> convolution = matchConvolution(op, costs.common);
     if (!convolution)
       return {};
     if (hasChannelsLast(op->getOperand(0), results))
-      takeChannelsLast(*convolution, costs);
+      takeChannelsLast(*convolution, costs.common);
     Value own;
-    Value rewritten = ConvolutionRewriter(*convolution, costs).rewrite(own);
+    Value rewritten = ConvolutionRewriter(*convolution, costs.cpu).rewrite(own);
     if (auto reshape = own.getDefiningOp<tensor::ExpandShapeOp>())
       markReshape(reshape);
     if (last)
@@ -482,7 +482,7 @@ private:
     return rewritten;
   }
 
-  CpuCosts costs;           ///< of the target, or the usual ones
+  CostParameters costs;     ///< of the target, or the usual ones
   bool keepsLayout = false; ///< kernels read operands in any order, so contractions keep the convolution's layout
   SmallVector<Value> results; ///< of contractions: points of the image, then channels
 };

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 _STEP = re.compile(r"\w+(?=[.[]|$)|\[[^]]*(?=\])")
 _TENSOR = re.compile(r"(in\d+|op\d+\.\d+)\.")
 
-FORMS_ONLY: Json = {"kernels": [], "edges": [], "left": [], "streams": []}
+FORMS_ONLY: Json = {"kernels": [], "edges": [], "left": [], "streams": [], "loops": []}
 """What else an edit of a form changes, because kernels are planned anew."""
 
 

@@ -52,9 +52,10 @@ FormChoice tilewright::decideWavefront(const LayerStack &stack, const std::optio
 
 bool tilewright::hasJointProduct(const FormChoice &choice) { return choice.values(kJoint).front() == 1; }
 
-std::string tilewright::whyNotWavefront(const std::optional<JointProduct> &joint, const FormChoice &choice) {
+std::string tilewright::whyNotWavefront(const std::optional<JointProduct> &joint, FormChoice &choice) {
   ArrayRef<int64_t> value = choice.values(kJoint);
   if (choice.parameters.size() != 1 || value.size() != 1 || (value.front() != 0 && value.front() != 1))
     return "its only parameter is joint, which is 0 or 1";
+  choice.numerics.reassociates = value.front() == 1;
   return value.front() == 1 && !joint ? "these layers have no joint products" : "";
 }

@@ -15,8 +15,9 @@ FormChoice decideWavefront(const LayerStack &stack, const std::optional<JointPro
 /// Returns true if the choice, which can be carried out, has joint products.
 bool hasJointProduct(const FormChoice &choice);
 
-/// Returns why a choice with other parameters than the rule's cannot be carried out, or an empty string.
-std::string whyNotWavefront(const std::optional<JointProduct> &joint, const FormChoice &choice);
+/// Returns why a choice with other parameters than the rule's cannot be carried out, or an empty string. Sets whether it
+/// sums in another order, as joint products do.
+std::string whyNotWavefront(const std::optional<JointProduct> &joint, FormChoice &choice);
 
 } // namespace tilewright
 

@@ -41,7 +41,7 @@ private:
         llvm::map_to_vector(stack.layers, [](RecurrentLayer &layer) -> Operation * { return layer.loop; });
     FailureOr<FormChoice> choice =
         settleForm(function, decideWavefront(stack, joint, target, numerics), loops,
-                   [&](const FormChoice &wanted) { return whyNotWavefront(joint, wanted); });
+                   [&](FormChoice &wanted) { return whyNotWavefront(joint, wanted); });
     if (failed(choice))
       return choice;
     std::string text = "tile: ";

@@ -161,11 +161,14 @@ private:
                                  const LoopPlan *given) {
     LoopPlan loop = loopPlanOf(block);
     loop.reason = whyNotOneKernel(block, plan, machine, gridSync);
-    loop.oneKernel = given ? given->oneKernel : loop.reason.empty();
-    if (loop.oneKernel && !loop.reason.empty())
+    bool isGiven = given && given->oneKernel;
+    loop.oneKernel = isGiven ? *given->oneKernel : loop.reason.empty();
+    if (isGiven && *loop.oneKernel)
+      block.loop->setAttr(kOneKernelGivenAttr, UnitAttr::get(&getContext()));
+    if (*loop.oneKernel && !loop.reason.empty())
       return block.loop->emitError("illegal plan: loop ")
              << block.firstOp << ": one kernel cannot run all steps (oneKernel): " << loop.reason;
-    if (!loop.oneKernel && loop.reason.empty())
+    if (!*loop.oneKernel && loop.reason.empty())
       loop.reason = "the given plan says so";
     return loop;
   }
@@ -263,7 +266,7 @@ private:
     for (const BlockGraph &block : planned.blocks)
       explain(block, planOf(block));
     for (const BlockGraph &block : planned.blocks)
-      if (const LoopPlan *loop = block.loop ? loopAt(*plan, block.firstOp) : nullptr; loop && loop->oneKernel)
+      if (const LoopPlan *loop = block.loop ? loopAt(*plan, block.firstOp) : nullptr; loop && loop->oneKernel.value_or(false))
         block.loop->setAttr(kOneKernelAttr, UnitAttr::get(&getContext()));
     // A body may read what an op outside it computes, so that op stays until the body is done.
     for (const BlockGraph &block : llvm::reverse(planned.blocks))

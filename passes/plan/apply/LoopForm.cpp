@@ -4,7 +4,9 @@
 
 #include "passes/graph/Eligibility.h"
 #include "passes/graph/LoopBodies.h"
+#include "passes/graph/StepSlice.h"
 #include "passes/plan/ir/Phases.h"
+#include "passes/target/AccessBytes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -25,6 +27,24 @@ static Operation *foreignOp(const BlockGraph &body, const Plan &plan) {
   return nullptr;
 }
 
+/// Returns why a step does not find the parts of tensors that it reads or collects where they lie, or an empty string.
+static std::string whyNotInPlace(Block &body, scf::ForOp loop) {
+  for (Operation &op : body) {
+    auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+    bool isInvariant = llvm::all_of(op.getOperands(), [&](Value value) { return loop.isDefinedOutsideOfLoop(value); });
+    if (!slice || isInvariant || !llvm::is_contained(slice.getStaticOffsets(), ShapedType::kDynamic))
+      continue;
+    auto insert = dyn_cast<tensor::InsertSliceOp>(op);
+    auto whole = insert ? insert.getDestType() : dyn_cast<RankedTensorType>(op.getOperand(0).getType());
+    std::optional<StepSlice> part = whole ? stepSlice(slice, whole.getShape(), loop) : std::nullopt;
+    int64_t size = whole ? tile::elementBytes(whole.getElementType()) : 1;
+    if (!part || part->offset * size % kAccessBytes != 0 || part->stride * size % kAccessBytes != 0)
+      return "it reads or collects parts of a tensor that are no neighbours, or do not begin at multiples of " +
+             std::to_string(kAccessBytes) + " bytes";
+  }
+  return "";
+}
+
 std::string tilewright::whyNotOneKernel(const BlockGraph &body, const Plan &plan, const Target &target, bool gridSync) {
   if (!target.hasGridBarriers() || !gridSync)
     return "there are no grid barriers";
@@ -40,5 +60,5 @@ std::string tilewright::whyNotOneKernel(const BlockGraph &body, const Plan &plan
   bool hasBarriers = llvm::any_of(plan.edges, [](const EdgePlan &edge) { return edge.scope == tile::Scope::grid; });
   if (!hasBarriers && blocks > target.gpu.guaranteedSms)
     return "its " + std::to_string(blocks) + " blocks may not all be resident at once";
-  return "";
+  return whyNotInPlace(*body.block, cast<scf::ForOp>(body.loop));
 }

@@ -299,7 +299,7 @@ static json::Array loopsOf(ArrayRef<BlockGraph> blocks, const Plan &plan) {
       json::Array kernels;
       for (const KernelPlan &kernel : planOfBlock(plan, loop->firstOp, loop->ops).kernels)
         kernels.push_back(kernel.name);
-      json::Value own = loop->oneKernel ? kernels.front() : json::Value("");
+      json::Value own = loop->oneKernel.value_or(false) ? kernels.front() : json::Value("");
       loops.push_back(json::Object{{"op", loop->op},
                                    {"loc", where},
                                    {"first_op", loop->firstOp},

@@ -18,6 +18,12 @@ struct Choices {
 };
 } // namespace
 
+static bool isSameOffer(const FormChoice &a, const FormChoice &b) { return a.form == b.form && a.number == b.number; }
+
+static bool isAmong(ArrayRef<FormChoice> choices, const FormChoice &choice) {
+  return llvm::any_of(choices, [&](const FormChoice &other) { return isSameOffer(other, choice); });
+}
+
 /// Returns true if the score is better, or the same with fewer changes.
 static bool isBetter(const Choices &choices, const Choices &other) {
   const PlanScore &score = choices.trial.score, &before = other.trial.score;
@@ -41,18 +47,20 @@ static std::optional<Choices> changed(TryForms tryForms, const Choices &from, Ar
     FormChoice &request = requests.emplace_back(from.trial.choices[place]);
     request.taken = !request.taken;
   }
-  std::optional<Choices> next = choose(tryForms, std::move(requests));
-  if (!next)
-    return std::nullopt;
-  double before = from.seconds(), now = next->seconds();
-  for (FormChoice &request : llvm::MutableArrayRef(next->requests).take_back(places.size())) {
-    request.seconds = request.taken ? now : before;
-    request.otherwiseSeconds = request.taken ? before : now;
-    request.reason = llvm::formatv("the whole plan is predicted to take {0}, and {1} with the other choice",
-                                   microseconds(now), microseconds(before));
+  return choose(tryForms, std::move(requests));
+}
+
+/// Returns the requests of a search, with its result in place of what the rules predicted.
+static std::vector<FormChoice> explained(Choices found, double byRules) {
+  for (FormChoice &request : found.requests) {
+    request.seconds = request.taken ? found.seconds() : byRules;
+    request.otherwiseSeconds = request.taken ? byRules : found.seconds();
+    request.reason = llvm::formatv("a search over forms predicts {0} for the whole plan, and {1} with the choices of the "
+                                   "rules",
+                                   microseconds(found.seconds()), microseconds(byRules));
     request.wouldChange = "another policy";
   }
-  return next;
+  return std::move(found.requests);
 }
 
 //===----------------------------------------------------------------------===//
@@ -70,10 +78,13 @@ public:
     if (!best || isBetter(choices, *best))
       best = choices;
     for (size_t place = first; place < choices.trial.choices.size(); ++place) {
-      if (++trials > kMostFormTrials)
-        return false;
+      const FormChoice &own = choices.trial.choices[place];
+      if (isAmong(impossible, own))
+        continue;
       std::optional<Choices> next = changed(tryForms, choices, {place});
-      if (next && !tryFrom(*next, place + 1))
+      if (!next)
+        impossible.push_back(own);
+      else if (++changes >= kMostFormTrials || !tryFrom(*next, place + 1))
         return false;
     }
     return true;
@@ -83,7 +94,8 @@ public:
 
 private:
   TryForms tryForms;
-  size_t trials = 0;
+  size_t changes = 0;                  ///< trials besides that of the rules
+  std::vector<FormChoice> impossible; ///< offers for which nothing but the rule's choice can be carried out
 };
 } // namespace
 
@@ -96,18 +108,12 @@ OrDeclined<std::vector<FormChoice>> tilewright::searchAllForms(TryForms tryForms
     return Declined{llvm::formatv("the policy tries all choices of forms, at most {0}; there are more for {1} offers",
                                   kMostFormTrials, byRule->trial.choices.size()),
                     "another policy"};
-  return search.best->requests;
+  return explained(std::move(*search.best), byRule->seconds());
 }
 
 //===----------------------------------------------------------------------===//
 // Changes of one choice
 //===----------------------------------------------------------------------===//
-
-static bool isRequested(ArrayRef<FormChoice> requests, const FormChoice &choice) {
-  return llvm::any_of(requests, [&](const FormChoice &request) {
-    return request.form == choice.form && request.number == choice.number;
-  });
-}
 
 static bool areAlike(const FormChoice &a, const FormChoice &b) {
   return a.form == b.form && a.ops == b.ops && a.taken == b.taken && a.parameters == b.parameters &&
@@ -115,25 +121,26 @@ static bool areAlike(const FormChoice &a, const FormChoice &b) {
 }
 
 std::vector<FormChoice> tilewright::improveForms(TryForms tryForms, size_t mostTrials, double error) {
-  std::optional<Choices> best = choose(tryForms, {});
+  std::optional<Choices> best = mostTrials > 0 ? choose(tryForms, {}) : std::nullopt;
   if (!best)
     return {};
+  double byRules = best->seconds();
   std::vector<FormChoice> seen;
   for (size_t place = 0, trials = 0; place < best->trial.choices.size() && trials < mostTrials; ++place) {
     ArrayRef<FormChoice> choices = best->trial.choices;
     const FormChoice &own = choices[place];
-    if (isRequested(best->requests, own) ||
+    if (isAmong(best->requests, own) ||
         llvm::any_of(seen, [&](const FormChoice &other) { return areAlike(own, other); }))
       continue;
     seen.push_back(own);
     llvm::SmallVector<size_t> places;
     for (size_t other = place; other < choices.size(); ++other)
-      if (areAlike(choices[other], own))
+      if (areAlike(choices[other], own) && !isAmong(best->requests, choices[other]))
         places.push_back(other);
     ++trials;
     std::optional<Choices> next = changed(tryForms, *best, places);
     if (next && isFaster(next->seconds(), best->seconds(), error))
       best = std::move(next);
   }
-  return best->requests;
+  return explained(std::move(*best), byRules);
 }

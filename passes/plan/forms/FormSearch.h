@@ -19,14 +19,14 @@ struct FormTrial {
 /// cannot be carried out, or if there is no plan.
 using TryForms = llvm::function_ref<OrDeclined<FormTrial>(llvm::ArrayRef<FormChoice> requests)>;
 
-/// Tries all choices, in at most kMostFormTrials trials, and returns the requests with which the score is best; none if
-/// that is what the rules choose. Declines if there are more choices.
+/// Tries all choices that can be carried out, at most kMostFormTrials, and returns the requests with which the score is
+/// best; none if that is what the rules choose. Declines if there are more.
 OrDeclined<std::vector<FormChoice>> searchAllForms(TryForms tryForms);
 inline constexpr size_t kMostFormTrials = 64;
 
 /// Changes one choice after another, and keeps a change if the plan is predicted to be faster although predictions may
 /// be wrong by `error`. Equal choices, such as those of equal layers, are changed together. Returns the requests of the
-/// changes, after at most `mostTrials` trials.
+/// changes, after at most `mostTrials` of them; none is tried with 0.
 std::vector<FormChoice> improveForms(TryForms tryForms, size_t mostTrials, double error);
 
 } // namespace tilewright

@@ -23,9 +23,11 @@ def SearchForms : Pass<"tile-search-forms", "::mlir::ModuleOp"> {
     Input: an imported module. Output: functions have the attribute
     `tile.requested_forms` with choices of forms that differ from those of the rules,
     because the whole plan is predicted to be faster with them. Each choice is tried on
-    a copy of the module, which is normalised and planned.
+    a copy of the module, which is normalised and planned. Functions that have the
+    attribute stay as they are.
 
-    The policy `exhaustive` tries all choices, at most 64, and takes the best. `unified`
+    The policy `exhaustive` tries all choices that can be carried out, at most 64, and
+    takes the best. `unified`
     changes one choice after another, those of equal layers together, compares greedy
     plans, and keeps what is clearly faster; `plan-seconds` and the number of ops bound
     its trials. All other policies take what the rules choose.
@@ -34,7 +36,6 @@ def SearchForms : Pass<"tile-search-forms", "::mlir::ModuleOp"> {
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"cpu\"", "target name or JSON file">,
     Option<"cores", "cores", "int64_t", "0", "hardware threads to plan for; 0: the target's">,
-    Option<"blockBytes", "block-bytes", "int64_t", "0", "memory of a block in bytes that plans may use; 0: the target's">,
     Option<"numerics", "numerics", "std::string", "\"default\"", "default, strict or tf32">,
     Option<"gridSync", "grid-sync", "bool", "true", "true if kernels may use grid barriers">,
     Option<"policy", "policy", "std::string", "\"greedy\"", "planning policy (tile-print-policies lists them)">,

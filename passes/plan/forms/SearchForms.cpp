@@ -1,5 +1,6 @@
 // Chooses forms by the plans of the graphs that they give, for policies that search. A trial is a copy of the module,
 // nested in it, that goes through all passes that offer forms.
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/backend/Backend.h"
 #include "passes/backend/KernelOptions.h"
@@ -60,10 +61,13 @@ private:
         if (group >= 0)
           mayTake.push_back(expr);
       PlanScore own = scoreOf(problem, *draft, mayTake);
-      double steps = block.loop ? std::max<double>(1, loopPlanOf(block).steps) : 1;
-      sum.seconds += steps * own.seconds;
+      int64_t steps = block.loop ? std::max<int64_t>(1, loopPlanOf(block).steps) : 1;
+      bool isRepeated = steps > 1 && own.launches == 1 && machine.hasGridBarriers() && gridSync;
+      // A barrier ends all steps but the last one of a loop in a kernel.
+      double saved = isRepeated ? (steps - 1) * (machine.launchSeconds - machine.gpu.gridBarrierSeconds) : 0;
+      sum.seconds += steps * own.seconds - saved;
       sum.bytes += steps * own.bytes;
-      sum.launches += own.launches;
+      sum.launches += isRepeated ? 1 : steps * own.launches;
     }
     return sum;
   }
@@ -72,6 +76,7 @@ private:
                                  StringRef by) {
     ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &) { return success(); });
     OwningOpRef<ModuleOp> copy = cast<ModuleOp>(getOperation()->clone());
+    copy->setSymName(kTrialModule);
     auto own = copy->lookupSymbol<func::FuncOp>(function.getSymName());
     if (!requests.empty())
       requestForms(own, requests);
@@ -79,7 +84,6 @@ private:
     options.target = target.getValue();
     options.numerics = numerics.getValue();
     options.cores = cores.getValue();
-    options.blockBytes = blockBytes.getValue();
     options.gridSync = gridSync.getValue();
     OpPassManager manager(ModuleOp::getOperationName());
     backendOf(machine).populateNormalize(manager, options);
@@ -89,7 +93,8 @@ private:
     if (!isNormalized)
       return Declined{"its passes failed", "another choice"};
     own = copy->lookupSymbol<func::FuncOp>(function.getSymName());
-    if (machine.hasGridBarriers() && gridSync && failed(runLayersAtOnce(own, machine, *symbolizeNumericsMode(numerics))))
+    if (machine.hasGridBarriers() && gridSync &&
+        failed(runLayersAtOnce(own, machine, *symbolizeNumericsMode(numerics))))
       return Declined{"its layers cannot run at once as requested", "another choice"};
     OrDeclined<PlanScore> score = scoreOfFunction(own, machine, by);
     return score ? OrDeclined<FormTrial>(FormTrial{recordedForms(own), *score}) : score.why();
@@ -105,8 +110,9 @@ private:
         return function.emitError("no plan by policy '") << policy << "': " << found.why().reason;
       requests = std::move(*found);
     } else {
-      auto ops = std::distance(function.front().begin(), function.front().end());
-      requests = improveForms(tried, static_cast<size_t>(kTriedPerSecond * planSeconds / static_cast<double>(ops)),
+      double ops = 0;
+      function.walk([&](Operation *op) { ops += !op->getParentOfType<linalg::LinalgOp>(); });
+      requests = improveForms(tried, static_cast<size_t>(kTriedPerSecond * planSeconds / ops),
                               machine.costs.confidence.forms);
     }
     if (!requests.empty())
@@ -119,13 +125,13 @@ private:
     std::optional<FormSearchKind> kind = formSearchOf(policy);
     if (!kind || *kind == FormSearchKind::none || !symbolizeNumericsMode(numerics))
       return; // the pass that plans says what is wrong with its options
-    FailureOr<Target> machine = targetOrError(getOperation(), target, cores, blockBytes);
+    FailureOr<Target> machine = targetOrError(getOperation(), target, cores, /*blockBytes=*/0);
     if (failed(machine))
       return signalPassFailure();
     if (!whyIncomplete(*machine).empty())
       return;
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && failed(search(function, *machine, *kind)))
+      if (!function.isExternal() && !function->hasAttr(kRequestedFormsAttr) && failed(search(function, *machine, *kind)))
         return signalPassFailure();
   }
 };

@@ -135,7 +135,7 @@ void Plan::print(raw_ostream &os) const {
     os << "loop " << loop.op << " of op" << loop.firstOp << " and the " << loop.ops - 1 << " after it";
     if (loop.steps >= 0)
       os << ", " << loop.steps << " steps";
-    if (loop.oneKernel)
+    if (loop.oneKernel.value_or(false))
       os << ", in one kernel";
     else if (!loop.reason.empty())
       os << ", launched step by step: " << loop.reason;

@@ -143,7 +143,9 @@ struct LoopPlan {
   unsigned firstOp = 0;      ///< number of the first op of its block; the others follow
   unsigned ops = 0;          ///< how many tensor expressions the block has
   int64_t steps = -1;        ///< how often the block runs in a call; -1: not known before the program runs
-  bool oneKernel = false;    ///< true if the kernel of the block runs all steps; otherwise each step launches kernels
+  /// True if the kernel of the block runs all steps, false if each step launches kernels. A plan that leaves it out has
+  /// it decided where it is carried out.
+  std::optional<bool> oneKernel;
   std::string reason;        ///< why each step launches kernels, for the reader
 };
 
@@ -159,7 +161,9 @@ struct Plan {
   std::vector<LoopPlan> loops;   ///< blocks of loops with kernels of their own (PlanLoops.h)
 
   /// Returns true for a plan that states forms and leaves everything else to the policy.
-  bool statesFormsOnly() const { return !forms.empty() && kernels.empty() && edges.empty() && left.empty(); }
+  bool statesFormsOnly() const {
+    return !forms.empty() && kernels.empty() && edges.empty() && left.empty() && loops.empty();
+  }
   const EdgePlan *edge(unsigned consumer, unsigned input) const;
   /// Returns an empty string if the plan of one block is legal for its graph, else the error and its place. It rejects
   /// unknown or repeated ops, missing edges, scopes that do not fit the partition (launch inside a kernel, block across

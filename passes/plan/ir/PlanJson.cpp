@@ -151,7 +151,7 @@ template <typename Mapper> void mapFields(Mapper &map, LoopPlan &record) {
       .required("firstOp", record.firstOp)
       .required("ops", record.ops)
       .optional("steps", record.steps)
-      .required("oneKernel", record.oneKernel)
+      .optional("oneKernel", record.oneKernel)
       .optional("reason", record.reason);
 }
 

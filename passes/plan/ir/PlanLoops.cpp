@@ -35,7 +35,7 @@ static int64_t runsOf(mlir::Operation *loop) {
 
 LoopPlan tilewright::loopPlanOf(const BlockGraph &body) {
   return {body.loop->getName().getStringRef().str(), body.firstOp, static_cast<unsigned>(body.graph.exprs().size()),
-          runsOf(body.loop), /*oneKernel=*/false, /*reason=*/""};
+          runsOf(body.loop), /*oneKernel=*/{}, /*reason=*/""};
 }
 
 /// Adds `by` to the numbers of all ops of a plan. Names of tensors stay: they are relative to the block.

@@ -59,16 +59,19 @@ def print_planning(
         )
         front = preprocess(job, import_user_model(job, model))
         output = folder / "printed.json"
-        common = {"target": str(write_target(targets[0], folder)), "numerics": options.numerics}
-        printing: dict[str, str | list[str]] = {
-            **common,
+        common = {
+            "target": str(write_target(targets[0], folder)),
+            "numerics": options.numerics,
             "plan-seconds": repr(options.plan_seconds),
             "grid-sync": str(options.grid_sync).lower(),
+        }
+        printing: dict[str, str | list[str]] = {
+            **common,
             "output": str(output),
             **extra,
         }
         passes = pipeline(
-            pass_text(f"tilewright-{targets[0].kind.backend}-normalize", common), pass_text(name, printing)
+            pass_text(f"tilewright-{targets[0].kind.backend}-normalize", {**common, "policy": options.policy}), pass_text(name, printing)
         )
         run_passes(worker, front.text, passes, from_iree=True)
         return json.loads(output.read_text())

@@ -275,8 +275,9 @@ class LoopPlan:
     """How many tensor expressions the block has."""
     steps: int = -1
     """How often the block runs in a call; -1 if that is not known before the program runs."""
-    one_kernel: bool = False
-    """True if the kernel of the block runs all steps; otherwise every step launches the kernels of the block."""
+    one_kernel: bool | None = None
+    """True if the kernel of the block runs all steps, False if every step launches the kernels of the block. With None,
+    the compiler decides."""
     reason: str = ""
     """Why every step launches kernels."""
 

@@ -198,7 +198,7 @@ func.func @f(%x: tensor<1x2x16x30x30xf32>, %k: tensor<2x12x16x3x3xf32>) -> tenso
       outs(%zero : tensor<1x2x12x28x28xf32>) -> tensor<1x2x12x28x28xf32>
   return %y : tensor<1x2x12x28x28xf32>
 })";
-  EXPECT_TRUE(changesForm("cpu.filtersOfGroup", 64, source, convolve));
+  EXPECT_TRUE(changesForm("common.filtersOfGroup", 64, source, convolve));
 }
 
 // The image of the second convolution has the channels last, as the first one leaves it.
@@ -216,7 +216,7 @@ func.func @f(%x: tensor<1x16x60x60xf32>) -> tensor<1x32x56x56xf32> {{
   return %z : tensor<1x32x56x56xf32>
 })",
                                      "{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}");
-  EXPECT_TRUE(changesForm("cpu.channelsInLine", 64, source, convolve));
+  EXPECT_TRUE(changesForm("common.channelsInLine", 64, source, convolve));
 }
 
 TEST_F(FormCostsTest, a_computed_rhs_that_many_rows_read_is_packed) {

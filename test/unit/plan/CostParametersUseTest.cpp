@@ -225,7 +225,7 @@ protected:
         "gpu.waveBlocks", "gpu.waveBytes",
         // normalize/FormCostsTest.cpp
         "gpu.besideRowBytes",
-        "cpu.packedRows", "cpu.partsOfCache", "cpu.channelsInLine", "cpu.filtersOfGroup", "cpu.shortRow",
+        "cpu.packedRows", "cpu.partsOfCache", "common.channelsInLine", "common.filtersOfGroup", "cpu.shortRow",
         "cpu.repeatedInput", "common.scanBlock", "common.fewUpdates", "common.comparedPairs", "common.varianceTile",
         "common.variancePart", "common.varianceMemory", "common.varianceSpareParts",
         // codegen/CodeCostsTest.cpp

@@ -6,7 +6,7 @@
 // The rule leaves the reduction in one phase, because two phases are hardly faster.
 // CHECK: func.func @rows
 // CHECK-SAME: tile.requested_forms = [#tile.form<form = "two-phase reduction", number = 0, taken = true
-// CHECK-SAME: reason = "the whole plan is predicted to take {{.*}} us, and {{.*}} us with the other choice"
+// CHECK-SAME: reason = "a search over forms predicts {{.*}} us for the whole plan, and {{.*}} us with the choices of the rules"
 // RULES: func.func @rows
 // RULES-NOT: tile.requested_forms
 func.func @rows(%x: tensor<512x30522xf32>) -> tensor<512xi32> {

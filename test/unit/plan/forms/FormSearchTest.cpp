@@ -69,6 +69,8 @@ TEST(FormSearchTest, all_choices_include_those_that_pay_together) {
   ASSERT_TRUE(requests);
   EXPECT_EQ(numbersOf(*requests), (std::vector<unsigned>{0, 2}));
   EXPECT_EQ(graph.trials, 8u) << "each choice of three offers once";
+  for (const FormChoice &request : *requests)
+    EXPECT_EQ(request.seconds + request.otherwiseSeconds, 3.0) << "those of the plans with and without the changes";
 }
 
 // Nothing is requested where the rules choose what is best.

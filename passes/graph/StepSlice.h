@@ -1,6 +1,6 @@
 // Slices of tensors that a loop reads or writes at an offset which depends on the step.
-#ifndef TILEWRIGHT_IREE_STEPSLICE_H
-#define TILEWRIGHT_IREE_STEPSLICE_H
+#ifndef TILEWRIGHT_GRAPH_STEPSLICE_H
+#define TILEWRIGHT_GRAPH_STEPSLICE_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"

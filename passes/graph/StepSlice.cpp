@@ -1,4 +1,4 @@
-#include "passes/iree/StepSlice.h"
+#include "passes/graph/StepSlice.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
