@@ -46,6 +46,17 @@ def GuardDivisions : Pass<"tile-guard-divisions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def HideConstants : Pass<"tile-hide-constants", "::mlir::ModuleOp"> {
+  let summary = "Have IREE read sliced constants from memory";
+  let description = [{
+    The input is ops that stay with IREE. A constant of up to 256 bytes is put
+    behind an optimization barrier if a slice reads it, or reads what elementwise
+    ops compute from it. IREE would put the constant and the slice into one kernel,
+    which its back end for CUDA refuses. See test/passes/iree/hide-constants.mlir.
+  }];
+  let statistics = [Statistic<"numHidden", "hidden", "constants that kernels read from memory">];
+}
+
 def PrintLaunches : Pass<"tile-print-launches", "::mlir::ModuleOp"> {
   let summary = "Print which kernels a module runs on which tensors, as JSON";
   let description = [{

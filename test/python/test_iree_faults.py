@@ -15,10 +15,10 @@ import tilewright
 from conftest import make_model, value
 from onnx import TensorProto, helper
 from tilewright.api.stitch import UnreadableError, run_passes
-from tilewright.errors import CompileError, PassError
+from tilewright.errors import CompileError, IreeError, PassError
 from tilewright.frontends import import_model
 from tilewright.iree.compiler import IreeCompiler
-from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, widen_convolutions
+from tilewright.iree.faults import DATA_TILING, has_dynamic_shapes, hide_constants, widen_convolutions
 from tilewright.iree.flags import iree_flags
 from tilewright.records.signature import Signature
 from tilewright.records.targets import resolve_targets
@@ -26,6 +26,7 @@ from tilewright.reference.oracle import float64_reference, model_tolerance, rela
 from tilewright.runtime.session import Session
 from tilewright.worker.process import Worker, lend_worker
 
+from benchmarks.workloads import WORKLOADS
 from fuzz.contraction_table import contraction_table
 from fuzz.merge import merge
 from fuzz.op_table import OpCase
@@ -167,6 +168,35 @@ def test_a_convolution_that_is_spelled_out_is_found_in_text(tmp_path: Path) -> N
 
 
 # Data tiling
+
+
+SLICED = """
+func.func @main(%x: tensor<7xf32>) -> tensor<7xf32> {
+  %constant = arith.constant dense<[1.5, -2.5, 3.5, -4.5, 5.5, -6.5, 7.5, -8.5, 9.5, -10.5, 11.5]> : tensor<11xf32>
+  %slice = tensor.extract_slice %constant[4] [7] [1] : tensor<11xf32> to tensor<7xf32>
+  %sum = arith.addf %x, %slice : tensor<7xf32>
+  return %sum : tensor<7xf32>
+}
+"""
+
+
+def test_iree_compiles_slices_of_constants_for_cuda(tmp_path: Path) -> None:
+    """A constant and a slice of it in one kernel are refused; the constant stays in memory, so they are not in one."""
+    flags = iree_flags(resolve_targets("cuda:h200", threads=1)[-1], host=False)
+    with lend_worker(tmp_path) as worker:
+        iree = IreeCompiler(worker)
+        text = iree.compile_to(SLICED.encode(), "preprocessing", flags=flags)
+        with pytest.raises(IreeError, match="restricted to workgroup distributed contexts"):
+            iree.resume(text.encode(), "preprocessing", flags=flags)
+        hidden = hide_constants(text, functools.partial(run_passes, worker))
+        assert iree.resume(hidden.encode(), "preprocessing", flags=flags)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_cells_compile_with_kernels_of_ours_on_cuda(dtype: str) -> None:
+    """Halves of their biases, converted to f32, are slices of what is computed from a constant."""
+    program = tilewright.compile(WORKLOADS[f"ops-sequence-{dtype}"].build(), "cuda:h200", strict=True)
+    assert not [note for note in program.metadata.notes if "IREE fails" in note]
 
 
 def attention(batch: int | str, rows: int | str) -> onnx.ModelProto:

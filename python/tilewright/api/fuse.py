@@ -11,7 +11,7 @@ from tilewright.api.front import Preprocessed
 from tilewright.api.job import Job
 from tilewright.api.stitch import Stitched, UnreadableError, kernel_files, run_passes, stitch
 from tilewright.frontends import ImportedModel
-from tilewright.iree.faults import guard_divisions, widen_convolutions, widening_note
+from tilewright.iree.faults import guard_divisions, hide_constants, widen_convolutions, widening_note
 from tilewright.iree.lent import keep_arguments
 from tilewright.records.report import Report
 from tilewright.records.targets import Target, resolve_targets
@@ -54,6 +54,8 @@ def computable_by_iree(job: Job, imported: ImportedModel, text: str) -> tuple[st
     run = functools.partial(run_passes, job.worker)
     if job.kind.traps:
         text = guard_divisions(text, run)
+    if job.kind.refuses_sliced_constants:
+        text = hide_constants(text, run)
     if not job.kind.widens_convolutions:
         return text, ()
     widened, count = widen_convolutions(text, run, job.folder)

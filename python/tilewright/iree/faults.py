@@ -29,6 +29,9 @@ _NARROW_CONVOLUTION = re.compile(
 _DIVISION = re.compile(r'"arith\.(?:ceil|floor)?(?:div|rem)[su]i"\([^\n]* -> i\d+')
 """Pattern of a division or remainder of integers, in generic text."""
 
+_SEVERAL_NUMBERS = re.compile(r'"arith\.constant"\(\) <\{value = dense<["\[]')
+"""Pattern of a constant whose elements differ, in generic text."""
+
 
 def has_dynamic_shapes(text: str) -> bool:
     """Returns True if a tensor of a module, in generic text, has a size that is known only at run time."""
@@ -76,6 +79,21 @@ def guard_divisions(text: str, run: RunPasses) -> str:
         return text
     try:
         return run(text, pipeline(pass_text("tile-guard-divisions", {})))
+    except CompileError:
+        return text
+
+
+def hide_constants(text: str, run: RunPasses) -> str:
+    """Returns the module with small constants in memory where slices read them or what is computed from them.
+
+    This is for CUDA, where IREE cannot compile a kernel with such a constant and a slice. `text` is in generic form at
+    the phase `preprocessing`; without constants and slices, or if our passes cannot read it, it is returned unchanged.
+    `run` runs our passes.
+    """
+    if '"tensor.extract_slice"' not in text or not _SEVERAL_NUMBERS.search(text):
+        return text
+    try:
+        return run(text, pipeline(pass_text("tile-hide-constants", {})))
     except CompileError:
         return text
 

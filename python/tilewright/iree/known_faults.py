@@ -72,6 +72,16 @@ FAULTS: Mapping[str, Fault] = {
         where="tilewright.iree.faults:guard_divisions",
         program="divided_padding",
     ),
+    "sliced constants": Fault(
+        pattern="slices of constants of up to 256 bytes, or of what elementwise ops compute from these",
+        types="all",
+        targets="CUDA",
+        symptom="refused",
+        evidence="x + (1, ..., 24)[12:]: op write affecting operations on global resources",
+        instead="the constant is read from memory",
+        where="tilewright.iree.faults:hide_constants",
+        unchecked="needs IREE's back end for CUDA: test_iree_faults shows it",
+    ),
     "narrow convolutions": Fault(
         pattern="convolutions with operands narrower than f32",
         types="f16, bf16",

@@ -37,6 +37,8 @@ class MachineKind:
     """True if a division of an integer by zero ends the process, also where IREE divides values that nobody reads."""
     widens_convolutions: bool = False
     """True if IREE's kernels for it compute some convolutions of narrow floats wrongly, so that these are widened."""
+    refuses_sliced_constants: bool = False
+    """True if IREE cannot compile kernels for it that read slices of constants; these are then read from memory."""
     unmaps_memory: bool = False
     """True if the device unmaps the memory that calls reuse, unless something stays allocated beside it."""
 
@@ -52,6 +54,7 @@ CUDA = MachineKind(
     rounds_to_tf32=True,
     is_simulated=True,
     widens_convolutions=True,
+    refuses_sliced_constants=True,
     unmaps_memory=True,
 )
 
