@@ -107,6 +107,10 @@ inline constexpr llvm::StringLiteral kAlignedAsAttr = "tile.aligned_as";
 /// same number share their memory.
 inline constexpr llvm::StringLiteral kResidentTileAttr = "tile.resident_tile";
 
+/// On a `tile.compute` with a contraction, in a program that is repeated: a unit. Blocks copy its rhs to shared memory
+/// in the first step of the loop only.
+inline constexpr llvm::StringLiteral kResidentWeightAttr = "tile.resident_weight";
+
 //===----------------------------------------------------------------------===//
 // Functions of IREE's modules
 //===----------------------------------------------------------------------===//
@@ -141,7 +145,8 @@ inline constexpr llvm::StringLiteral kBindingBytesAttr = "tile.binding_bytes";
 /// On a kernel function: the array `in_place` of its `tile.program`, the outputs that may take the memory of inputs.
 inline constexpr llvm::StringLiteral kInPlaceAttr = "tile.in_place";
 
-/// On a kernel function for a GPU: an i64, the number of its blocks that must be resident on an SM.
+/// On a `tile.subprogram` or `tile.program` for a GPU, and on its kernel function: an i64, how many blocks are to be
+/// resident on an SM at once, for which the registers of threads are bounded.
 inline constexpr llvm::StringLiteral kResidentBlocksAttr = "tile.resident_blocks";
 
 /// On a kernel function for a GPU: a unit. Its blocks wait for each other at grid barriers.

@@ -105,6 +105,8 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     }
     auto program =
         ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr(), /*in_place=*/ArrayAttr());
+    if (Attribute resident = first->getAttr(kResidentBlocksAttr))
+      program->setAttr(kResidentBlocksAttr, resident);
     if (auto loop = dyn_cast<LoopLikeOpInterface>(first->getParentOp()); loop && loop->hasAttr(kOneKernelAttr)) {
       SmallVector<int64_t> invariants;
       for (auto [number, input] : llvm::enumerate(inputs))

@@ -8,6 +8,9 @@ EDITS = [
     Edit("product", "target", "cuda:a100", "made for target 'cuda:a100', carried out for 'cuda:h200'"),
     Edit("product", "numerics", "tf32", "made with numerics 'tf32', carried out with 'default'"),
     Edit("product", "kernels[0].name", "other"),
+    Edit("product", "kernels[0].residentBlocks", 2),
+    Edit("product", "kernels[0].residentBlocks", 0, "residentBlocks: an SM of target .*, not 0"),
+    Edit("dense", "kernels[0].residentBlocks", 6, "residentBlocks.* an SM of target 'cuda:h200' holds"),
     # groups
     Edit(
         "product",

@@ -20,6 +20,7 @@ EDITS = [
     Edit("product", "left[0].id", 1, "left: op 1 is in the plan twice"),
     Edit("product", "left[0].op", "linalg.matmul", "left: op 0 is linalg.generic, not linalg.matmul"),
     Edit("product", "kernels[0].name", "other"),
+    Edit("product", "kernels[0].residentBlocks", 2, "residentBlocks: a processor has no thread blocks"),
     # groups
     Edit("product", "group.tiles[0]", 5),
     Edit("product", "group.tiles[1]", 16),

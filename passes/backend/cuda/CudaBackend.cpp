@@ -5,6 +5,7 @@
 #include "passes/plan/tiling/TileSizes.h"
 #include "passes/plan/tiling/gpu/ContractionBlocks.h"
 #include "passes/plan/tiling/gpu/PlannedGemms.h"
+#include "passes/plan/tiling/gpu/PlannedResidency.h"
 #include "passes/plan/tiling/gpu/PlannedSharing.h"
 #include "passes/plan/tiling/gpu/SwizzledOperands.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -52,6 +53,7 @@ void CudaBackend::finishPlan(Plan &plan, const TensorGraph &graph, const Target 
   chooseSwizzledOperands(plan, graph, target);
   if (!settleMicroKernels(plan, graph, target).empty())
     chooseGemms(plan, graph, target);
+  settleResidentBlocks(plan, graph, target, groupOf);
   describeCopies(plan, graph, target);
 }
 
@@ -76,7 +78,8 @@ std::string CudaBackend::settlePlan(Plan &plan, const TensorGraph &graph, const 
     return llvm::formatv("op {0}: its micro kernel cannot be '{1}': {2}; '{3}' can compute it", kernel.op,
                          kernel.before, kernel.reason, kernel.after);
   chooseGemms(plan, graph, target);
-  for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared, whyNotRegrouped})
+  settleResidentBlocks(plan, graph, target);
+  for (auto whyNot : {whyNotLaidOut, whyNotComputed, whyNotShared, whyNotRegrouped, whyNotResident})
     if (std::string why = whyNot(plan, graph, target); !why.empty())
       return why;
   describeCopies(plan, graph, target);

@@ -55,6 +55,9 @@ void CudaBackend::populateKernels(OpPassManager &manager, const KernelOptions &o
   partials.target = options.target;
   manager.addPass(createAllocatePartials(partials));
   auto &kernels = manager.nest<ModuleOp>();
+  KeepWeightsOptions weights;
+  weights.target = options.target;
+  kernels.addNestedPass<tile::ProgramOp>(createKeepWeights(weights));
   kernels.addNestedPass<tile::ProgramOp>(createVerifyPrograms());
   ConvertToGpuOptions convert;
   convert.target = options.target;

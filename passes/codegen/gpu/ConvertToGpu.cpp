@@ -435,8 +435,8 @@ struct ConvertToGpu : tilewright::impl::ConvertToGpuBase<ConvertToGpu> {
         (*function)->setAttr(kClusterAttr, cluster);
       if (failed(checkBlockBytes(*function, *known)))
         return signalPassFailure();
-      boundRegisters(program, *function, *known);
-      if (failed(proveCoResidency(program, *function, *known)))
+      if (failed(proveCoResidency(program, *function, *known)) ||
+          failed(boundRegisters(program, *function, *known)))
         return signalPassFailure();
       program.erase();
     }

@@ -8,6 +8,7 @@
 #include "passes/program/gpu/ClusterAttr.h"
 #include "passes/program/gpu/PartWork.h"
 #include "passes/program/gpu/Prefetch.h"
+#include "passes/program/gpu/ResidentWeights.h"
 #include "passes/program/gpu/ThreadMapping.h"
 #include "passes/support/DiagnosticNumbers.h"
 #include "passes/target/Occupancy.h"
@@ -21,6 +22,15 @@ static LogicalResult checkPrefetch(ProgramOp program, const Target &target) {
   WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
     std::string why = whyNoPrefetch(compute, threads, target);
     return why.empty() ? WalkResult::advance() : WalkResult(compute.emitError("prefetch: ") << why);
+  });
+  return failure(checked.wasInterrupted());
+}
+
+static LogicalResult checkWeights(ProgramOp program, const Target &target) {
+  WalkResult checked = program.walk([&](ComputeOp compute) -> WalkResult {
+    std::string why = compute->hasAttr(kResidentWeightAttr) ? whyNotKept(compute, target) : "";
+    return why.empty() ? WalkResult::advance()
+                       : WalkResult(compute.emitError("its rhs cannot stay in shared memory: ") << why);
   });
   return failure(checked.wasInterrupted());
 }
@@ -57,7 +67,7 @@ LogicalResult tilewright::checkLaunch(ProgramOp program, const Target &target) {
     if (failed(checkCluster(program, part, target)))
       return failure();
   }
-  return checkPrefetch(program, target);
+  return failed(checkWeights(program, target)) ? failure() : checkPrefetch(program, target);
 }
 
 static int64_t integer(func::FuncOp function, StringRef name) {
@@ -78,13 +88,36 @@ static int64_t residentBlocksOf(ProgramOp program, func::FuncOp function, const 
                         mostRegisters(program, threads, target));
 }
 
-void tilewright::boundRegisters(ProgramOp program, func::FuncOp function, const Target &target) {
+/// Returns the blocks that the plan has resident on an SM; none if the program comes from no plan.
+static std::optional<int64_t> plannedBlocks(ProgramOp program) {
+  auto stated = program->getAttrOfType<IntegerAttr>(kResidentBlocksAttr);
+  return stated ? std::optional(stated.getInt()) : std::nullopt;
+}
+
+/// Returns the blocks that are resident on an SM without a plan; 0 leaves the registers to ptxas.
+static int64_t derivedBlocks(ProgramOp program, func::FuncOp function, int64_t most, const Target &target) {
   WalkResult found = program.walk(
       [](ComputeOp compute) { return compute.getMicroKernel() ? WalkResult::interrupt() : WalkResult::advance(); });
-  int64_t resident = std::min<int64_t>(residentBlocksOf(program, function, target),
-                                       llvm::divideCeil(integer(function, kWorkgroupsAttr), target.cores));
-  if (found.wasInterrupted() && resident > 0)
+  return found.wasInterrupted()
+             ? std::min<int64_t>(most, llvm::divideCeil(integer(function, kWorkgroupsAttr), target.cores))
+             : 0;
+}
+
+LogicalResult tilewright::boundRegisters(ProgramOp program, func::FuncOp function, const Target &target) {
+  int64_t most = residentBlocksOf(program, function, target);
+  std::optional<int64_t> planned = plannedBlocks(program);
+  if (planned && *planned > std::max<int64_t>(most, 1)) {
+    int64_t threads = integer(function, kThreadsAttr);
+    return program.emitError("in '") << program.getSymName() << "' residentBlocks is " << *planned
+                                     << ", but an SM of target '" << target.name << "' holds " << most
+                                     << " blocks of " << threads << " threads, "
+                                     << mostRegisters(program, threads, target) << " registers per thread and "
+                                     << integer(function, kBlockBytesAttr) << " bytes of shared memory";
+  }
+  int64_t resident = planned ? *planned : derivedBlocks(program, function, most, target);
+  if (resident > 0 && !function->hasAttr(kResidentBlocksAttr))
     function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(resident));
+  return success();
 }
 
 LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp function, const Target &target) {
@@ -103,7 +136,11 @@ LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp funct
                                       << "' is sure to have " << most
                                       << " resident: plan fewer workgroups, or scope launch";
   int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
-  function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(needed));
+  int64_t planned = plannedBlocks(program).value_or(needed);
+  if (planned < needed)
+    return meeting->emitError("in '") << program.getSymName() << "' residentBlocks is " << planned << ", but " << blocks
+                                      << " blocks wait for each other, so an SM holds at least " << needed;
+  function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(planned));
   function->setAttr(kGridSyncAttr, UnitAttr::get(function.getContext()));
   return success();
 }

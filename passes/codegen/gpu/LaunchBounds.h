@@ -16,13 +16,14 @@ mlir::LogicalResult checkLaunch(tile::ProgramOp program, const Target &target);
 /// Reports an error for a kernel whose blocks need more shared memory than the target has.
 mlir::LogicalResult checkBlockBytes(mlir::func::FuncOp function, const Target &target);
 
-/// Bounds the registers of kernels with contractions. The cost model assumes as many blocks per SM as their predicted
-/// registers allow; without a bound, ptxas takes more registers in order to start late loads early.
-void boundRegisters(tile::ProgramOp program, mlir::func::FuncOp function, const Target &target);
-
 /// Proves that all blocks of a kernel with a grid barrier are resident at once on the smallest device of the target,
 /// and adds launch bounds that make ptxas limit the registers accordingly.
 mlir::LogicalResult proveCoResidency(tile::ProgramOp program, mlir::func::FuncOp function, const Target &target);
+
+/// Bounds the registers of a kernel so that as many blocks are resident on an SM as the plan states. Reports an error if
+/// they do not fit. Without a plan, they are those that the proof above needs or, of kernels with contractions, as many
+/// as the kernel has and as fit.
+mlir::LogicalResult boundRegisters(tile::ProgramOp program, mlir::func::FuncOp function, const Target &target);
 
 } // namespace tilewright
 

@@ -50,6 +50,8 @@ public:
       subprogram->setAttr(kThreadsAttr, builder.getI64IntegerAttr(part.threads));
       subprogram->setAttr(kGroupAttr, builder.getI64IntegerAttr(part.group));
     }
+    if (kernel.residentBlocks)
+      subprogram->setAttr(kResidentBlocksAttr, builder.getI64IntegerAttr(*kernel.residentBlocks));
     if (part.steps > 0)
       subprogram->setAttr(kStepsAttr, builder.getI64IntegerAttr(part.steps));
     if (part.cluster > 1)

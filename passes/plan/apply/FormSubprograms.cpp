@@ -11,6 +11,7 @@
 #include "passes/plan/apply/PlanReport.h"
 #include "passes/plan/fusion/Explorers.h"
 #include "passes/plan/grid/KernelPhases.h"
+#include "passes/plan/ir/Phases.h"
 #include "passes/plan/ir/PlanLoops.h"
 #include "passes/plan/space/PlanNumerics.h"
 #include "passes/support/JsonFile.h"
@@ -145,6 +146,10 @@ private:
         FailureOr<LoopPlan> loop = decideLoop(block, *plan, machine, entry);
         if (failed(loop))
           return failure();
+        bool isStated = own && !own->kernels.empty() && own->kernels.front().residentBlocks;
+        if (*loop->oneKernel && !isStated)
+          for (KernelPlan &kernel : plan->kernels) // whose blocks wait for each other in every step
+            kernel.residentBlocks = blocksPerSm(*plan, kernel, machine.gpu.guaranteedSms);
         whole.loops.push_back(*loop);
       }
       whole.forms = plan->forms; // those of the whole function

@@ -202,6 +202,8 @@ std::string tilewright::whyNotFor(const Plan &plan, const TensorGraph &graph, co
   for (const KernelPlan &kernel : plan.kernels) {
     if (!kernel.residentTiles.empty() && !target.traits.threadBlocks)
       return "kernel '" + kernel.name + "' has resident tiles, which only GPUs support";
+    if (kernel.residentBlocks && !target.traits.threadBlocks)
+      return "kernel '" + kernel.name + "': residentBlocks: a processor has no thread blocks, so it must be null";
     for (auto [p, part] : llvm::enumerate(kernel.groups))
       for (const std::string &why : {checkPart(plan, graph, kernel, part, target), checkCluster(kernel, part, target)})
         if (!why.empty())

@@ -1,5 +1,7 @@
 #include "passes/plan/ir/Phases.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace llvm;
 using namespace tilewright;
 
@@ -33,4 +35,9 @@ int64_t tilewright::workgroupsOf(const Plan &plan, const KernelPlan &kernel) {
     most = std::max(most, workgroups);
   }
   return most;
+}
+
+int64_t tilewright::blocksPerSm(const Plan &plan, const KernelPlan &kernel, int64_t sms) {
+  int64_t cluster = std::max<int64_t>(kernel.groups.front().cluster, 1);
+  return divideCeil(alignTo(workgroupsOf(plan, kernel), cluster), sms);
 }

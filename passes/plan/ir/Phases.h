@@ -17,6 +17,8 @@ Phases splitIntoPhases(unsigned count, llvm::function_ref<bool(unsigned reader, 
 Phases phasesOf(const Plan &plan, const KernelPlan &kernel);
 /// Returns the workgroups of the kernel's widest phase.
 int64_t workgroupsOf(const Plan &plan, const KernelPlan &kernel);
+/// Returns how many blocks of a kernel each of so many SMs runs, if all blocks run at once. They are whole clusters.
+int64_t blocksPerSm(const Plan &plan, const KernelPlan &kernel, int64_t sms);
 
 } // namespace tilewright
 

@@ -113,6 +113,9 @@ struct KernelPlan {
   std::vector<ResidentTile> residentTiles;
   std::vector<CostTerm> predicted; ///< always has "bytes" and "seconds"
   std::string bound; ///< the slowest resource: "arithmetic", "latency", or the level whose bandwidth limits the kernel
+  /// On a GPU, how many blocks shall be resident on an SM at once: registers per thread are bounded so that they fit.
+  /// Nothing: it is left open.
+  std::optional<int64_t> residentBlocks = std::nullopt;
 
   /// Returns the threads of a block, which all groups share; 0 on CPUs.
   int64_t threads() const;

@@ -110,6 +110,7 @@ template <typename Mapper> void mapFields(Mapper &map, KernelPlan &record) {
   map.required("name", record.name)
       .required("groups", record.groups)
       .optional("residentTiles", record.residentTiles)
+      .optional("residentBlocks", record.residentBlocks)
       .optional("predicted", record.predicted)
       .optional("bound", record.bound);
 }

@@ -97,4 +97,18 @@ def TrimBindings : Pass<"tile-trim-bindings", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numRemoved", "removed", "inputs of programs that nothing reads">];
 }
 
+def KeepWeights : Pass<"tile-keep-weights", "::tilewright::tile::ProgramOp"> {
+  let summary = "Keep weights in shared memory over all steps of a loop";
+  let description = [{
+    Input: `tile.program`s whose buffers have offsets. In a program that is to run all
+    steps of a loop (`tile.repeated`), contractions are marked (`tile.resident_weight`)
+    whose rhs does not change in the loop, if each block multiplies one tile of it and
+    all blocks remain resident at once with it: blocks copy it in the first step only.
+    See test/passes/program/gpu/keep-weights.mlir and keep-weights-errors.mlir.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"sm_80\"", "target name or JSON file">];
+  let statistics = [Statistic<"numKept", "kept", "weights that blocks copy once">,
+                    Statistic<"numDeclined", "declined", "weights for which a block has no room">];
+}
+
 #endif

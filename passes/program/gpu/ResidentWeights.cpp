@@ -47,9 +47,32 @@ static int64_t beginOfSlots(ParallelOp part, ComputeOp contraction, const Contra
   return begin;
 }
 
-SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {
-  auto invariants = program->getAttrOfType<DenseI64ArrayAttr>(kRepeatedAttr);
+/// Returns why the rhs of a contraction is not the same in all steps, or not one tile of a block; or an empty string.
+static std::string whyNotAlike(ComputeOp contraction, const OrDeclined<ContractionPlan> &plan) {
+  auto part = contraction->getParentOfType<ParallelOp>();
+  auto invariants = part->getParentOfType<ProgramOp>()->getAttrOfType<DenseI64ArrayAttr>(kRepeatedAttr);
   if (!invariants)
+    return "its kernel is not repeated";
+  if (!plan)
+    return plan.why().reason;
+  if (!computesOneTile(part, contraction, *plan))
+    return "a block does not compute one tile of it in one loop along K";
+  if (!readsInvariant(plan->contraction.rhs, invariants.asArrayRef()))
+    return "its rhs is no input that is the same in all steps";
+  return isSwizzled(contraction, plan->contraction.rhs) ? "its rhs is stored in a swizzled layout" : "";
+}
+
+std::string tilewright::whyNotKept(ComputeOp contraction, const Target &target) {
+  if (!contraction.getMicroKernel())
+    return "it has no micro kernel";
+  int64_t threads = threadsOf(contraction->getParentOfType<ProgramOp>());
+  return whyNotAlike(contraction, planContraction(contraction, threads, target));
+}
+
+/// Returns the weights that can be kept and that `keeps` takes, given the bytes of a block with them.
+static SmallVector<ResidentWeight> placeWeights(ProgramOp program, const Target &target,
+                                                llvm::function_ref<bool(ComputeOp, int64_t)> keeps) {
+  if (!program->hasAttr(kRepeatedAttr))
     return {};
   SmallVector<ResidentWeight> weights;
   int64_t threads = threadsOf(program), others = sharedBytesOf(program, target),
@@ -59,18 +82,27 @@ SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const
       if (!compute.getMicroKernel())
         return;
       OrDeclined<ContractionPlan> plan = planContraction(compute, threads, target);
-      if (!plan || !computesOneTile(part, compute, *plan) ||
-          !readsInvariant(plan->contraction.rhs, invariants.asArrayRef()) || isSwizzled(compute, plan->contraction.rhs))
+      if (!whyNotAlike(compute, plan).empty())
         return;
       int64_t bytes = stepsOf(compute, *plan) * plan->tiling.rhsSlotBytes, begin = end;
       if (int64_t slots = beginOfSlots(part, compute, *plan, threads, target); slots >= 0 && weights.empty())
         begin = std::min<int64_t>(end, llvm::alignTo(slots, kAlignment));
-      if (!staysResident(program, std::max(others, begin + bytes), target))
+      if (!keeps(compute, std::max(others, begin + bytes)))
         return;
       weights.push_back({compute, begin, bytes});
       end = llvm::alignTo(std::max(end, begin + bytes), kAlignment);
     });
   return weights;
+}
+
+SmallVector<ResidentWeight> tilewright::possibleWeights(ProgramOp program, const Target &target) {
+  return placeWeights(program, target,
+                      [&](ComputeOp, int64_t bytes) { return staysResident(program, bytes, target); });
+}
+
+SmallVector<ResidentWeight> tilewright::residentWeights(ProgramOp program, const Target &target) {
+  return placeWeights(program, target,
+                      [](ComputeOp contraction, int64_t) { return contraction->hasAttr(kResidentWeightAttr); });
 }
 
 int64_t tilewright::sharedBytesBehind(ArrayRef<ResidentWeight> weights, int64_t bytes) {

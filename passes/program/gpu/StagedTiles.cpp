@@ -32,7 +32,7 @@ class TileStager {
 public:
   TileStager(ParallelOp part, int64_t threads, const Target &target)
       : part(part), shape{threads, blockShapeOf(part).group}, target(target),
-        weights(residentWeights(part->getParentOfType<ProgramOp>(), target)) {}
+        weights(possibleWeights(part->getParentOfType<ProgramOp>(), target)) {}
 
   SmallVector<StagedTile> choose() {
     Block &walk = part.getWalk().getBody().front();

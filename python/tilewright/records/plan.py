@@ -194,6 +194,9 @@ class KernelPlan:
     name: str
     groups: list[GroupPlan]
     resident_tiles: list[ResidentTile] = field(default_factory=list)
+    resident_blocks: int | None = None
+    """On a GPU, the blocks that shall be resident on an SM at once, for which the registers of threads are bounded;
+    None: the compiler chooses."""
     predicted: list[CostTerm] = field(default_factory=list)
     bound: str = ""
     """The resource that takes the longest time: "arithmetic", "latency", or the level whose bandwidth limits the

@@ -3,6 +3,7 @@
 #include "dialects/tile/BufferOffsets.h"
 #include "passes/layout/ScratchPlaces.h"
 #include "passes/plan/ir/Phases.h"
+#include "passes/plan/space/LiveBuffers.h"
 #include "passes/plan/space/TileFootprint.h"
 #include "passes/support/BestFit.h"
 #include "passes/target/Warpgroups.h"
@@ -59,6 +60,19 @@ static int64_t residentBytes(const Plan &plan, const KernelPlan &kernel) {
   return placeByBestFit(ranges).end;
 }
 
+/// Returns the registers per thread of a group's contractions, which may accumulate across the blocks of a walked dim.
+static int64_t registersOf(const TensorGraph &graph, const IterationSpace &space,
+                           ArrayRef<PlannedContraction> contractions) {
+  int64_t registers = kUnknownRegisters, grown = 0;
+  for (const PlannedContraction &contraction : contractions) {
+    registers = std::max(registers, contraction.tiling.registers());
+    for (const GroupRoot &root : space.roots)
+      if (root.expr == contraction.op && growsInRegisters(graph, space, root))
+        grown += contraction.tiling.accumulatorRegisters();
+  }
+  return registers + (grown > 0 ? grown + GemmTiling::kLoopRegisters : 0);
+}
+
 BlockMemory::BlockMemory(const Plan &plan, const TensorGraph &graph, KernelPlan &kernel, const Target &target,
                          llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf)
     : target(target), threads(std::max(target.gpu.warpLanes, kernel.threads())),
@@ -74,11 +88,16 @@ BlockMemory::BlockMemory(const Plan &plan, const TensorGraph &graph, KernelPlan 
       const PlannedGroup &planned = groupOf(group.ops.front().id);
       own.bufferBytes = TileFootprint(graph, planned.choice, target, planned.space).bytes();
       registers = std::max(registers, planned.space.blockWork.registers);
+      if (own.contractions.empty())
+        stagedBytes = std::max(stagedBytes, planned.space.blockWork.sharedBytes);
+      emittedRegisters = std::max(emittedRegisters, registersOf(graph, planned.space, own.contractions));
     } else {
       own.bufferBytes = bufferBytesOf(graph, group);
     }
     own.bufferBytes += resident;
   }
+  int64_t counted = countedRegisters(plan, graph, kernel, target);
+  emittedRegisters = std::min(std::max(emittedRegisters, counted), target.gpu.registersPerThread);
 }
 
 bool BlockMemory::isPrefetched(const BlockOfGroup &group, const PlannedContraction &contraction) {
@@ -120,6 +139,10 @@ int64_t BlockMemory::bytes() const {
     most = std::max<int64_t>(most, llvm::alignTo(group.bufferBytes, alignment) + scratch);
   }
   return most;
+}
+
+int64_t BlockMemory::residentBlocks() const {
+  return tilewright::residentBlocks(target.gpu, threads, std::max(bytes(), stagedBytes), emittedRegisters);
 }
 
 bool BlockMemory::hasRoom(int64_t before, int64_t after) const {

@@ -22,6 +22,8 @@ public:
 
   /// Returns the bytes of a block, which computes one group after another.
   int64_t bytes() const;
+  /// Returns how many blocks an SM holds at once.
+  int64_t residentBlocks() const;
   /// Returns true if a block that grows from `before` to `after` bytes leaves as many blocks on an SM as the kernel has.
   bool hasRoom(int64_t before, int64_t after) const;
   /// Calls `visit` for each contraction, in the order in which a block computes them.
@@ -39,6 +41,8 @@ private:
 
   const Target &target;
   std::vector<BlockOfGroup> groups;
+  int64_t stagedBytes = 0; ///< of a block of a group without contractions, with the tiles that it copies as a whole
+  int64_t emittedRegisters = kUnknownRegisters; ///< of a thread, as code generation counts them
   int64_t threads, registers, workgroups, sms;
 };
 

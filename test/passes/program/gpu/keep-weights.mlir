@@ -1,0 +1,112 @@
+// RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile.program(tile-keep-weights{target=cuda:h200}))' --split-input-file | FileCheck %s
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// %b is the same in all steps, so blocks copy its four steps along K once.
+// CHECK-LABEL: tile.program @keeps
+// CHECK: tile.compute
+// CHECK-SAME: tile.resident_weight
+tile.program @keeps outputs 1 attributes {tile.repeated = array<i64: 1>} {
+^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// Only lhs is the same in all steps.
+// CHECK-LABEL: tile.program @other_operand
+// CHECK-NOT: tile.resident_weight
+tile.program @other_operand outputs 1 attributes {tile.repeated = array<i64: 0>} {
+^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// A tile of 1024 x 64 floats is larger than shared memory.
+// CHECK-LABEL: tile.program @large
+// CHECK-NOT: tile.resident_weight
+tile.program @large outputs 1 attributes {tile.repeated = array<i64: 1>} {
+^bb0(%a: !tile.slice<128x1024xf32, global>, %b: !tile.slice<1024x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 1024] sizes [64, 64, 1024] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x1024xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<1024x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
+
+// -----
+
+#rows = affine_map<(m, n, k)[s0, s1, s2] -> (m, k)>
+#lanes = affine_map<(m, n, k)[s0, s1, s2] -> (k, n)>
+#out = affine_map<(m, n, k)[s0, s1, s2] -> (m, n)>
+
+// The kernel runs one step.
+// CHECK-LABEL: tile.program @launched
+// CHECK-NOT: tile.resident_weight
+tile.program @launched outputs 1 {
+^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
+  tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
+  tile.walk {
+  ^bb0(%i: index, %j: index):
+    tile.compute [128, 128, 64] sizes [64, 64, 64] offsets [0, 1] (%i, %j) vector 1 reduce [2]
+        into (%y : !tile.slice<128x128xf32, global>) at [#out] inits [0.0 : f32] kinds ["add"]
+        attributes {micro_kernel = "fma-8x8", gemm = #tile.gemm<m = 16, n = 16, step = 16, stages = 4>} {
+    ^bb0(%s: f32):
+      %u = tile.load %a at #rows : !tile.slice<128x64xf32, global> -> f32
+      %v = tile.load %b at #lanes : !tile.slice<64x128xf32, global> -> f32
+      %p = arith.mulf %u, %v : f32
+      %n = arith.addf %s, %p : f32
+      tile.yield %n : f32
+    }
+  }
+  }
+}
