@@ -86,6 +86,15 @@ Described tilewright::tileFields(MlirAttribute attribute) {
                                      {"lhs_copy", gemm.getLhsCopy()},
                                      {"rhs_copy", gemm.getRhsCopy()}});
       })
+      .Case([](tile::BlockingAttr blocking) {
+        return with<tile::BlockingAttr>({{"vectors", blocking.getVectors()},
+                                         {"unroll", blocking.getUnroll()},
+                                         {"panel_k", blocking.getPanelK()},
+                                         {"prefetch", blocking.getPrefetch()},
+                                         {"k_outermost", static_cast<int64_t>(blocking.getKOutermost())},
+                                         {"even_rows", blocking.getEvenRows()},
+                                         {"wider_last", static_cast<int64_t>(blocking.getWiderLast())}});
+      })
       .Case([](tile::TargetAttr target) {
         TileFields fields{{"name", target.getName().str()}};
         if (target.getOverrides())

@@ -1,7 +1,6 @@
-// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h, BlockingAttr.h): a table states the type of each
+// Verifies the discardable attributes that passes put on ops (TileAttributeNames.h): a table states the type of each
 // and the ops on which it may stand. Other attributes that begin with "tile." are errors, so a misspelt name is not
 // ignored.
-#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "dialects/tile/TileDialect.h"
 
@@ -68,8 +67,6 @@ static bool isMatrix(Attribute value) {
   return elements && elements.getElementType().isF32() && elements.getType().getRank() == 2;
 }
 
-static bool isBlocking(Attribute value) { return whyNoBlocking(value).empty(); }
-
 static bool isAccesses(Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   return list && llvm::all_of(list, llvm::IsaPred<AccessAttr>);
@@ -114,8 +111,7 @@ static const Declaration kDeclarations[] = {
     {kSwizzledAttr, isSwizzledShape, "an array of two positive i64", isAny, kAnyOp},
     {kFactorsAttr, isMatrix, "a dense tensor of f32 with two dims", isAny, kAnyOp},
     {kTileLinesAttr, isAtLeast<1>, kCount, isAny, kAnyOp},
-    {kBlockingAttr, isBlocking, "an i64 array: vectors and unroll of 1 to 16, panelK and prefetch of at least 0",
-     isOneOf<ExprOp, ComputeOp>, "tile.expr and tile.compute"},
+    {kBlockingAttr, isOf<BlockingAttr>, "a #tile.blocking", isOneOf<ExprOp, ComputeOp>, "tile.expr and tile.compute"},
     {kThreadsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kGroupAttr, isAtLeast<0>, kNumber, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kOneKernelAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},

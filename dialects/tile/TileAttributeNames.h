@@ -51,6 +51,10 @@ inline constexpr llvm::StringLiteral kSwizzledAttr = "tile.swizzled";
 /// tensor of f32, the matrix. Code generation need not load it, nor multiply with zeros and ones.
 inline constexpr llvm::StringLiteral kFactorsAttr = "tile.factors";
 
+/// On a contraction (a `tile.expr` or a `tile.compute`) for a processor: a `#tile.blocking`. Without it, code
+/// generation takes what the planner would choose (layout/Blocking.h).
+inline constexpr llvm::StringLiteral kBlockingAttr = "tile.blocking";
+
 /// On a convolution in the form `winograd`: an i64, the lines of tiles whose sums lie together
 /// (normalize/Winograd.h).
 inline constexpr llvm::StringLiteral kTileLinesAttr = "tile.tile_lines";

@@ -65,6 +65,18 @@ LogicalResult GemmAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
   return success();
 }
 
+LogicalResult BlockingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t vectors,
+                                   int64_t unroll, int64_t panelK, int64_t prefetch, bool, int64_t evenRows, bool) {
+  for (auto [name, value] : {std::pair("vectors", vectors), std::pair("unroll", unroll)})
+    if (value < 1 || value > kMost)
+      return emitError() << "A10: " << name << " must be between 1 and " << kMost << ", not " << value;
+  for (auto [name, value] : {std::pair("panel_k", panelK), std::pair("prefetch", prefetch),
+                             std::pair("even_rows", evenRows)})
+    if (value < 0)
+      return emitError() << "A11: " << name << " must not be negative, but is " << value;
+  return success();
+}
+
 LogicalResult FormAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef form, unsigned, bool,
                                ArrayAttr ops, DictionaryAttr parameters, StringRef, bool, int64_t, FloatAttr, FloatAttr,
                                StringRef, StringRef, ArrayAttr locations) {

@@ -177,9 +177,8 @@ def Tile_FormAttr : AttrDef<Tile_Dialect, "Form"> {
   let description = [{
     Offers of a form are numbered in the order in which its pass makes them. `ops`
     names the ops that the form would replace, and `parameters` holds integers by
-    name, such as the number of parts of a split. The other fields are for readers:
-    what the form does to numbers, the predicted seconds with it and without it, why
-    it is taken or not, and what would change that. The array `tile.forms` of a
+    name, such as the number of parts of a split. The other fields are for readers.
+    The array `tile.forms` of a
     function records choices, and `tile.requested_forms` requests them of the passes
     that follow. Constraints: (A6) the form is one that the dialect knows; (A7)
     parameters are arrays of i64; (A8) ops and locations are strings.
@@ -214,9 +213,8 @@ def Tile_GemmAttr : AttrDef<Tile_Dialect, "Gemm"> {
     contraction begins: during the contraction before it in its block; for the first
     one of a loop, during the last one of the previous iteration; for the first one of
     a phase, before the grid barrier in front of it. `lhs_copy` and `rhs_copy` are the bytes that a thread copies
-    at once from global memory: an element, or the 4, 8 or 16 bytes of an asynchronous
-    copy. Operands in a swizzled layout are copied in bulk instead, and those that
-    another nest leaves in shared memory not at all, so these have 0. Constraints:
+    at once from global memory: 0 for operands that are copied in bulk, or lie in
+    shared memory already. Constraints:
     (A4) units, slices and the step are powers of two, the step has at least one
     element for each slice; (A5) there are at least two stages; (A9) copies are of 0
     bytes, or of a power of two that is at most 16.
@@ -233,6 +231,35 @@ def Tile_GemmAttr : AttrDef<Tile_Dialect, "Gemm"> {
     `<` struct($m, $n, $k_slices, $step, $stages, $lhs, $prefetch, $lhs_copy, $rhs_copy) `>`
   }];
   let genVerifyDecl = 1;
+}
+
+def Tile_BlockingAttr : AttrDef<Tile_Dialect, "Blocking"> {
+  let mnemonic = "blocking";
+  let summary = "how a core of a processor computes a contraction with register blocks";
+  let description = [{
+    The planner decides it, and code generation carries it out or refuses it. A
+    register block has the micro kernel's rows and `vectors` vectors along N; an
+    iteration takes `unroll` steps along K. Panels with `panel_k` elements of K are
+    copied before all rows use them; those of at least `prefetch` bytes fetch the
+    next one (0: never). `k_outermost` puts blocks of K outside of N. A last block of
+    rows with fewer than `even_rows` accumulators shares the rows of the one before.
+    With `wider_last`, the last block along N takes one more vector. Constraints:
+    (A10) vectors and unroll are 1 to 16; (A11) no number is negative.
+  }];
+  let parameters = (ins
+    "int64_t":$vectors,
+    DefaultValuedParameter<"int64_t", "1">:$unroll,
+    DefaultValuedParameter<"int64_t", "0">:$panel_k,
+    DefaultValuedParameter<"int64_t", "0">:$prefetch,
+    DefaultValuedParameter<"bool", "false">:$k_outermost,
+    DefaultValuedParameter<"int64_t", "0">:$even_rows,
+    DefaultValuedParameter<"bool", "false">:$wider_last);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The most vectors of a register block, and the most steps of an iteration.
+    static constexpr int64_t kMost = 16;
+  }];
 }
 
 def Tile_TargetAttr : AttrDef<Tile_Dialect, "Target"> {

@@ -133,6 +133,8 @@ static std::string whyNotPrefetched(const BlockedContraction &own, const Blockin
   int64_t steps = own.blocksK() ? own.panelSteps(choice, size) : size / own.kernel.depth;
   if (own.kernel.unit == StepUnit::tiles)
     return "tile registers are loaded without";
+  if (choice.kOutermost)
+    return "K is the outermost loop, so the panel behind this one is not the next";
   int64_t inUse = std::min<int64_t>(choice.vectors, llvm::divideCeil(own.rhs.sizes[own.n], own.lanes));
   if (own.rows() <= own.block.rows * choice.vectors / inUse)
     return "one block of rows has all rows of the tile";
@@ -143,6 +145,79 @@ static std::string whyNotPrefetched(const BlockedContraction &own, const Blockin
     return "the panels of rhs do not follow each other in memory";
   int64_t bytes = steps * stepElements * own.rhs.elementBytes;
   return bytes < choice.prefetch ? llvm::formatv("a panel of rhs has {0} bytes", bytes).str() : "";
+}
+
+/// Returns why the loop along K cannot be outside of the one along N, or an empty string.
+static std::string whyNotOutermost(const BlockedContraction &own, const BlockingChoice &choice) {
+  if (!own.blocksK())
+    return "no loop takes blocks of K, which the micro kernel's third size names";
+  return choice.panelK > 0 ? "panels are copied once for all rows of a tile, inside the loop along N" : "";
+}
+
+/// Returns why the last block along N cannot have one vector more, or an empty string. A block of that vector alone
+/// would have many rows, each with an address, for which there are too few registers.
+static std::string whyNotWider(const BlockedContraction &own, const BlockingChoice &choice) {
+  int64_t width = choice.vectors * own.lanes, size = own.rhs.sizes[own.n], last = own.rhs.extents[own.n] % size;
+  if (own.kernel.unit != StepUnit::vector || own.kernel.depth > 1 || own.kernel.hasOffset || own.hasFactors)
+    return "its micro kernel has blocks of one width";
+  if (choice.vectors != own.block.vectors)
+    return llvm::formatv("only blocks of {0} vectors, as the micro kernel has, have a wider one", own.block.vectors);
+  if (own.rows() <= own.block.rows)
+    return "one block of rows has all rows of the tile";
+  if (own.block.rows * choice.vectors / (choice.vectors + 1) <= 1)
+    return "a wider block would have one row";
+  if (size % width == 0 && last % width == 0)
+    return "whole blocks fill a tile along N";
+  int64_t bytes =
+      choice.panelK > 0 ? own.panelSteps(choice, own.rhs.sizes[own.k]) * own.copiedStepBytes(choice.vectors + 1) : 0;
+  return bytes <= kCopiedBlockBytes
+             ? ""
+             : llvm::formatv("a wider copied panel takes {0} bytes; {1} is the most", bytes, kCopiedBlockBytes).str();
+}
+
+/// Returns the numbers of vectors that register blocks of a tile have along N.
+static SmallVector<int64_t> vectorsOfBlocks(const BlockedContraction &own, const BlockingChoice &choice) {
+  int64_t width = choice.vectors * own.lanes, size = own.rhs.sizes[own.n];
+  SmallVector<int64_t> found;
+  for (int64_t columns : {size, own.rhs.extents[own.n] % size}) {
+    int64_t rest = columns % width;
+    if (columns >= width)
+      found.push_back(choice.vectors);
+    if (rest > 0)
+      found.push_back(llvm::divideCeil(rest, own.lanes));
+    if (rest > 0 && rest <= own.lanes && choice.widerLast)
+      found.push_back(choice.vectors + 1);
+  }
+  return found;
+}
+
+/// Returns the rows of the last row block of a tile where it has fewer than others, else 0. Blocks of fewer vectors
+/// have more rows.
+static int64_t rowsLeft(const BlockedContraction &own, const BlockingChoice &choice, int64_t vectors) {
+  int64_t together = own.block.rows * choice.vectors / vectors;
+  return own.rows() < together ? 0 : own.rows() % together;
+}
+
+/// Returns why no last block of rows can share its rows with the one before it, or an empty string.
+static std::string whyNotEven(const BlockedContraction &own, const BlockingChoice &choice) {
+  if (own.kernel.unit == StepUnit::tiles)
+    return "tile registers take the rows that are left";
+  if (own.m < 0 || own.hasFactors)
+    return "one block of rows has all rows of the tile";
+  if (own.rhs.extents[own.m] % own.rows() != 0)
+    return "the last tile has fewer rows than others";
+  bool isUneven = llvm::any_of(vectorsOfBlocks(own, choice),
+                               [&](int64_t vectors) { return rowsLeft(own, choice, vectors) > 0; });
+  return isUneven ? "" : "no block of rows has fewer than others";
+}
+
+/// Returns the accumulators below which last blocks of rows share theirs, or 0 if all keep the units busy.
+static int64_t evenRowsBelow(const BlockedContraction &own, const BlockingChoice &choice) {
+  bool isIdle = whyNotEven(own, choice).empty() && llvm::any_of(vectorsOfBlocks(own, choice), [&](int64_t vectors) {
+    int64_t rows = rowsLeft(own, choice, vectors);
+    return rows > 0 && leavesIdle(rows, vectors);
+  });
+  return isIdle ? kIndependentAccumulators : 0;
 }
 
 /// Returns the K of a panel that has all of a tile, in whole steps of the micro kernel.
@@ -192,7 +267,10 @@ BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
     choice.panelK = choice.prefetch = 0;
     return choice;
   }
-  if (copiesPanels(own, choice)) {
+  // If one block has all rows, no panel is read again, and the rows of rhs are read from end to end, which gives the
+  // highest memory bandwidth.
+  choice.kOutermost = own.blocksK() && own.rows() <= own.block.rows;
+  if (!choice.kOutermost && copiesPanels(own, choice)) {
     int64_t bytes = std::min(own.costs.copiedPanelBytes, kMostStackBytes / 2);
     int64_t steps = std::max<int64_t>(bytes / own.copiedStepBytes(choice.vectors), 1);
     int64_t most = llvm::alignTo(steps * own.kernel.depth, own.kernel.stepK());
@@ -202,12 +280,25 @@ BlockingChoice tilewright::chooseBlocking(const BlockedContraction &own) {
   choice.prefetch = own.costs.prefetchedPanelBytes;
   if (!whyNotPrefetched(own, choice).empty())
     choice.prefetch = 0;
+  choice.widerLast = whyNotWider(own, choice).empty();
+  choice.evenRows = evenRowsBelow(own, choice);
   return choice;
 }
 
 //===----------------------------------------------------------------------===//
 // Limits
 //===----------------------------------------------------------------------===//
+
+std::string tilewright::whyNoBlocking(const BlockingChoice &choice) {
+  for (auto [name, value] : {std::pair("vectors", choice.vectors), std::pair("unroll", choice.unroll)})
+    if (value < 1 || value > tile::BlockingAttr::kMost)
+      return llvm::formatv("{0} must be between 1 and {1}, not {2}", name, tile::BlockingAttr::kMost, value);
+  for (auto [name, value] : {std::pair("panelK", choice.panelK), std::pair("prefetch", choice.prefetch),
+                             std::pair("evenRows", choice.evenRows)})
+    if (value < 0)
+      return llvm::formatv("{0} must not be negative, but is {1}", name, value);
+  return "";
+}
 
 static std::string whyNotVectors(const BlockedContraction &own, int64_t vectors) {
   std::optional<int64_t> packed = panelWidth(own.rhs.map, own.n);
@@ -271,6 +362,12 @@ std::string tilewright::whyNotBlocked(const BlockedContraction &own, const Block
                           whyNotPanels(own, choice)})
     if (!why.empty())
       return why;
-  std::string why = choice.prefetch == 0 ? "" : whyNotPrefetched(own, choice);
-  return why.empty() ? "" : "prefetch: no panel can be prefetched: " + why;
+  if (std::string why = choice.prefetch == 0 ? "" : whyNotPrefetched(own, choice); !why.empty())
+    return "prefetch: no panel can be prefetched: " + why;
+  if (std::string why = choice.kOutermost ? whyNotOutermost(own, choice) : ""; !why.empty())
+    return "kOutermost: " + why;
+  if (std::string why = choice.widerLast ? whyNotWider(own, choice) : ""; !why.empty())
+    return "widerLast: no block has another vector: " + why;
+  std::string why = choice.evenRows == 0 ? "" : whyNotEven(own, choice);
+  return why.empty() ? "" : "evenRows: no rows are shared: " + why;
 }

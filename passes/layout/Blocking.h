@@ -3,7 +3,7 @@
 #ifndef TILEWRIGHT_LAYOUT_BLOCKING_H
 #define TILEWRIGHT_LAYOUT_BLOCKING_H
 
-#include "dialects/tile/BlockingAttr.h"
+#include "passes/layout/BlockingChoice.h"
 #include "passes/layout/OperandAccess.h"
 #include "passes/target/CostParameters.h"
 #include "passes/target/MicroKernel.h"
@@ -15,6 +15,9 @@ namespace tilewright {
 /// Independent accumulators that keep the units of a core busy: the cycles of a multiply-add times the units, about
 /// eight.
 inline constexpr int64_t kIndependentAccumulators = 8;
+
+/// Returns true if a register block has too few accumulators to keep the units busy.
+constexpr bool leavesIdle(int64_t rows, int64_t vectors) { return rows * vectors < kIndependentAccumulators; }
 
 /// A contraction as a core computes it. Its operands are accesses over the dims of one loop nest.
 struct BlockedContraction {
@@ -63,6 +66,9 @@ int64_t chooseVectors(const MicroKernel &kernel, RegisterBlock block, int64_t ro
 /// apart. With `blocksK`, a panel has a block of K.
 int64_t leastRowsToCopy(const MicroKernel &kernel, RegisterBlock block, int64_t stepBytes, bool blocksK,
                         const CpuCosts &costs);
+
+/// Returns why no contraction can have the choice, with the field that is wrong; or an empty string.
+std::string whyNoBlocking(const BlockingChoice &choice);
 
 /// Returns why no code can be emitted for the choice, with the field that is wrong; or an empty string.
 std::string whyNotBlocked(const BlockedContraction &contraction, const BlockingChoice &choice);

@@ -2,7 +2,6 @@
 // bodies of its roots, and the code that completes an online maximum or merges a block of a walk.
 #include "passes/program/PartBuilder.h"
 
-#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/graph/Contraction.h"

@@ -64,7 +64,7 @@ func.func private @requests_of_another_type() attributes {tile.requested_forms =
 // -----
 
 // expected-error @+1 {{'tile.blocking' is an attribute of tile.expr and tile.compute}}
-func.func private @a_blocking_of_a_function() attributes {tile.blocking = array<i64: 4, 1, 0, 0>}
+func.func private @a_blocking_of_a_function() attributes {tile.blocking = #tile.blocking<vectors = 4>}
 
 // -----
 

@@ -122,6 +122,12 @@ def _product() -> onnx.ModelProto:
     return g.build()
 
 
+def _odd() -> onnx.ModelProto:
+    g = GraphBuilder("odd")
+    g.output(g.op("MatMul", g.input("x", (13, 33)), g.weight((33, 35), fan_in=33)), (13, 35))
+    return g.build()
+
+
 def _rows() -> onnx.ModelProto:
     g = GraphBuilder("rows")
     g.output(layer_norm(g, g.input("x", (41, 1000)), 1000), (41, 1000))
@@ -146,6 +152,13 @@ def _heads() -> onnx.ModelProto:
 def _long() -> onnx.ModelProto:
     g = GraphBuilder("long")
     g.output(g.op("MatMul", g.input("x", (1, 8209)), g.weight((8209, 768), fan_in=8209)), (1, 768))
+    return g.build()
+
+
+def _inputs() -> onnx.ModelProto:
+    """The matrix is no weight, so that nothing packs it, and larger than the caches of a core."""
+    g = GraphBuilder("inputs")
+    g.output(g.op("MatMul", g.input("x", (1, 8209)), g.input("w", (8209, 768))), (1, 768))
     return g.build()
 
 
@@ -208,10 +221,12 @@ def _shifted() -> onnx.ModelProto:
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "product": _product,
+    "odd": _odd,
     "rows": _rows,
     "half": _half,
     "heads": _heads,
     "long": _long,
+    "inputs": _inputs,
     "residual": _residual,
     "dense": _dense,
     "chain": _chain,

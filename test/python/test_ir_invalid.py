@@ -62,6 +62,7 @@ def test_an_expression_that_breaks_a_constraint_raises_and_is_not_left_behind(mo
         (lambda: tile.Tiling(tile.Scope.block, (0,), (0,)).attribute(), "A1: tile sizes"),
         (lambda: tile.Tiling(tile.Scope.block, (4, 4), (0, 0)).attribute(), "A2: order"),
         (lambda: tile.Gemm(3, 1, step=8, stages=2).attribute(), "A4: m must be a power of two"),
+        (lambda: tile.Blocking(17).attribute(), "A10: vectors must be between 1 and 16, not 17"),
         (lambda: ir.Attribute.parse("#tile.nothing"), "unknown attribute"),
         (lambda: ir.Type.parse("tensor<4x"), "expected"),
         (lambda: ir.AffineMap.parse("(d0) -> (d1)"), "undeclared identifier"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ir_modules import NEGATIONS, PLANNED, first, names
 from test_module import SOFTMAX
@@ -111,32 +113,41 @@ def test_an_output_of_a_stage_is_walked_in_place() -> None:
             '#tile.form<form = "winograd", number = 2, taken = false>',
             tile.OfferedForm(tile.Form.winograd, 2, False),
         ),
+        (
+            "#tile.blocking<vectors = 4, panel_k = 32, k_outermost = true>",
+            tile.Blocking(4, panel_k=32, k_outermost=True),
+        ),
     ],
 )
-def test_attributes_of_inputs_and_forms_are_python_values(text: str, value: object) -> None:
+def test_attributes_of_a_plan_outside_of_groups_are_python_values(text: str, value: object) -> None:
     with ir.Context():
         attribute = ir.Attribute.parse(text)
         assert isinstance(attribute, ir.TileAttr)
         assert attribute.value == value
 
 
-def test_an_offered_form_makes_the_attribute_that_it_was_read_from() -> None:
-    form = tile.OfferedForm(
-        tile.Form.twoPhaseReduction,
-        3,
-        True,
-        ('a "sum"', "b"),
-        {"dims": (1, 2), "parts": (4,)},
-        "f32",
-        True,
-        2,
-        1.25e-6,
-        3e-6,
-        "quicker",
-        "nothing",
-        ("x.py:1",),
-    )
+FORM = tile.OfferedForm(
+    tile.Form.twoPhaseReduction,
+    3,
+    True,
+    ('a "sum"', "b"),
+    {"dims": (1, 2), "parts": (4,)},
+    "f32",
+    True,
+    2,
+    1.25e-6,
+    3e-6,
+    "quicker",
+    "nothing",
+    ("x.py:1",),
+)
+
+
+@pytest.mark.parametrize(
+    "value", [FORM, tile.Blocking(2, 3, 24, 1024, even_rows=8, wider_last=True)], ids=["form", "blocking"]
+)
+def test_a_value_makes_the_attribute_that_it_was_read_from(value: Any) -> None:
     with ir.Context():
-        attribute = form.attribute()
+        attribute = value.attribute()
         assert isinstance(attribute, ir.TileAttr)
-        assert attribute.value == form
+        assert attribute.value == value

@@ -19,6 +19,10 @@ Array = np.ndarray[Any, Any]
 Json = dict[str, Any]
 
 
+_ONE_VECTOR = {"vectors": 1, "unroll": 1, "panelK": 0, "prefetch": 0}
+_ONE_VECTOR |= {"kOutermost": False, "evenRows": 0, "widerLast": False}
+
+
 def _gemm_of(plan: Json) -> Json:
     gemm: Json = contraction(plan)["gemm"]
     return gemm
@@ -64,6 +68,10 @@ ON_PROCESSORS: dict[str, tuple[Callable[[Json], None], str]] = {
         put(_blocking_of, unroll=64),
         "blocking: unroll must be between 1 and 16, not 64",
     ),
+    "rows shared below less than nothing": (
+        put(_blocking_of, evenRows=-1),
+        "blocking: evenRows must not be negative, but is -1",
+    ),
     "a negative panel": (put(_blocking_of, panelK=-1), "blocking: panelK must not be negative, but is -1"),
     "a panel beyond K": (
         put(_blocking_of, panelK=64),
@@ -89,7 +97,7 @@ ON_GPUS: dict[str, tuple[Callable[[Json], None], str]] = {
     "more threads than a block has": (put(group, threads=2048), "a power of two from 32 to 1024"),
     "a group of three": (put(group, threads=96, group=3), "a power of two"),
     "a blocking": (
-        put(contraction, blocking={"vectors": 1, "unroll": 1, "panelK": 0, "prefetch": 0}),
+        put(contraction, blocking=_ONE_VECTOR),
         "blocking: only a contraction with a micro kernel on a processor has one",
     ),
     "a gemm of what does not contract": (

@@ -1,5 +1,6 @@
 #include "passes/codegen/cpu/ContractionEmitter.h"
 
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/codegen/cpu/ContractionLoops.h"
 
 using namespace mlir;
@@ -12,7 +13,7 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
   if (!contraction || contraction->rhs.getGuard())
     return false;
   KLayout layout = kLayout(compute, *contraction);
-  Attribute stated = compute->getAttr(kBlockingAttr);
+  auto stated = compute->getAttrOfType<BlockingAttr>(kBlockingAttr);
   for (bool allowTiles : {true, false}) {
     std::optional<MicroKernel> kernel = kernelFor(compute, *contraction, layout, target, allowTiles);
     if (!kernel)
@@ -21,7 +22,7 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
     BlockedContraction blocked = blockedContraction(nest);
     // A choice for the micro kernel that the label names says nothing about another one in its place.
     bool isNamed = kernel->name == compute.getMicroKernel()->rsplit('-').first;
-    BlockingChoice derived = chooseBlocking(blocked), blocking = stated && isNamed ? blockingOf(stated) : derived;
+    BlockingChoice derived = chooseBlocking(blocked), blocking = stated && isNamed ? choiceOf(stated) : derived;
     auto blocks = kernel->unit == StepUnit::tiles ? makeTileBlocks(builder, nest, blocking)
                                                   : makeVectorBlocks(builder, nest, blocking);
     std::string why = whyNotBlocked(blocked, blocking);
@@ -32,9 +33,9 @@ FailureOr<bool> tilewright::emitContraction(OpBuilder &builder, ComputeOp comput
       return true;
     }
     // Only this place knows if tile registers can be loaded, so other kernels may follow theirs.
-    if (stated && isNamed && (kernel->unit == StepUnit::vector || blocking != derived))
+    if (stated && isNamed && (kernel->unit == StepUnit::vector || stated != attrOf(derived, compute.getContext())))
       return compute.emitError("the contraction cannot be computed as '") << kBlockingAttr << "' states: " << why;
-    stated = {};
+    stated = BlockingAttr();
   }
   return false;
 }

@@ -1,5 +1,5 @@
 // Emits the loops around register blocks. Panels of rhs are the outer loop, so that a panel stays in L1 while all rows
-// of the tile use it. If there are too few rows for reuse, the loop along K is outside and rhs streams by once.
+// of the tile use it; or, as the blocking says, the loop along K is outside and rhs streams by once.
 #include "passes/codegen/cpu/ContractionLoops.h"
 
 #include "passes/codegen/common/EmitLoops.h"
@@ -22,7 +22,6 @@ void ContractionLoops::emit() {
     offsets[dim] = outer.lookup(offset);
   length = compute.getSizes()[layout.dim];
   together = blocking.unroll;
-  widerBlocks = hasWiderBlocks();
   if (depth == 1 && !own.blocksK() && !copiesPanels())
     return emitBatch(contraction.batch);
   firstStep = depth == 1 ? offsets[layout.dim]
@@ -56,7 +55,7 @@ void ContractionLoops::emitBatch(ArrayRef<int64_t> dims) {
 
 /// Emits the loop along N outside the loop along M, so that the panel of rhs stays in the cache.
 void ContractionLoops::emitBlocksAlongN() {
-  if (streamsK())
+  if (blocking.kOutermost)
     return emitStreams();
   forBlocksAlongN([&](int64_t count) {
     if (own.blocksK() || copiesPanels())
@@ -81,7 +80,7 @@ void ContractionLoops::emitBlocksAlongM(int64_t count) {
     emitBlock(rows, count);
   };
   bool isCut = compute.getExtents()[contraction.m] % size != 0;
-  if (isCut || rest == 0 || size < together || !leavesIdle(rest, count))
+  if (isCut || rest == 0 || size < together || !sharesRows(rest, count))
     return forBlocks(contraction.m, together, emitRows);
   // The last two blocks share their rows evenly.
   int64_t shared = together + rest, whole = size - shared, first = llvm::divideCeil(shared, 2), second = shared - first;
@@ -103,12 +102,7 @@ bool ContractionLoops::hasOnePanel(int64_t k) {
   return k / depth < steps || k == steps * depth;
 }
 
-bool ContractionLoops::streamsK() {
-  return own.blocksK() && (contraction.m < 0 || compute.getSizes()[contraction.m] <= block.rows);
-}
-
-/// Emits the loop along K outside the loop along N. Since one register block has all rows, no panel is read again, and
-/// the rows of rhs are read from end to end, which gives the highest memory bandwidth.
+/// Emits the loop along K outside the loop along N.
 void ContractionLoops::emitStreams() {
   accumulatorsInSlice = true;
   if (init())
@@ -118,9 +112,7 @@ void ContractionLoops::emitStreams() {
 
 /// Returns the memory of a packed panel with `count` columns. All panels of a contraction share it.
 Value ContractionLoops::panelMemory(int64_t count) {
-  int64_t size = compute.getSizes()[contraction.n], last = compute.getExtents()[contraction.n] % size;
-  bool isEven = size % width() == 0 && last % width() == 0;
-  int64_t most = width() + (widerBlocks && !isEven ? lanes : 0);
+  int64_t most = width() + (blocking.widerLast ? lanes : 0);
   int64_t columns = std::max<int64_t>(width(), llvm::alignTo(count, lanes)) * depth;
   int64_t steps = own.panelSteps(blocking, length) + stepsTogether();
   auto type = MemRefType::get({steps, columns}, panelElement());
@@ -233,10 +225,9 @@ void ContractionLoops::forWholeBlocks(Value low, int64_t size, int64_t step,
     loop(low, add(low, constantIndex(size)), step, [&](Value start) { body(start, step); });
 }
 
-/// Returns true if one register block computes `count` elements along N, a vector more than others have. A block of that
-/// vector alone would have many rows, each with an address, for which there are too few registers.
+/// Returns true if one register block computes `count` elements along N, a vector more than others have.
 bool ContractionLoops::joinsRest(int64_t count) {
-  return count > width() && count <= width() + lanes && widerBlocks;
+  return count > width() && count <= width() + lanes && blocking.widerLast;
 }
 
 /// Calls `body` for the range along N of each register block.

@@ -12,7 +12,7 @@ public:
   using RegisterBlockMemory::RegisterBlockMemory;
   virtual ~ContractionLoops() = default;
 
-  virtual bool canEmit() { return liesAlongN(width()) && holdsWholeVectors(); }
+  virtual bool canEmit() { return liesAlongN(width() + (blocking.widerLast ? lanes : 0)) && holdsWholeVectors(); }
   virtual void emit();
 
 protected:
@@ -29,10 +29,6 @@ protected:
   virtual void prepareBlocks(int64_t /*rows*/) {}
   /// Returns the rows of a register block with `count` elements along N.
   virtual int64_t rowsTogether(int64_t count) = 0;
-  /// Returns true if there are register blocks of one vector more along N, with fewer rows.
-  virtual bool hasWiderBlocks() { return false; }
-  /// Returns true if a register block of so few rows leaves multiply-add units idle.
-  virtual bool leavesIdle(int64_t /*rows*/, int64_t /*count*/) { return false; }
   /// Returns true if accumulators are stored to their slice after each panel, for the given K.
   virtual bool stopsBetweenPanels(int64_t k) = 0;
 
@@ -58,8 +54,11 @@ private:
   void emitBatch(llvm::ArrayRef<int64_t> dims);
   void emitBlocksAlongN();
   void emitBlocksAlongM(int64_t count);
-  bool streamsK();
   void emitStreams();
+  /// Returns true if a last block of so many rows shares its rows evenly with the one before it.
+  bool sharesRows(int64_t rows, int64_t count) const {
+    return rows * llvm::divideCeil(count, lanes) < blocking.evenRows;
+  }
   void emitPanels(int64_t count);
   mlir::Value panelMemory(int64_t count);
   void emitPanel(Panel panel, int64_t count);
@@ -73,7 +72,6 @@ private:
   void forBlocksAlongN(llvm::function_ref<void(int64_t count)> body);
   void forPanels(llvm::function_ref<void(const Panel &panel)> body);
 
-  bool widerBlocks = false;                                ///< hasWiderBlocks(), at the start
   llvm::SmallDenseMap<int64_t, mlir::Value> panelMemories; ///< memory of packed panels, by the columns of a step
 };
 

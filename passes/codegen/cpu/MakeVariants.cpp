@@ -1,7 +1,6 @@
 // Makes one variant of each program per instruction set. The entry point chooses among the variants when it runs
 // (WrapCpuAbi.cpp). Variants share the plan, the workgroups and the offsets of buffers, so a dispatch does not depend
 // on the variant. They differ in the width of their vectors and in their instructions, which later passes choose.
-#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileAttributeNames.h"
 #include "passes/Passes.h"
 #include "passes/target/ProcessorData.h"

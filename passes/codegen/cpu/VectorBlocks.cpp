@@ -5,7 +5,6 @@
 #include "passes/codegen/cpu/ContractionLoops.h"
 #include "passes/layout/WindowSteps.h"
 #include "passes/target/AccessBytes.h"
-#include "passes/target/KBlocking.h"
 #include "passes/target/MicroKernelBody.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,15 +29,6 @@ private:
   int64_t rowsTogether(int64_t count) override {
     return factors() ? compute.getSizes()[contraction.m] : block.rows * block.vectors / vectorsOf(count);
   }
-
-  bool hasWiderBlocks() override {
-    bool isDefault = block.vectors == own.block.vectors && depth == 1 && !kernel.hasOffset && !factors();
-    int64_t panelBytes = copiesPanels() ? own.panelSteps(blocking, length) * own.copiedStepBytes(block.vectors + 1) : 0;
-    return isDefault && own.rows() > block.rows && block.rows * block.vectors / (block.vectors + 1) > 1 &&
-           panelBytes <= kCopiedBlockBytes && liesAlongN(width() + lanes);
-  }
-
-  bool leavesIdle(int64_t rows, int64_t count) override { return rows * vectorsOf(count) < kIndependentAccumulators; }
 
   // --- panels ------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // Verifies that a plan can be carried out for a graph. Each check answers one question and returns the first violation
 // with its location in the plan. Together, the checks are the contract between planners and rewrites.
 #include "passes/graph/Form.h"
+#include "passes/layout/Blocking.h"
 #include "passes/layout/GemmTiling.h"
 #include "passes/plan/apply/HeldTensors.h"
 #include "passes/plan/grid/KernelPhases.h"

@@ -3,11 +3,11 @@
 #ifndef TILEWRIGHT_PLAN_IR_PLAN_H
 #define TILEWRIGHT_PLAN_IR_PLAN_H
 
-#include "dialects/tile/BlockingAttr.h"
 #include "dialects/tile/TileDialect.h"
 #include "passes/cost/CostTerm.h"
 #include "passes/graph/FormChoice.h"
 #include "passes/graph/TensorGraph.h"
+#include "passes/layout/BlockingChoice.h"
 #include "passes/layout/GemmChoice.h"
 #include "passes/target/NumericsMode.h"
 #include "llvm/Support/JSON.h"

@@ -65,7 +65,10 @@ template <typename Mapper> void mapFields(Mapper &map, BlockingChoice &record) {
   map.required("vectors", record.vectors)
       .required("unroll", record.unroll)
       .required("panelK", record.panelK)
-      .required("prefetch", record.prefetch);
+      .required("prefetch", record.prefetch)
+      .required("kOutermost", record.kOutermost)
+      .required("evenRows", record.evenRows)
+      .required("widerLast", record.widerLast);
 }
 
 template <typename Mapper> void mapFields(Mapper &map, OpPlan &record) {

@@ -36,7 +36,8 @@ LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot
     tiling.order.push_back(dim);
   };
   int64_t kBlock = kBlocking(label);
-  bool streams = kBlock > 0 && (roles->m < 0 || sizeOf(roles->m) <= block.rows);
+  bool streams =
+      blocking ? blocking->kOutermost : kBlock > 0 && (roles->m < 0 || sizeOf(roles->m) <= block.rows);
   for (int64_t dim = 0; dim < static_cast<int64_t>(dims.size()); ++dim)
     if (dim != roles->m && dim != roles->n && !llvm::is_contained(expr.reductions, dim))
       walk(dim, 1);

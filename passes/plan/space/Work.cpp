@@ -165,8 +165,7 @@ static void addMultiplications(const TensorGraph &graph, const IterationSpace &s
   auto timeOf = [&](int64_t rows) { return rows == 0 ? 0.0 : std::max<double>(rows, space.leastRows); };
   auto blocksOf = [&](int64_t rows) {
     int64_t rest = rows % space.block.rows, both = space.block.rows + rest;
-    bool leavesIdle = rest * space.block.vectors < kIndependentAccumulators;
-    if (rest == 0 || rows <= space.block.rows || !leavesIdle || extent % tile != 0)
+    if (rest == 0 || rows <= space.block.rows || !leavesIdle(rest, space.block.vectors) || extent % tile != 0)
       return rows - rest + timeOf(rest);
     return rows - both + timeOf(both / 2) + timeOf(both - both / 2); // the last two blocks share their rows
   };

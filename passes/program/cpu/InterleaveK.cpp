@@ -3,8 +3,9 @@
 // reader would have to interleave rows of lanes again.
 #include "passes/program/cpu/InterleaveK.h"
 
-#include "dialects/tile/BlockingAttr.h"
+#include "dialects/tile/TileAttributeNames.h"
 #include "passes/graph/MatchContraction.h"
+#include "passes/layout/BlockingChoice.h"
 #include "passes/program/Slices.h"
 #include "passes/target/LaneBytes.h"
 #include "passes/target/MicroKernel.h"
@@ -108,10 +109,10 @@ SliceType inGroups(SliceType type, KGroups groups, int64_t lanes) {
 
 /// Says that a contraction reads panels that are in a buffer already, so that it neither copies nor prefetches any.
 void readFromBuffer(Operation *contraction) {
-  Attribute stated = contraction->getAttr(kBlockingAttr);
+  auto stated = contraction->getAttrOfType<BlockingAttr>(kBlockingAttr);
   if (!stated)
     return;
-  BlockingChoice own = blockingOf(stated);
+  BlockingChoice own = choiceOf(stated);
   own.panelK = own.prefetch = 0;
   contraction->setAttr(kBlockingAttr, attrOf(own, contraction->getContext()));
 }

@@ -101,6 +101,31 @@ class Gemm:
 
 
 @dataclass(frozen=True)
+class Blocking:
+    """How a core of a processor computes a contraction with register blocks (`tile.blocking`)."""
+
+    vectors: int
+    """Vectors along N of a register block."""
+    unroll: int = 1
+    """Steps along K of one iteration of the innermost loop."""
+    panel_k: int = 0
+    """Elements of K of a panel of rhs that is copied before all rows use it; 0: none is."""
+    prefetch: int = 0
+    """Bytes of the smallest panel whose row blocks fetch the next one; 0: none do."""
+    k_outermost: bool = False
+    """True if the loop over blocks of K is outside of the loop along N."""
+    even_rows: int = 0
+    """Accumulators below which a last block of rows shares the rows of the one before evenly; 0: never."""
+    wider_last: bool = False
+    """True if the last block along N also takes the columns of one more vector."""
+
+    def attribute(self, context: ir.Context | None = None) -> ir.Attribute:
+        """Raises `IrError` if vectors or steps are not between 1 and 16, or another number is negative."""
+        fields = ", ".join(f"{name} = {str(value).lower()}" for name, value in vars(self).items())
+        return ir.Attribute.parse(f"#tile.blocking<{fields}>", context)
+
+
+@dataclass(frozen=True)
 class OfferedForm:
     """A form that is offered for ops of a function, and whether it is taken (`tile.forms`)."""
 
@@ -186,6 +211,9 @@ def value_of(mnemonic: str, fields: Mapping[str, Any]) -> Any:
         "lhs": Residency,
         "prefetch": Operands,
     }
+    if mnemonic == "blocking":
+        named |= {key: bool(named[key]) for key in ("k_outermost", "wider_last")}
+        return Blocking(**named)
     for key, enum in enums.items():
         if key in named:
             named[key] = _member(enum, named[key])

@@ -112,6 +112,12 @@ class Blocking:
     """Elements of K of a panel of rhs that is copied before all rows use it; 0: rhs is read where it lies."""
     prefetch: int
     """Bytes of the smallest panel whose row blocks fetch the next one into the L2; 0: none do."""
+    k_outermost: bool = False
+    """True if the loop over blocks of K is outside of the loop along N, so that rhs is read row by row."""
+    even_rows: int = 0
+    """Accumulators (vectors) below which a last block of rows shares the rows of the one before evenly; 0: never."""
+    wider_last: bool = False
+    """True if the last block along N also takes the columns that are left, if one more vector holds them."""
 
 
 @dataclass

@@ -87,10 +87,35 @@ TEST_F(BlockingTest, blocks_of_one_row_begin_with_a_panel) {
   EXPECT_EQ(chooseVectors(kernel, {6, 2}, /*rows=*/1, /*lanes=*/8, {48, 192, 16}, CpuCosts()), 2);
 }
 
+TEST_F(BlockingTest, one_block_of_rows_has_k_outermost) {
+  kBlock = 32;
+  EXPECT_FALSE(chooseBlocking(product(plain, plainShape)).kOutermost);
+  sizes[0] = 6;
+  EXPECT_TRUE(chooseBlocking(product(plain, plainShape)).kOutermost);
+}
+
+TEST_F(BlockingTest, a_last_row_shares_those_of_the_block_before_it) {
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).evenRows, 0);
+  sizes[0] = 103;
+  EXPECT_EQ(chooseBlocking(product(plain, plainShape)).evenRows, kIndependentAccumulators);
+}
+
+TEST_F(BlockingTest, a_block_of_fewer_columns_shares_its_last_rows) {
+  sizes[1] = 144; // 24 rows at once of the last vector, which leaves 6 of 102
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {4, 1, 0, 0, false, 8}), "");
+}
+
+TEST_F(BlockingTest, columns_that_fill_no_block_widen_the_last_one) {
+  EXPECT_FALSE(chooseBlocking(product(plain, plainShape)).widerLast);
+  sizes[1] = 130;
+  EXPECT_TRUE(chooseBlocking(product(plain, plainShape)).widerLast);
+}
+
 TEST_F(BlockingTest, what_is_chosen_is_not_refused) {
   for (kBlock = 0; kBlock < 100; kBlock += 12)
-    for (int64_t count : {1, 2, 6, 7, 96, 102}) {
+    for (int64_t count : {1, 2, 6, 7, 96, 102, 103}) {
       sizes[0] = count;
+      sizes[1] = count % 2 == 0 ? 128 : 131;
       for (const BlockedContraction &own : {product(panels, packedShape), product(plain, plainShape)})
         EXPECT_EQ(whyNotBlocked(own, chooseBlocking(own)), "") << "rows " << count << ", block of K " << kBlock;
     }
@@ -107,6 +132,24 @@ TEST_F(BlockingTest, a_prefetch_of_one_block_of_rows_is_refused) {
   sizes[0] = 6;
   EXPECT_EQ(whyNotBlocked(product(panels, packedShape), {4, 1, 0, 64}),
             "prefetch: no panel can be prefetched: one block of rows has all rows of the tile");
+}
+
+TEST_F(BlockingTest, a_prefetch_with_k_outermost_is_refused) {
+  kBlock = 32;
+  EXPECT_EQ(whyNotBlocked(product(panels, packedShape), {4, 1, 0, 64, true}),
+            "prefetch: no panel can be prefetched: K is the outermost loop, so the panel behind this one is not the next");
+}
+
+TEST_F(BlockingTest, copies_with_k_outermost_are_refused) {
+  kBlock = 32;
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {4, 1, 32, 0, true}),
+            "kOutermost: panels are copied once for all rows of a tile, inside the loop along N");
+}
+
+TEST_F(BlockingTest, a_wider_block_of_other_vectors_is_refused) {
+  sizes[1] = 130;
+  EXPECT_EQ(whyNotBlocked(product(plain, plainShape), {2, 1, 0, 0, false, 0, true}),
+            "widerLast: no block has another vector: only blocks of 4 vectors, as the micro kernel has, have a wider one");
 }
 
 TEST_F(BlockingTest, unrolling_a_step_of_several_k_is_refused) {

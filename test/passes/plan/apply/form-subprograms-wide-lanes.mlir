@@ -1,7 +1,7 @@
 // RUN: tilewright-opt %s --pass-pipeline='builtin.module(tile-form-subprograms{target=x86-64-avx2 cores=1})' | FileCheck %s
 
 // A vector has four lanes of f64, so eight of them are as wide as a panel, and the tiling of threads says so, too.
-// CHECK: tile.expr {{.*}} tile.blocking = array<i64: 8, 1, 0, 0>
+// CHECK: tile.expr {{.*}} tile.blocking = #tile.blocking<vectors = 8>
 func.func @packed(%x: tensor<1x512xf64>, %w: tensor<16x512x32xf64>) -> tensor<1x512xf64> {
   %zero = arith.constant 0.0 : f64
   %e = tensor.empty() : tensor<1x512xf64>
