@@ -115,7 +115,7 @@ static const Declaration kDeclarations[] = {
     {kThreadsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kGroupAttr, isAtLeast<0>, kNumber, isOneOf<SubprogramOp, ParallelOp, FunctionOpInterface>, kParts},
     {kOneKernelAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
-    {kOneKernelGivenAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
+    {kGivenAttr, isOf<UnitAttr>, kUnit, isAny, kAnyOp},
     {kRepeatedAttr, isOf<DenseI64ArrayAttr>, "an i64 array", isOneOf<ProgramOp>, "tile.program"},
     {kStepsAttr, isAtLeast<1>, kCount, isOneOf<SubprogramOp>, "tile.subprogram"},
     {kResidentAttr, isPairs, "an i64 array of pairs", isOneOf<SubprogramOp, ParallelOp>,

@@ -73,8 +73,9 @@ inline constexpr llvm::StringLiteral kGroupAttr = "tile.group";
 /// On an scf.for: a unit. The loop is to become part of the kernel of its body.
 inline constexpr llvm::StringLiteral kOneKernelAttr = "tile.one_kernel";
 
-/// On such a loop: a unit. A plan that was given says so, so it is an error if that is not possible.
-inline constexpr llvm::StringLiteral kOneKernelGivenAttr = "tile.one_kernel_given";
+/// On such a loop, and on a `tile.subprogram` and its program: a unit. A plan says so that was given, not made, so it is
+/// an error if code cannot carry it out.
+inline constexpr llvm::StringLiteral kGivenAttr = "tile.given";
 
 /// The symbol of a copy of the module in which a choice of forms is tried.
 inline constexpr llvm::StringLiteral kTrialModule = "tile.trial";

@@ -51,7 +51,8 @@ std::optional<WeightGroup> tilewright::weightGroupOf(Value input, const Target &
       type.getElementTypeBitWidth() % 8 != 0)
     return std::nullopt;
   if (constantBehindViews(input))
-    return isSmall(input, target.costs.gpu) ? std::optional(WeightGroup{type.getElementType(), /*isConstant=*/true}) : std::nullopt;
+    return isSmall(input, target.costs.gpu) ? std::optional(WeightGroup{type.getElementType(), /*isConstant=*/true})
+                                            : std::nullopt;
   if (!isMadeOfParameters(input) || !mayBeStoredAgain(input, target.costs.gpu))
     return std::nullopt;
   return WeightGroup{type.getElementType(), /*isConstant=*/false};

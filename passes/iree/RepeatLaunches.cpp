@@ -133,7 +133,7 @@ struct RepeatLaunches : tilewright::impl::RepeatLaunchesBase<RepeatLaunches> {
     SmallVector<LLVM::LLVMFuncOp> kernels;
     for (scf::ForOp loop : loops) {
       loop->removeAttr(kOneKernelAttr);
-      bool isGiven = static_cast<bool>(loop->removeAttr(kOneKernelGivenAttr));
+      bool isGiven = static_cast<bool>(loop->removeAttr(kGivenAttr));
       hoist(loop);
       auto decided = decideRepeatedLaunch(loop, kAccessBytes);
       auto *repeated = std::get_if<RepeatedLaunch>(&decided);

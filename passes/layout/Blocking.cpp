@@ -232,7 +232,7 @@ static int64_t stepsOfIteration(const BlockedContraction &own, const BlockingCho
     return 1;
   int64_t extent = own.lhs.extents[own.k], size = own.lhs.sizes[own.k];
   if (hasWindows(own.lhs.map, own.k))
-    return choice.panelK > 0 ? 1 : windowSteps(own.lhs.map, own.k, extent, size);
+    return choice.panelK > 0 ? 1 : windowSteps(own.lhs.map, own.k, extent, size, own.costs);
   if (own.rows() <= own.block.rows)
     return 1;
   int64_t products = own.block.rows * choice.vectors; // of a step

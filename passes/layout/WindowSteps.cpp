@@ -6,11 +6,6 @@
 
 using namespace mlir;
 
-/// Most steps whose code follows each other: about 600 instructions with the largest register block.
-static constexpr int64_t kMostSteps = 16;
-/// Most steps that are a part of a longer run, such as the channels of an image that has them innermost.
-static constexpr int64_t kMostOfRun = 8;
-
 static bool isCut(AffineExpr expr) {
   return expr.getKind() == AffineExprKind::FloorDiv || expr.getKind() == AffineExprKind::Mod;
 }
@@ -46,18 +41,18 @@ int64_t tilewright::windowRun(AffineMap map, int64_t k) {
   return std::max<int64_t>(common, 1);
 }
 
-int64_t tilewright::windowSteps(AffineMap map, int64_t k, int64_t length, int64_t tile) {
+int64_t tilewright::windowSteps(AffineMap map, int64_t k, int64_t length, int64_t tile, const CpuCosts &costs) {
   SmallVector<int64_t> runs = runsOf(map, k);
   int64_t best = 1, common = std::gcd(length, tile);
   for (int64_t run : runs)
-    if (run > best && run <= kMostSteps && common % run == 0 &&
+    if (run > best && run <= costs.windowSteps && common % run == 0 &&
         llvm::all_of(runs, [&](int64_t other) { return other % run == 0 || run % other == 0; }))
       best = run;
   if (best > 1 || runs.empty())
     return best;
   for (int64_t run : runs)
     common = std::gcd(common, run);
-  for (int64_t steps = kMostOfRun; steps > 1; --steps)
+  for (int64_t steps = costs.windowRun; steps > 1; --steps)
     if (common % steps == 0)
       return steps;
   return 1;

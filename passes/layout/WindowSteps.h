@@ -3,6 +3,8 @@
 #ifndef TILEWRIGHT_LAYOUT_WINDOWSTEPS_H
 #define TILEWRIGHT_LAYOUT_WINDOWSTEPS_H
 
+#include "passes/target/CostParameters.h"
+
 #include "mlir/IR/AffineMap.h"
 
 namespace tilewright {
@@ -14,7 +16,7 @@ bool hasWindows(mlir::AffineMap map, int64_t k);
 /// constants or are computed once for all of them: the points of a window or of one of its lines, or a part of the
 /// channels. It divides `length` and `tile`, the K of the whole contraction and of one block of it. 1: each step by
 /// itself.
-int64_t windowSteps(mlir::AffineMap map, int64_t k, int64_t length, int64_t tile);
+int64_t windowSteps(mlir::AffineMap map, int64_t k, int64_t length, int64_t tile, const CpuCosts &costs);
 
 /// Returns how many steps along K stay at one point of a window, such as the channels of an image that has them
 /// innermost. 1: none.

@@ -3,8 +3,8 @@
 // along. Assertions inside bodies are erased, because a kernel cannot report them; IREE drops them in its dispatches as
 // well. An op without points, such as a matmul with K = 0, is replaced by its init, because IREE's compiler divides by
 // the length. Elements that a body extracts at known places become operands (KnownExtracts.h), and running sums, sorts
-// and scatters become reductions (ExpandScans.h, ExpandSorts.h, ExpandScatters.h). Collapsed batch dims of matmuls are restored (BatchDims.h), and
-// reductions of one dim after another are merged (MergeReductions.h).
+// and scatters become reductions (ExpandScans.h, ExpandSorts.h, ExpandScatters.h). Collapsed batch dims of matmuls are
+// restored (BatchDims.h), and reductions of one dim after another are merged (MergeReductions.h).
 #include "passes/Passes.h"
 #include "passes/graph/TensorExpr.h"
 #include "passes/normalize/BatchDims.h"

@@ -105,8 +105,9 @@ struct LowerToProgram : tilewright::impl::LowerToProgramBase<LowerToProgram> {
     }
     auto program =
         ProgramOp::create(builder, loc, name, results.size(), first.getTargetAttr(), /*in_place=*/ArrayAttr());
-    if (Attribute resident = first->getAttr(kResidentBlocksAttr))
-      program->setAttr(kResidentBlocksAttr, resident);
+    for (StringRef stated : {kResidentBlocksAttr, kGivenAttr})
+      if (Attribute value = first->getAttr(stated))
+        program->setAttr(stated, value);
     if (auto loop = dyn_cast<LoopLikeOpInterface>(first->getParentOp()); loop && loop->hasAttr(kOneKernelAttr)) {
       SmallVector<int64_t> invariants;
       for (auto [number, input] : llvm::enumerate(inputs))

@@ -16,7 +16,7 @@ TABLE = Path(__file__).with_name("constants.toml")
 FOLDERS = ("graph", "normalize", "plan", "cost", "layout", "program", "codegen", "backend", "support")
 """Folders of passes/. passes/target holds the numbers of machines, passes/iree those of another project."""
 
-KINDS = {"fact", "search", "numerics", "table", "open"}
+KINDS = {"fact", "search", "numerics", "table"}
 """constants.toml says what each is."""
 
 DECLARATION = re.compile(

@@ -13,6 +13,9 @@
 #include "passes/support/DiagnosticNumbers.h"
 #include "passes/target/Occupancy.h"
 
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace mlir;
 using namespace tilewright;
 using namespace tilewright::tile;
@@ -107,12 +110,17 @@ LogicalResult tilewright::boundRegisters(ProgramOp program, func::FuncOp functio
   int64_t most = residentBlocksOf(program, function, target);
   std::optional<int64_t> planned = plannedBlocks(program);
   if (planned && *planned > std::max<int64_t>(most, 1)) {
-    int64_t threads = integer(function, kThreadsAttr);
-    return program.emitError("in '") << program.getSymName() << "' residentBlocks is " << *planned
-                                     << ", but an SM of target '" << target.name << "' holds " << most
-                                     << " blocks of " << threads << " threads, "
-                                     << mostRegisters(program, threads, target) << " registers per thread and "
-                                     << integer(function, kBlockBytesAttr) << " bytes of shared memory";
+    std::string why = llvm::formatv("residentBlocks is {0}, but an SM of target '{1}' holds {2} blocks of {3} threads, "
+                                    "{4} registers per thread and {5} bytes of shared memory",
+                                    *planned, target.name, most, integer(function, kThreadsAttr),
+                                    mostRegisters(program, integer(function, kThreadsAttr), target),
+                                    integer(function, kBlockBytesAttr));
+    if (program->hasAttr(kGivenAttr))
+      return program.emitError("in '") << program.getSymName() << "' " << why;
+    remark::missed(program.getLoc(), remark::RemarkOpts::name("resident-blocks").category("tile-convert-to-gpu"))
+        << ("tile: the planner's " + why); // it knows the memory of a block about
+    planned = std::max<int64_t>(most, 1);
+    function->removeAttr(kResidentBlocksAttr);
   }
   int64_t resident = planned ? *planned : derivedBlocks(program, function, most, target);
   if (resident > 0 && !function->hasAttr(kResidentBlocksAttr))

@@ -132,6 +132,7 @@ private:
         return func::FuncOp(planned.function).emitError("illegal plan: ") << why;
     }
     Plan whole = emptyPlan();
+    whole.isGiven = given && !given->statesFormsOnly();
     for (const BlockGraph &block : planned.blocks) {
       if (block.graph.exprs().empty())
         continue;
@@ -169,7 +170,7 @@ private:
     bool isGiven = given && given->oneKernel;
     loop.oneKernel = isGiven ? *given->oneKernel : loop.reason.empty();
     if (isGiven && *loop.oneKernel)
-      block.loop->setAttr(kOneKernelGivenAttr, UnitAttr::get(&getContext()));
+      block.loop->setAttr(kGivenAttr, UnitAttr::get(&getContext()));
     if (*loop.oneKernel && !loop.reason.empty())
       return block.loop->emitError("illegal plan: loop ")
              << block.firstOp << ": one kernel cannot run all steps (oneKernel): " << loop.reason;
@@ -271,12 +272,16 @@ private:
     for (const BlockGraph &block : planned.blocks)
       explain(block, planOf(block));
     for (const BlockGraph &block : planned.blocks)
-      if (const LoopPlan *loop = block.loop ? loopAt(*plan, block.firstOp) : nullptr; loop && loop->oneKernel.value_or(false))
+      if (const LoopPlan *loop = block.loop ? loopAt(*plan, block.firstOp) : nullptr;
+          loop && loop->oneKernel.value_or(false))
         block.loop->setAttr(kOneKernelAttr, UnitAttr::get(&getContext()));
     // A body may read what an op outside it computes, so that op stays until the body is done.
     for (const BlockGraph &block : llvm::reverse(planned.blocks))
       if (failed(carryOut(block.graph, planOf(block), *block.block)))
         return failure();
+    if (plan->isGiven)
+      func::FuncOp(planned.function).walk(
+          [&](tile::SubprogramOp kernel) { kernel->setAttr(kGivenAttr, UnitAttr::get(&getContext())); });
     dropRequestedForms(planned.function);
     return success();
   }

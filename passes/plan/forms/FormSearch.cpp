@@ -55,8 +55,8 @@ static std::vector<FormChoice> explained(Choices found, double byRules) {
   for (FormChoice &request : found.requests) {
     request.seconds = request.taken ? found.seconds() : byRules;
     request.otherwiseSeconds = request.taken ? byRules : found.seconds();
-    request.reason = llvm::formatv("a search over forms predicts {0} for the whole plan, and {1} with the choices of the "
-                                   "rules",
+    request.reason = llvm::formatv("a search over forms predicts {0} for the whole plan, and {1} with the choices of "
+                                   "the rules",
                                    microseconds(found.seconds()), microseconds(byRules));
     request.wouldChange = "another policy";
   }

@@ -130,9 +130,11 @@ private:
       return signalPassFailure();
     if (!whyIncomplete(*machine).empty())
       return;
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
-      if (!function.isExternal() && !function->hasAttr(kRequestedFormsAttr) && failed(search(function, *machine, *kind)))
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      bool isOpen = !function.isExternal() && !function->hasAttr(kRequestedFormsAttr);
+      if (isOpen && failed(search(function, *machine, *kind)))
         return signalPassFailure();
+    }
   }
 };
 } // namespace

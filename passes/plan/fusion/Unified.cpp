@@ -1,5 +1,6 @@
 // The policy `unified`: the best plan that any policy finds, improved by a local search over all moves. Its prediction is
-// at most that of every policy, of `greedy` and of `unfused`, because their plans are among those it chooses from.
+// at most that of every policy, of `greedy` and of `unfused`, on the same graph, because their plans are among those it
+// chooses from.
 //
 // The policies' groupings are combined first: where two of them disagree, each region of the graph takes the groups that
 // are predicted to take less time. The search then starts from the combination and from every policy's grouping. On a

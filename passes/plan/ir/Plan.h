@@ -140,7 +140,7 @@ struct LeftOp {
   std::string op, reason;
 };
 
-/// A block of a loop, whose kernels are launched in every step. Loops come in program order, each before those in it.
+/// A block of a loop with kernels of its own. Loops come in program order, each before those in it.
 struct LoopPlan {
   std::string op;            ///< op name, for the reader
   unsigned firstOp = 0;      ///< number of the first op of its block; the others follow
@@ -164,6 +164,7 @@ struct Plan {
   std::vector<LoopPlan> loops;   ///< blocks of loops with kernels of their own (PlanLoops.h)
 
   /// Returns true for a plan that states forms and leaves everything else to the policy.
+  bool isGiven = false;          ///< true if it is from a file, whose JSON does not say so
   bool statesFormsOnly() const {
     return !forms.empty() && kernels.empty() && edges.empty() && left.empty() && loops.empty();
   }

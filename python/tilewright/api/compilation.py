@@ -84,11 +84,13 @@ def compile(
         numerics: "default" leaves out roundings to bf16 and f16, accumulates these types in f32 and divides by
             multiplying with reciprocals; "strict" rounds, accumulates and divides as the model says.
         policy: How the plan is made: "greedy" grows fusion groups as long as predictions improve, "unfused" gives every
-            op a kernel of its own, and "exhaustive" tries every partition of a model of at most ten ops. "xla",
+            op a kernel of its own, and "exhaustive" tries every choice of forms and every partition of a model of at
+            most ten ops. "xla",
             "fusionstitching", "welder", "powerfusion", "souffle" and "chimera" plan as these systems do, and "unified"
             improves the best of all their plans by a search; see docs/design/search.md.
-        plan_seconds: Seconds that the search of the policy "unified" may take, about. It ends after a number of groups,
-            so plans do not depend on the clock. 0 takes the best plan of the other policies as it is.
+        plan_seconds: Seconds that each search of the policy "unified" may take, about: that over forms and that over
+            groups. They end after a number of trials and of groups, so plans do not depend on the clock. 0 takes the
+            best plan of the other policies as it is.
         grid_sync: True if GPU kernels may have grid barriers instead of separate launches. Such kernels need the
             device for themselves while they run; see docs/guide/gpu.md.
         tuning: Database of measured plans whose decisions the plan uses. True is the user's own, which

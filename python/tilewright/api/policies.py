@@ -54,7 +54,8 @@ def compare_policies(
 
     The options say for how many threads, with which numerics and how long `unified` may search. `only` names policies,
     or steps of Souffle's ablation, which are no policies: "souffle-v1" transforms horizontally, "souffle-v2" vertically
-    as well, and "souffle-v3" has barriers of the grid, too.
+    as well, and "souffle-v3" has barriers of the grid, too. All plan the graph with the forms that the options' policy
+    chooses.
     """
     printed = print_planning(
         "tile-print-policies", {"only": list(only)}, model, target, options or CompileOptions()

@@ -87,14 +87,14 @@ def _compiling(command: Command, more_policies: Sequence[str] = ()) -> Command:
             default="greedy",
             show_default=True,
             help="How the plan is made; unfused: every op in a kernel of its own; unified: a search from the plans of "
-            "all others; exhaustive: the best partition of at most ten ops.",
+            "all others; exhaustive: the best forms and partition of at most ten ops.",
         ),
         click.option(
             "--plan-seconds",
             type=click.FloatRange(0),
             default=2.0,
             show_default=True,
-            help="About how long the search of the policy unified may take; 0: the best of the other policies.",
+            help="About how long each search of the policy unified may take; 0: the best of the other policies.",
         ),
         click.option(
             "--no-grid-sync",

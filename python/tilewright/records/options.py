@@ -38,7 +38,8 @@ Policy: TypeAlias = Literal[
 ]
 """How plans are made: "greedy" grows fusion groups as long as predictions improve; "unfused" gives every op a kernel of
 its own; "xla" to "chimera" are the algorithms of the systems of these names; "unified" takes the best of all these
-plans and improves it by a search; "exhaustive" tries every partition of at most ten ops into kernels."""
+plans and improves it by a search; "exhaustive" tries every choice of forms and
+every partition of at most ten ops into kernels."""
 
 Stage: TypeAlias = Literal["normalized", "planned", "programs"]
 """A point of our pipelines at which passes of the user run: before planning, on the planned module before its plan is

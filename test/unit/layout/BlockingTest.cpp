@@ -45,6 +45,18 @@ TEST_F(BlockingTest, an_iteration_has_at_most_96_multiply_adds) {
   EXPECT_EQ(chooseBlocking(product(panels, packedShape)).unroll, 4);
 }
 
+TEST_F(BlockingTest, an_iteration_has_a_run_of_a_window_or_a_part_of_it) {
+  AffineExpr m = getAffineDimExpr(0, &context), k = getAffineDimExpr(2, &context);
+  rows = AffineMap::get(3, 0, {m + k.floorDiv(12), k % 12}, &context);
+  lhsShape = {110, 12};
+  BlockedContraction own = product(panels, packedShape);
+  EXPECT_EQ(chooseBlocking(own).unroll, 12);
+  own.costs.windowSteps = 8;
+  EXPECT_EQ(chooseBlocking(own).unroll, 6);
+  own.costs.windowRun = 4;
+  EXPECT_EQ(chooseBlocking(own).unroll, 4);
+}
+
 TEST_F(BlockingTest, steps_of_a_single_row_block_stay_apart) {
   sizes[0] = 6;
   EXPECT_EQ(chooseBlocking(product(panels, packedShape)).unroll, 1);

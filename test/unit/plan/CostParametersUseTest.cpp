@@ -232,7 +232,8 @@ protected:
         "cpu.nestRegisters", "cpu.stackBytes", "common.globalWeight", "gpu.worthCopying", "gpu.vectorsInFlight",
         "gpu.combinedElements", "gpu.firstLoads", "gpu.copiesTogether", "gpu.loadsTogether", "gpu.unrolledK",
         "gpu.sharingContractions",
-        // layout/GemmTilingTest.cpp and plan/space/BindingsTest.cpp
+        // layout/BlockingTest.cpp, layout/GemmTilingTest.cpp and plan/space/BindingsTest.cpp
+        "cpu.windowSteps", "cpu.windowRun",
         "gpu.overlappingStages", "gpu.residentBytes", "gpu.repeatedWeightBytes"};
     return names;
   }

@@ -304,7 +304,8 @@ void ContractionOperand::copyPieces(Value slot, Value first) {
   shareOut(frame, lines() * pieces, frame.costs.copiesTogether, [&](Value own) {
     copyPiece(slot, lineOfCopy(frame.divide(own, pieces), room / atom()), frame.modulo(own, pieces), first);
   });
-  shareOut(frame, lines(), frame.costs.copiesTogether, [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
+  shareOut(frame, lines(), frame.costs.copiesTogether,
+           [&](Value line) { copyPiece(slot, line, frame.constant(pieces), first); });
 }
 
 /// Copies one piece. If the line's end cuts the piece, copies the elements before the end and zeroes the rest.

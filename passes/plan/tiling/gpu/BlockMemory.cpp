@@ -62,15 +62,15 @@ static int64_t residentBytes(const Plan &plan, const KernelPlan &kernel) {
 
 /// Returns the registers per thread of a group's contractions, which may accumulate across the blocks of a walked dim.
 static int64_t registersOf(const TensorGraph &graph, const IterationSpace &space,
-                           ArrayRef<PlannedContraction> contractions) {
+                           ArrayRef<PlannedContraction> contractions, const GpuCosts &costs) {
   int64_t registers = kUnknownRegisters, grown = 0;
   for (const PlannedContraction &contraction : contractions) {
-    registers = std::max(registers, contraction.tiling.registers());
+    registers = std::max(registers, contraction.tiling.registers(costs));
     for (const GroupRoot &root : space.roots)
       if (root.expr == contraction.op && growsInRegisters(graph, space, root))
         grown += contraction.tiling.accumulatorRegisters();
   }
-  return registers + (grown > 0 ? grown + GemmTiling::kLoopRegisters : 0);
+  return registers + (grown > 0 ? grown + costs.loopRegisters : 0);
 }
 
 BlockMemory::BlockMemory(const Plan &plan, const TensorGraph &graph, KernelPlan &kernel, const Target &target,
@@ -90,7 +90,8 @@ BlockMemory::BlockMemory(const Plan &plan, const TensorGraph &graph, KernelPlan 
       registers = std::max(registers, planned.space.blockWork.registers);
       if (own.contractions.empty())
         stagedBytes = std::max(stagedBytes, planned.space.blockWork.sharedBytes);
-      emittedRegisters = std::max(emittedRegisters, registersOf(graph, planned.space, own.contractions));
+      emittedRegisters =
+          std::max(emittedRegisters, registersOf(graph, planned.space, own.contractions, target.costs.gpu));
     } else {
       own.bufferBytes = bufferBytesOf(graph, group);
     }

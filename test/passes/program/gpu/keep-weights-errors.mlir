@@ -58,7 +58,7 @@ tile.program @other_operand outputs 1 attributes {tile.repeated = array<i64: 0>}
 
 // 8 blocks of 256 threads have too few registers.
 // expected-error @below {{in 'crowded' residentBlocks is 8, but an SM of target 'cuda:h200' holds}}
-tile.program @crowded outputs 1 attributes {tile.resident_blocks = 8 : i64} {
+tile.program @crowded outputs 1 attributes {tile.given, tile.resident_blocks = 8 : i64} {
 ^bb0(%a: !tile.slice<128x64xf32, global>, %b: !tile.slice<64x128xf32, global>, %y: !tile.slice<128x128xf32, global>):
   tile.parallel [128, 128] tiles [64, 64] workgroups 4 attributes {tile.threads = 256 : i64, tile.group = 0 : i64} {
   tile.walk {
