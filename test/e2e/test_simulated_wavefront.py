@@ -107,21 +107,21 @@ def test_a_stack_is_one_kernel(name: str, tmp_path: Path) -> None:
     _check(run, model, 2e-6)
 
 
-@pytest.mark.parametrize("has_joint", [True, False])
-def test_a_plan_declines_joint_products_or_the_form(has_joint: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("declined", ["joint products", "the form"])
+def test_a_plan_declines_joint_products_or_the_form(declined: str, tmp_path: Path) -> None:
     model = _stack()
     wanted = compiled(model, tmp_path / "own").plan
     assert wanted is not None
     wanted = wanted.forms_only()
     (form,) = (form for form in wanted.forms if form.form == "wavefront")
     assert form.parameters == {"joint": [1]}
-    if has_joint:
+    if declined == "joint products":
         form.parameters = {"joint": [0]}
     else:
         form.taken = False
     program, run = simulated(model, tmp_path / "edited", plan=wanted)
     steps = [loop.steps for loop in program.metadata.report.loops]
-    assert steps == ([STEPS + LAYERS - 1] if has_joint else [STEPS] * LAYERS)
+    assert steps == ([STEPS + LAYERS - 1] if declined == "joint products" else [STEPS] * LAYERS)
     _check(run, model, 2e-6)
 
 

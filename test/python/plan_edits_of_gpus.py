@@ -122,7 +122,8 @@ EDITS = [
     Edit("layers", "forms[form=wavefront].taken", False, also=FORMS_ONLY),
     Edit("layers", "forms[form=wavefront].parameters.joint", [0], also=FORMS_ONLY),
     Edit("layers", "forms[form=wavefront].parameters.joint", [2], "joint, which is 0 or 1"),
-    Edit("loop", "loops[0].oneKernel", False),
+    Edit("layers", "loops[0].oneKernel", False),
+    Edit("loop", "loops[0].oneKernel", True, "do not begin at multiples of 16 bytes"),
     Edit("product", "forms[0].taken", True, "its parameters must be dims and as many parts"),
     Edit(
         "residual", "kernels[0].residentTiles[0].writerInput", 5, "writerInput must be 0 beside writerResult"

@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-/// What became of a request: all choices that passes made, in their order, and the score of the plan.
+/// The outcome of requests: all choices that passes made, in their order, and the score of the plan.
 struct FormTrial {
   std::vector<FormChoice> choices;
   PlanScore score;

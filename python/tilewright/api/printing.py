@@ -70,8 +70,10 @@ def print_planning(
             "output": str(output),
             **extra,
         }
+        normalizing = {**common, "policy": options.policy}
         passes = pipeline(
-            pass_text(f"tilewright-{targets[0].kind.backend}-normalize", {**common, "policy": options.policy}), pass_text(name, printing)
+            pass_text(f"tilewright-{targets[0].kind.backend}-normalize", normalizing),
+            pass_text(name, printing),
         )
         run_passes(worker, front.text, passes, from_iree=True)
         return json.loads(output.read_text())

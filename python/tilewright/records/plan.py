@@ -256,7 +256,7 @@ class FormChoice:
     numerics: Numerics = field(default_factory=Numerics)
     """What taking the form does to numbers."""
     seconds: float = 0.0
-    """Predicted seconds of the ops with the form, or of the whole plan if a search chose it; 0: nothing is predicted."""
+    """Predicted seconds of the ops with the form; of the whole plan if a search chose it. 0: nothing is predicted."""
     otherwise_seconds: float = 0.0
     reason: str = ""
     would_change: str = ""
