@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tilewright {
 #define GEN_PASS_DEF_HIDECONSTANTS
@@ -37,11 +38,18 @@ bool letsSlicesPass(Operation *op) {
   return computation && computation.getNumLoops() == computation.getNumParallelLoops();
 }
 
+/// Returns true if a slice of the tensor is taken, or of what it becomes on the way to one.
 bool isSliced(Value tensor) {
-  return llvm::any_of(tensor.getUsers(), [](Operation *reader) {
-    return isa<tensor::ExtractSliceOp>(reader) ||
-           (letsSlicesPass(reader) && llvm::any_of(reader->getResults(), isSliced));
-  });
+  llvm::SetVector<Value> reached;
+  reached.insert(tensor);
+  for (size_t next = 0; next < reached.size(); ++next)
+    for (Operation *reader : reached[next].getUsers()) {
+      if (isa<tensor::ExtractSliceOp>(reader))
+        return true;
+      if (letsSlicesPass(reader))
+        reached.insert_range(reader->getResults());
+    }
+  return false;
 }
 
 void hide(Value constant) {

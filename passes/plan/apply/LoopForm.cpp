@@ -11,6 +11,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace tilewright;
 
@@ -25,6 +27,42 @@ static Operation *foreignOp(const BlockGraph &body, const Plan &plan) {
     if (!isSlice(opaque.op))
       return opaque.op;
   return nullptr;
+}
+
+static Value throughViews(Value value) {
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// Returns the slice into which a loop collects a value in each step, unless the kernel computes it, or null.
+static tensor::InsertSliceOp collecting(Value value, const BlockGraph &body, const Plan &plan) {
+  auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
+  if (!insert || insert->getBlock() != body.block)
+    return {};
+  bool isLeft = llvm::any_of(plan.left, [&](const LeftOp &left) { return body.graph.exprs()[left.id].op == insert; });
+  bool isOpaque = llvm::any_of(body.graph.opaque(), [&](const OpaqueOp &opaque) { return opaque.op == insert; });
+  return isLeft || isOpaque ? insert : tensor::InsertSliceOp();
+}
+
+/// Returns why the tensors that the loop carries are not what a kernel can hand on to its next step, or an empty string.
+static std::string whyNotCarried(const BlockGraph &body, const Plan &plan, scf::ForOp loop) {
+  llvm::DenseSet<Value> collected, states;
+  for (auto [number, next] : llvm::enumerate(loop.getYieldedValues())) {
+    Value value = throughViews(next);
+    tensor::InsertSliceOp insert = collecting(value, body, plan);
+    Value source = insert ? throughViews(insert.getSource()) : value;
+    if (!source.getDefiningOp() || source.getDefiningOp()->getBlock() != body.block)
+      return "tensor " + std::to_string(number) + " of those that it carries is no result of the kernel";
+    if (!(insert ? collected : states).insert(source).second)
+      return "a result is carried twice";
+    BlockArgument whole = loop.getRegionIterArg(number);
+    if (insert && (throughViews(insert.getDest()) != whole || !whole.hasOneUse() || !insert->hasOneUse()))
+      return "a tensor that it collects is read in the loop";
+    if (insert && !throughViews(loop.getInitArgs()[number]).getDefiningOp<tensor::EmptyOp>())
+      return "a tensor that it collects has elements before the loop";
+  }
+  return "";
 }
 
 /// Returns why a step does not find the parts of tensors that it reads or collects where they lie, or an empty string.
@@ -60,5 +98,9 @@ std::string tilewright::whyNotOneKernel(const BlockGraph &body, const Plan &plan
   bool hasBarriers = llvm::any_of(plan.edges, [](const EdgePlan &edge) { return edge.scope == tile::Scope::grid; });
   if (!hasBarriers && blocks > target.gpu.guaranteedSms)
     return "its " + std::to_string(blocks) + " blocks may not all be resident at once";
-  return whyNotInPlace(*body.block, cast<scf::ForOp>(body.loop));
+  if (llvm::any_of(plan.kernels.front().groups, [](const GroupPlan &group) { return group.cluster > 1; }))
+    return "its blocks form clusters";
+  auto loop = cast<scf::ForOp>(body.loop);
+  std::string why = whyNotCarried(body, plan, loop);
+  return why.empty() ? whyNotInPlace(*body.block, loop) : why;
 }
