@@ -116,7 +116,7 @@ LogicalResult tilewright::boundRegisters(ProgramOp program, func::FuncOp functio
                                     mostRegisters(program, integer(function, kThreadsAttr), target),
                                     integer(function, kBlockBytesAttr));
     if (program->hasAttr(kGivenAttr))
-      return program.emitError("in '") << program.getSymName() << "' " << why;
+      return program.emitError("illegal plan: in '") << program.getSymName() << "' " << why;
     remark::missed(program.getLoc(), remark::RemarkOpts::name("resident-blocks").category("tile-convert-to-gpu"))
         << ("tile: the planner's " + why); // it knows the memory of a block about
     planned = std::max<int64_t>(most, 1);
@@ -145,8 +145,10 @@ LogicalResult tilewright::proveCoResidency(ProgramOp program, func::FuncOp funct
                                       << " resident: plan fewer workgroups, or scope launch";
   int64_t needed = llvm::divideCeil(blocks, target.gpu.guaranteedSms);
   int64_t planned = plannedBlocks(program).value_or(needed);
+  if (!program->hasAttr(kGivenAttr))
+    planned = std::max(planned, needed); // phases may have been joined or packed since the plan was made
   if (planned < needed)
-    return meeting->emitError("in '") << program.getSymName() << "' residentBlocks is " << planned << ", but " << blocks
+    return meeting->emitError("illegal plan: in '") << program.getSymName() << "' residentBlocks is " << planned << ", but " << blocks
                                       << " blocks wait for each other, so an SM holds at least " << needed;
   function->setAttr(kResidentBlocksAttr, Builder(function).getI64IntegerAttr(planned));
   function->setAttr(kGridSyncAttr, UnitAttr::get(function.getContext()));

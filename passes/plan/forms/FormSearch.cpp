@@ -78,13 +78,8 @@ public:
     if (!best || isBetter(choices, *best))
       best = choices;
     for (size_t place = first; place < choices.trial.choices.size(); ++place) {
-      const FormChoice &own = choices.trial.choices[place];
-      if (isAmong(impossible, own))
-        continue;
       std::optional<Choices> next = changed(tryForms, choices, {place});
-      if (!next)
-        impossible.push_back(own);
-      else if (++changes >= kMostFormTrials || !tryFrom(*next, place + 1))
+      if (next && (++changes >= kMostFormTrials || !tryFrom(*next, place + 1)))
         return false;
     }
     return true;
@@ -94,8 +89,7 @@ public:
 
 private:
   TryForms tryForms;
-  size_t changes = 0;                  ///< trials besides that of the rules
-  std::vector<FormChoice> impossible; ///< offers for which nothing but the rule's choice can be carried out
+  size_t changes = 0; ///< choices that can be carried out, besides that of the rules
 };
 } // namespace
 

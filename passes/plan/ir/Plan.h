@@ -162,9 +162,9 @@ struct Plan {
   std::vector<LeftOp> left;
   std::vector<FormChoice> forms; ///< of the graph's ops, in the order in which passes chose them
   std::vector<LoopPlan> loops;   ///< blocks of loops with kernels of their own (PlanLoops.h)
+  bool isGiven = false;          ///< true if it is from a file, whose JSON does not say so
 
   /// Returns true for a plan that states forms and leaves everything else to the policy.
-  bool isGiven = false;          ///< true if it is from a file, whose JSON does not say so
   bool statesFormsOnly() const {
     return !forms.empty() && kernels.empty() && edges.empty() && left.empty() && loops.empty();
   }

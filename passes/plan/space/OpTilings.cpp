@@ -20,7 +20,8 @@ LevelTiling tilewright::blockTiling(ArrayRef<int64_t> tiles, ArrayRef<int64_t> g
 }
 
 /// The loops are, outermost first: batch dims by single points, N by panels, M by blocks of rows, then the reduced
-/// dims. A loop over blocks of K is inside that over N, or outside if one block of rows has all of M: then rhs is streamed.
+/// dims. A loop over blocks of K is inside that over N, or outside as the blocking says; without one, it is outside if
+/// one block of rows has all of M.
 LevelTiling tilewright::registerTiling(const TensorGraph &graph, const GroupRoot &root, ArrayRef<int64_t> dims,
                                        ArrayRef<int64_t> tiles, const MicroKernel &kernel, StringRef label,
                                        const std::optional<BlockingChoice> &blocking, const Target &target) {

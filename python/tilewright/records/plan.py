@@ -5,6 +5,7 @@
     program = tilewright.compile("model.onnx")
     plan = program.plan
     plan.kernels[0].groups[0].tiles[0] = 8
+    plan.kernels[0].groups[0].ops[0].blocking = None  # of a contraction: it follows from the tile
     program = tilewright.compile("model.onnx", plan=plan)
 
 The compiler refuses a plan that breaks a rule (a cycle between kernels, a tile that does not fit) and says why.
@@ -112,11 +113,11 @@ class Blocking:
     """Elements of K of a panel of rhs that is copied before all rows use it; 0: rhs is read where it lies."""
     prefetch: int
     """Bytes of the smallest panel whose row blocks fetch the next one into the L2; 0: none do."""
-    k_outermost: bool = False
+    k_outermost: bool
     """True if the loop over blocks of K is outside of the loop along N, so that rhs is read row by row."""
-    even_rows: int = 0
+    even_rows: int
     """Accumulators (vectors) below which a last block of rows shares the rows of the one before evenly; 0: never."""
-    wider_last: bool = False
+    wider_last: bool
     """True if the last block along N also takes the columns that are left, if one more vector holds them."""
 
 

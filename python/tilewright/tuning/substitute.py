@@ -127,7 +127,7 @@ def _packed(kernel: KernelPlan, inner: Sequence[Plan | None]) -> KernelPlan:
             continue
         inputs = [int(t.tensor[2:]) for t in part.tensors if t.tensor.startswith("in")]
         parts.append(_renumbered(plan.kernels[0].groups[0], _ids(part), first_input=min(inputs, default=0)))
-    return replace(kernel, groups=parts)
+    return replace(kernel, groups=parts, resident_blocks=None)  # which follow from the groups
 
 
 def _ids(part: GroupPlan) -> list[int]:

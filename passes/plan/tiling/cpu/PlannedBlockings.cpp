@@ -70,6 +70,15 @@ static std::string forEachBlocking(AnyPlan &plan, const TensorGraph &graph, cons
   });
 }
 
+/// Puts the loop over blocks of K outside of the loop along N, or inside of it.
+static void placeK(LevelTiling &tiling, const BlockedContraction &own, bool outermost) {
+  if (!own.blocksK() || !llvm::is_contained(tiling.order, own.n))
+    return;
+  llvm::erase(tiling.order, own.k);
+  auto n = llvm::find(tiling.order, own.n);
+  tiling.order.insert(outermost ? n : std::next(n), own.k);
+}
+
 void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Target &target) {
   forEachBlocking(plan, graph, target, [](OpPlan &op, OrDeclined<BlockedContraction> read) -> std::string {
     if (op.blocking || !read)
@@ -78,8 +87,10 @@ void tilewright::chooseBlockings(Plan &plan, const TensorGraph &graph, const Tar
       op.blocking = choice;
       // Which rows a register block takes, and so its vectors, was not known when the tiling was written.
       for (LevelTiling &tiling : op.tilings)
-        if (tiling.level == tile::Scope::thread)
+        if (tiling.level == tile::Scope::thread) {
           tiling.sizes[read->n] = std::min(choice.vectors * read->lanes, read->rhs.sizes[read->n]);
+          placeK(tiling, *read, choice.kOutermost);
+        }
     }
     return "";
   });

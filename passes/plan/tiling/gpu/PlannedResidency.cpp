@@ -26,10 +26,11 @@ static bool contracts(const KernelPlan &kernel) {
 void tilewright::settleResidentBlocks(Plan &plan, const TensorGraph &graph, const Target &target,
                                       llvm::function_ref<const PlannedGroup &(unsigned op)> groupOf) {
   for (KernelPlan &kernel : plan.kernels) {
-    if (kernel.residentBlocks)
-      continue;
+    bool mustWait = waits(plan, graph, kernel, target);
+    if (kernel.residentBlocks || (!groupOf && !mustWait))
+      continue; // code generation knows the memory of blocks better than a plan without groups
     int64_t blocks = 1;
-    if (waits(plan, graph, kernel, target))
+    if (mustWait)
       blocks = blocksPerSm(plan, kernel, target.gpu.guaranteedSms);
     else if (contracts(kernel))
       blocks = std::min(BlockMemory(plan, graph, kernel, target, groupOf).residentBlocks(),
@@ -42,10 +43,12 @@ void tilewright::settleResidentBlocks(Plan &plan, const TensorGraph &graph, cons
 static std::string whyNotOf(const Plan &plan, const TensorGraph &graph, const KernelPlan &kernel,
                             const Target &target) {
   int64_t stated = *kernel.residentBlocks, most = residentBlocks(target.gpu, kernel.threads(), 0, 1);
+  int64_t least = waits(plan, graph, kernel, target) ? blocksPerSm(plan, kernel, target.gpu.guaranteedSms) : 1;
+  if (stated == least)
+    return ""; // whether so many blocks can be resident is another question, which whyNotCoResident answers
   if (stated < 1 || stated > most)
     return llvm::formatv("an SM of target '{0}' holds from 1 to {1} blocks of {2} threads, not {3}", target.name, most,
                          kernel.threads(), stated);
-  int64_t least = waits(plan, graph, kernel, target) ? blocksPerSm(plan, kernel, target.gpu.guaranteedSms) : 1;
   if (stated < least)
     return llvm::formatv("its blocks wait for each other, so an SM has to hold at least {0} of them, not {1}", least,
                          stated);

@@ -183,7 +183,9 @@ tile.program @even_rows outputs 1 {
 // The row that is left would share those of the block before it otherwise.
 // CHECK-LABEL: func.func @uneven_rows
 // CHECK: scf.for %{{.*}} = %c0 to %c36 step %c6
-// CHECK-COUNT-4: math.fma
+// CHECK-COUNT-28: math.fma
+// CHECK-NOT: math.fma
+// CHECK: return
 tile.program @uneven_rows outputs 1 {
 ^bb0(%a: !tile.slice<37x67xf32, global>, %b: !tile.slice<67x64xf32, global>, %y: !tile.slice<37x64xf32, global>):
   tile.parallel [] tiles [] workgroups 1 {
