@@ -1,6 +1,7 @@
 #include "passes/graph/StepSlice.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -8,6 +9,12 @@
 
 using namespace mlir;
 using namespace tilewright;
+
+Value tilewright::throughViews(Value value) {
+  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
 
 static std::optional<StepSlice> linear(OpFoldResult index, scf::ForOp loop);
 

@@ -25,6 +25,9 @@ struct StepSlice {
 std::optional<StepSlice> stepSlice(mlir::OffsetSizeAndStrideOpInterface slice, llvm::ArrayRef<int64_t> shape,
                                    mlir::scf::ForOp loop);
 
+/// Returns the tensor that a value is a reshape of, or the value.
+mlir::Value throughViews(mlir::Value value);
+
 } // namespace tilewright
 
 #endif

@@ -20,12 +20,6 @@ struct Role {
   StepSlice part{0, 0}; ///< of the collected tensor, in bytes
 };
 
-Value throughViews(Value value) {
-  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 int64_t bytesOfElement(Value tensor) {
   return elementBytes(cast<RankedTensorType>(tensor.getType()).getElementType());
 }

@@ -57,20 +57,9 @@ private:
         typeOf(tensor).getElementType());
   }
 
-  /// Returns the numbers of the states, which come before the sequence in the new loop.
-  SmallVector<unsigned> states() {
-    SmallVector<unsigned> numbers;
-    for (unsigned number = 0; number < model.loop.getNumResults(); ++number)
-      if (number != model.sequence)
-        numbers.push_back(number);
-    return numbers;
-  }
-
-  unsigned position(unsigned state) const { return state - (state > model.sequence); }
-
   SmallVector<Value> initialStates() {
     SmallVector<Value> initials;
-    for (unsigned number : states()) {
+    for (unsigned number : model.states()) {
       SmallVector<Value> own = llvm::map_to_vector(
           llvm::reverse(stack.layers), [&](RecurrentLayer &layer) { return Value(layer.loop.getInitArgs()[number]); });
       auto type = RankedTensorType::get({layers, joint.rows, joint.units}, typeOf(own.front()).getElementType());
@@ -138,8 +127,8 @@ private:
   }
 
   void makeBody(scf::ForOp loop, Value sequence, Value weights, Value table) {
-    Value step = loop.getInductionVar(), state = loop.getRegionIterArgs()[position(model.state)];
-    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs())) {
+    Value step = loop.getInductionVar(), state = loop.getRegionIterArgs()[model.position(model.state)];
+    for (auto [number, argument] : llvm::zip_first(model.states(), loop.getRegionIterArgs())) {
       BlockArgument own = model.loop.getRegionIterArg(number);
       made[own] = reshape(builder, loc, argument, groupedType(own));
     }
@@ -155,7 +144,7 @@ private:
         make(&op);
     SmallVector<Value> results;
     Value atWork = layersAtWork(builder, loc, table, step, layers);
-    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs())) {
+    for (auto [number, argument] : llvm::zip_first(model.states(), loop.getRegionIterArgs())) {
       Value next = made.lookup(model.loop.getYieldedValues()[number]),
             before = made.lookup(model.loop.getRegionIterArg(number));
       results.push_back(
@@ -245,13 +234,13 @@ private:
     Value result = rounding ? rounding->getResult(0) : last.getResult(model.sequence);
     result.replaceAllUsesWith(reshape(builder, loc, loop.getResults().back(), typeOf(result)));
     for (auto [layer, own] : llvm::enumerate(stack.layers))
-      for (unsigned number : states()) {
+      for (unsigned number : model.states()) {
         Value state = own.loop.getResult(number);
         auto isBehind = [&](OpOperand &use) { return isUsedBehind(stack, use); };
         if (llvm::none_of(state.getUses(), isBehind))
           continue;
         int64_t at = layers - 1 - static_cast<int64_t>(layer);
-        Value part = rows(builder, loc, loop.getResult(position(number)), builder.getIndexAttr(at), 1);
+        Value part = rows(builder, loc, loop.getResult(model.position(number)), builder.getIndexAttr(at), 1);
         state.replaceUsesWithIf(reshape(builder, loc, part, typeOf(state)), isBehind);
       }
     for (Operation *op = rounding; op && op != last;) {

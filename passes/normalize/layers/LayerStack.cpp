@@ -15,6 +15,14 @@
 using namespace mlir;
 using namespace tilewright;
 
+SmallVector<unsigned> RecurrentLayer::states() {
+  SmallVector<unsigned> numbers;
+  for (unsigned number = 0; number < loop.getNumResults(); ++number)
+    if (number != sequence)
+      numbers.push_back(number);
+  return numbers;
+}
+
 /// Returns true if the slice is all of a tensor at the position of the loop's step along the first dim.
 static bool isStepOf(OffsetSizeAndStrideOpInterface slice, ArrayRef<int64_t> shape, scf::ForOp loop) {
   if (shape.empty() || !slice.hasUnitStride() || ShapedType::isDynamicShape(slice.getStaticSizes()))

@@ -24,6 +24,11 @@ struct RecurrentLayer {
   /// Ops in front of the loop that compute what the parts are slices of from the sequence of the layer before, in
   /// program order. Each computes the elements of a step from those of the same step.
   llvm::SmallVector<mlir::Operation *> projection;
+
+  /// Returns the numbers of the results that are states.
+  llvm::SmallVector<unsigned> states();
+  /// Returns the place of a state among these.
+  unsigned position(unsigned result) const { return result - (result > sequence); }
 };
 
 /// Layers in order, each of which reads the one before, with equal cells, and from the second on equal projections.

@@ -121,7 +121,7 @@ public:
     SmallVector<int64_t> firsts = llvm::to_vector(llvm::seq<int64_t>(layers));
     Value table = tableOfLayers(builder, loc, firsts, steps, waves);
     SmallVector<Value> initials;
-    for (unsigned number : states())
+    for (unsigned number : model.states())
       initials.push_back(sideBySide(builder, loc, initialsOf(number)));
     Stacked projection(builder, layers - 1), cell(builder, layers);
     readOutside(projection, stack.ofProjections);
@@ -131,7 +131,7 @@ public:
     if (products) {
       weights = weightsOf(*products);
     }
-    RankedTensorType state = typeOf(initials[position(model.state)]);
+    RankedTensorType state = typeOf(initials[model.position(model.state)]);
     SmallVector<int64_t> collected{waves};
     llvm::append_range(collected, state.getShape());
     initials.push_back(tensor::EmptyOp::create(builder, loc, collected, state.getElementType()));
@@ -140,7 +140,7 @@ public:
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value step = loop.getInductionVar();
-    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
+    for (auto [number, argument] : llvm::zip_first(model.states(), loop.getRegionIterArgs()))
       cell.map(model.loop.getRegionIterArg(number), argument);
     Value before = cell.lookup(model.loop.getRegionIterArg(model.state));
     if (products)
@@ -162,17 +162,6 @@ public:
   }
 
 private:
-  /// Returns the numbers of the states, which come before the sequence in the new loop.
-  SmallVector<unsigned> states() {
-    SmallVector<unsigned> numbers;
-    for (unsigned number = 0; number < model.loop.getNumResults(); ++number)
-      if (number != model.sequence)
-        numbers.push_back(number);
-    return numbers;
-  }
-
-  unsigned position(unsigned state) const { return state - (state > model.sequence); }
-
   SmallVector<Value> initialsOf(unsigned number) {
     return llvm::map_to_vector(stack.layers,
                                [&](RecurrentLayer &layer) { return Value(layer.loop.getInitArgs()[number]); });
@@ -271,9 +260,9 @@ private:
 
   void yield(scf::ForOp loop, Stacked &cell, Value row, Value step) {
     SmallVector<Value> results;
-    for (auto [number, argument] : llvm::zip_first(states(), loop.getRegionIterArgs()))
+    for (auto [number, argument] : llvm::zip_first(model.states(), loop.getRegionIterArgs()))
       results.push_back(keepOthers(builder, loc, cell.lookup(model.loop.getYieldedValues()[number]), argument, row));
-    Value sequence = loop.getRegionIterArgs().back(), state = results[position(model.state)];
+    Value sequence = loop.getRegionIterArgs().back(), state = results[model.position(model.state)];
     SmallVector<int64_t> one(typeOf(sequence).getShape());
     one.front() = 1;
     SmallVector<OpFoldResult> offsets(one.size(), builder.getIndexAttr(0)), sizes,
@@ -313,7 +302,7 @@ private:
         else if (of == own.state)
           value = part(all, {number + steps - 1, number}, {1, 1}, typeOf(result));
         else
-          value = part(loop.getResult(position(of)), {number}, {1}, typeOf(result));
+          value = part(loop.getResult(model.position(of)), {number}, {1}, typeOf(result));
         result.replaceUsesWithIf(value, isBehind);
       }
     }

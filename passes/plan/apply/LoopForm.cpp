@@ -29,12 +29,6 @@ static Operation *foreignOp(const BlockGraph &body, const Plan &plan) {
   return nullptr;
 }
 
-static Value throughViews(Value value) {
-  while (isa_and_present<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 /// Returns the slice into which a loop collects a value in each step, unless the kernel computes it, or null.
 static tensor::InsertSliceOp collecting(Value value, const BlockGraph &body, const Plan &plan) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();

@@ -27,8 +27,8 @@ namespace tilewright {
 #include "passes/Passes.h.inc"
 
 namespace {
-/// Expressions that a second suffices to normalise and to plan, about: on one core of an AMD Zen 3 with AVX2,
-/// 2026-11-30.
+/// Ops that a second suffices to normalise and to plan, at least: six trials of bert-small, of 235 ops, took 1.7 s for
+/// an H200 on a shared AMD Zen 3 with AVX2 (2026-11-30).
 constexpr double kTriedPerSecond = 500;
 
 class SearchForms : public impl::SearchFormsBase<SearchForms> {
